@@ -1,0 +1,24 @@
+"""The processor itself as a chip: one card stands for a share of the machine's cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from controlplane.domain.accelerators import Chip, ChipKind
+from controlplane.domain.resources import Bytes
+
+CPU = Chip(name="cpu", vendor="cpu", kind=ChipKind.CPU, memory=Bytes(0), torch_device="cpu")
+
+
+class CpuChips:
+    """Implements ``controlplane.ports.chips.ChipPlugin``."""
+
+    vendor = "cpu"
+
+    def chips(self) -> tuple[Chip, ...]:
+        return (CPU,)
+
+    def environment(self, chip: Chip, *, cards: tuple[int, ...]) -> Mapping[str, str]:
+        """No device to hide; threads follow the cards so that two jobs do not fight for one core."""
+        threads = str(max(1, len(cards)))
+        return {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false"}

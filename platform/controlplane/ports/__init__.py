@@ -1,0 +1,1 @@
+"""Protocols for every outside system. Adapters register by entry point; see ``registry``."""

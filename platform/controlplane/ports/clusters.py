@@ -1,0 +1,186 @@
+"""The cluster port: where Launches run.
+
+Every method is safe to repeat. ``launch`` creates if absent, ``stop`` and ``remove`` tolerate "gone",
+``observe`` reports what is there and never changes it. One contract suite
+(``tests/contract/test_cluster_contract.py``) runs on every adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from controlplane.domain.resources import Bytes, Resources
+from controlplane.ports.launches import Launch
+
+
+class ClusterError(Exception):
+    """The cluster refused or failed a call; the message is fit for the user."""
+
+
+class ClusterUnavailable(ClusterError):
+    """The cluster cannot be reached now; the same call may succeed later."""
+
+
+class LaunchRefused(ClusterError):
+    """The Launch can never run as it is (a path that leaves its folder, an unknown node, a clashing name)."""
+
+
+class Phase(StrEnum):
+    """What one replica is doing."""
+
+    #: The software environment or the inputs are being made ready.
+    PREPARING = "preparing"
+    #: The process runs; its probe has not succeeded yet (only where there is a probe).
+    STARTING = "starting"
+    RUNNING = "running"
+    #: The process group is gone and its exit is known.
+    EXITED = "exited"
+    #: The process group is gone and nobody saw how (the machine restarted, the supervisor was killed).
+    LOST = "lost"
+
+
+class ExitCause(StrEnum):
+    """Why a replica is no more."""
+
+    FINISHED = "finished"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    OUT_OF_MEMORY = "out_of_memory"
+    OUT_OF_TIME = "out_of_time"
+    DISK_FULL = "disk_full"
+    #: Its environment or inputs could not be made ready.
+    NOT_PREPARED = "not_prepared"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedReplica:
+    role: str
+    index: int
+    phase: Phase
+    #: A short sentence on what is going on ("installing 34 of 62 packages"), or why it ended.
+    message: str = ""
+    exit_code: int | None = None
+    cause: ExitCause | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    memory: Bytes = Bytes(0)
+
+    @property
+    def ended(self) -> bool:
+        return self.phase in (Phase.EXITED, Phase.LOST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedLaunch:
+    """What the cluster knows of one Launch. ``replicas`` has one entry per replica of every role."""
+
+    name: str
+    replicas: tuple[ObservedReplica, ...]
+    labels: Mapping[str, str]
+
+    @property
+    def ended(self) -> bool:
+        """Every process group is gone: the cards are free."""
+        return all(replica.ended for replica in self.replicas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedCard:
+    index: int
+    chip: str
+    memory: Bytes = Bytes(0)
+    serial: str = ""
+    healthy: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedNode:
+    name: str
+    cards: tuple[ObservedCard, ...]
+    capacity: Resources
+    ready: bool = True
+    labels: Mapping[str, str] | None = None
+    #: Groups of card indices that share a direct link.
+    rings: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogChunk:
+    """Bytes of a log from an offset. Lines may be cut at either end."""
+
+    content: bytes
+    #: Where the next read starts.
+    next_offset: int
+    #: No more will ever come.
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where a replica's port can be reached from the gateway."""
+
+    url: str
+    #: The bearer token that the engine requires; empty where it requires none.
+    credential: str = ""
+
+
+@runtime_checkable
+class Cluster(Protocol):
+    """Where Launches run."""
+
+    def inventory(self) -> tuple[ObservedNode, ...]:
+        """Every node with its cards, in name order.
+
+        :raises ClusterUnavailable: if the cluster does not answer.
+        """
+        ...
+
+    def isolation(self) -> str:
+        """What keeps work apart from the product, as a sentence; starts with "not isolated" where nothing does."""
+        ...
+
+    def launch(self, launch: Launch) -> None:
+        """Start it if nothing of that name exists; else do nothing.
+
+        :raises LaunchRefused: if it can never run.
+        :raises ClusterUnavailable: if the cluster does not answer; nothing partial stays behind.
+        """
+        ...
+
+    def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
+        """The named Launches that exist. A name that is absent here is gone or was never launched."""
+        ...
+
+    def names(self) -> frozenset[str]:
+        """Every Launch that exists here, ended ones included until they are removed."""
+        ...
+
+    def stop(self, name: str, *, grace: timedelta) -> None:
+        """Ask every process to save and end; kill what is left of each group after ``grace``.
+
+        Returns at once. Repeating it never extends the first grace period.
+        """
+        ...
+
+    def remove(self, name: str) -> None:
+        """Forget an ended Launch and delete its working folder.
+
+        :raises ClusterError: if it has not ended.
+        """
+        ...
+
+    def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
+        """Up to ``limit`` bytes of a replica's output from ``offset``; a negative offset counts from the end.
+
+        An unknown Launch or replica gives an empty complete chunk.
+        """
+        ...
+
+    def endpoint(self, name: str, *, role: str, index: int, port: str) -> Endpoint | None:
+        """Where that port can be reached; None until it has been assigned."""
+        ...

@@ -1,0 +1,71 @@
+"""Adapters, found by entry point.
+
+A package adds an adapter by declaring an entry point in one of the groups below; nothing inside the
+core changes. Apps never import ``controlplane.adapters``: they ask here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, cast
+
+from controlplane.domain.accelerators import Chip
+from controlplane.ports.artifacts import ArtifactStore
+from controlplane.ports.chips import ChipPlugin
+from controlplane.ports.clusters import Cluster
+from controlplane.ports.engines import Engine
+
+
+class UnknownAdapter(LookupError):
+    """No installed package provides an adapter of that name."""
+
+
+def _load(group: str, name: str) -> Any:
+    found = entry_points(group=group, name=name)
+    if not found:
+        known = ", ".join(sorted(entry.name for entry in entry_points(group=group))) or "none"
+        raise UnknownAdapter(f"no {group} adapter is called {name!r}; installed: {known}")
+    return next(iter(found)).load()
+
+
+def cluster(kind: str, options: Mapping[str, Any]) -> Cluster:
+    """A new adapter of that kind. Callers keep it only as long as the options stay the same."""
+    return cast(Cluster, _load("ninefold.clusters", kind)(**options))
+
+
+def cluster_kinds() -> tuple[str, ...]:
+    return tuple(sorted(entry.name for entry in entry_points(group="ninefold.clusters")))
+
+
+def artifact_store(kind: str, options: Mapping[str, Any]) -> ArtifactStore:
+    return cast(ArtifactStore, _load("ninefold.artifacts", kind)(**options))
+
+
+@cache
+def engine(name: str) -> Engine:
+    """:raises UnknownAdapter: if no package provides it."""
+    return cast(Engine, _load("ninefold.engines", name)())
+
+
+def engine_names() -> tuple[str, ...]:
+    return tuple(sorted(entry.name for entry in entry_points(group="ninefold.engines")))
+
+
+@cache
+def chip_plugins() -> Mapping[str, ChipPlugin]:
+    plugins: dict[str, ChipPlugin] = {}
+    for entry in entry_points(group="ninefold.chips"):
+        plugin = cast(ChipPlugin, entry.load()())
+        plugins[plugin.vendor] = plugin
+    return plugins
+
+
+def chips() -> Mapping[str, Chip]:
+    """Every chip of every plug-in, by name."""
+    return {chip.name: chip for plugin in chip_plugins().values() for chip in plugin.chips()}
+
+
+def chip_plugin(chip: Chip) -> ChipPlugin:
+    return chip_plugins()[chip.vendor]
