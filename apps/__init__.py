@@ -1,0 +1,1 @@
+"""What people use: rows, services, pages, REST."""

@@ -1,0 +1,1 @@
+"""Clusters, nodes, cards, and the state of a card."""

@@ -1,0 +1,1 @@
+"""Jobs and their attempts: submit, launch, observe, finish."""

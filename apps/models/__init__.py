@@ -1,0 +1,1 @@
+"""Datasets, model versions, their artifacts and lineage."""

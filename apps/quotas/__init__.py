@@ -1,0 +1,1 @@
+"""Queues, claims, allocations; the scheduling cycle."""

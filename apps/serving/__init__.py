@@ -1,0 +1,1 @@
+"""Deployments, routes, keys, usage; what gateways are told."""

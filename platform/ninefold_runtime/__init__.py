@@ -1,0 +1,14 @@
+"""What runs on the cards: fine-tune, evaluate, serve, script.
+
+``python -m ninefold_runtime TASK --spec FILE`` reads one spec, does the task and ends with one of the
+exit codes of ``exits``. It imports neither the control plane nor a web framework of it: it knows the
+world by these variables and folders alone.
+
+=========================  ==================================================================
+``NINEFOLD_WORK``          the working folder: ``spec.json``, ``checkpoints/``, ``outputs/``
+``NINEFOLD_INPUTS``        read-only trees by name: ``model/``, ``dataset/``, ``code/``
+``NINEFOLD_REPORT_URL``    where progress, files and the manifest go; absent: to nowhere
+``NINEFOLD_ATTEMPT_TOKEN`` the bearer token for that address
+``NINEFOLD_ENGINE_KEY``    the bearer token that ``serve`` demands of its callers
+=========================  ==================================================================
+"""

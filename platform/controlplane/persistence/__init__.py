@@ -1,0 +1,1 @@
+"""What the rows need from PostgreSQL: leases, advisory locks, guarded moves."""

@@ -24,6 +24,15 @@ class Task(StrEnum):
     SERVE = "serve"
 
 
+#: The one role of each task's Launch, by which its log is read.
+ROLES: Mapping[Task, str] = {
+    Task.FINETUNE: "trainer",
+    Task.EVALUATE: "evaluator",
+    Task.SCRIPT: "script",
+    Task.SERVE: "server",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing wrong with a spec."""

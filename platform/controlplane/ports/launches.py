@@ -18,8 +18,9 @@ Placeholders in ``argv``, ``environment`` and ``files`` are written ``{work}``, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Self
 
 from controlplane.domain.resources import Resources
 
@@ -103,3 +104,8 @@ class Launch:
     continues: str | None = None
     #: Who owns it, for labels: ``{"team": …, "kind": …, "uid": …}``.
     labels: Mapping[str, str] = field(default_factory=dict)
+
+    def limited(self, limits: Mapping[str, Resources], *, run_within: timedelta | None) -> Self:
+        """The same Launch with each role's limits by name, and a time limit for the whole of it."""
+        roles = tuple(replace(role, limits=limits[role.name]) for role in self.roles)
+        return replace(self, roles=roles, run_within=run_within)

@@ -1,0 +1,1 @@
+"""HTMX and REST pieces that every app uses."""

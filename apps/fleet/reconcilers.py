@@ -1,0 +1,30 @@
+"""Take stock: make the rows of nodes and cards match what each cluster reports."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from apps.fleet import selectors, services
+from apps.fleet.models import Cluster
+from controlplane.ports.clusters import ClusterError
+
+log = logging.getLogger(__name__)
+
+
+def inventories_sync(*, at: datetime) -> int:
+    """Look at every cluster once; say how many answered. One that does not answer spoils no other."""
+    answered = 0
+    for cluster in Cluster.objects.all():
+        try:
+            adapter = selectors.cluster_adapter(cluster)
+            nodes = adapter.inventory()
+        except ClusterError as error:
+            log.warning("a cluster does not answer", extra={"cluster": cluster.name})
+            services.cluster_in_trouble(cluster=cluster, trouble=str(error))
+            continue
+        services.inventory_record(
+            cluster=cluster, nodes=nodes, isolation=adapter.isolation(), at=at
+        )
+        answered += 1
+    return answered

@@ -1,0 +1,50 @@
+"""Questions about the fleet, and the adapters of its clusters."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+from django.conf import settings
+from django.db.models import Count, Q, QuerySet
+
+from apps.fleet.models import Card, Cluster, Node
+from controlplane.domain.accelerators import CardState
+from controlplane.ports import registry
+from controlplane.ports.clusters import Cluster as ClusterAdapter
+
+#: Options whose value comes from this installation rather than from the row.
+_LOCAL = "local"
+
+
+@lru_cache(maxsize=32)
+def _adapter(kind: str, options: str) -> ClusterAdapter:
+    return registry.cluster(kind, json.loads(options))
+
+
+def cluster_adapter(cluster: Cluster) -> ClusterAdapter:
+    """The adapter of that cluster, kept for as long as its options stay the same."""
+    options = dict(cluster.options)
+    if cluster.kind == _LOCAL:
+        options.setdefault("home", str(settings.NINEFOLD_HOME))
+        if settings.NINEFOLD_LOCAL_CARDS:
+            options.setdefault("cards", settings.NINEFOLD_LOCAL_CARDS)
+    return _adapter(cluster.kind, json.dumps(options, sort_keys=True))
+
+
+def nodes_with_cards() -> QuerySet[Node]:
+    return Node.objects.select_related("cluster").prefetch_related("cards")
+
+
+def cards_by_chip() -> dict[str, dict[str, int]]:
+    """``{chip: {"total": n, "usable": m}}`` over the whole fleet."""
+    rows = Card.objects.values("chip").annotate(
+        total=Count("id"), usable=Count("id", filter=Q(state=CardState.USABLE))
+    )
+    return {row["chip"]: {"total": row["total"], "usable": row["usable"]} for row in rows}
+
+
+def clusters() -> QuerySet[Cluster]:
+    return Cluster.objects.annotate(
+        node_count=Count("nodes", distinct=True), card_count=Count("nodes__cards")
+    )

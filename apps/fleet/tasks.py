@@ -1,0 +1,13 @@
+"""Turns of the fleet's loops."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.utils import timezone
+
+from apps.fleet import reconcilers
+
+
+@shared_task
+def sync_inventories() -> None:
+    reconcilers.inventories_sync(at=timezone.now())

@@ -1,0 +1,176 @@
+"""Jobs, their attempts, and what an attempt reports."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from apps.accounts.models import Team, User
+from apps.fleet.models import Cluster
+from apps.models.models import Artifact, DatasetVersion, ModelVersion
+from apps.quotas.models import Queue
+from controlplane.domain.jobs import AttemptState, JobKind, JobState
+from controlplane.persistence.models import Entity, Leased, Transition
+
+
+class Job(Entity):
+    """A request with an end; see ``controlplane.domain.jobs`` for its states."""
+
+    KINDS = [(kind.value, kind.value) for kind in JobKind]
+    STATES = [(state.value, state.value) for state in JobState]
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="jobs")
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="jobs")
+    name = models.CharField(max_length=120)
+    kind = models.CharField(max_length=20, choices=KINDS)
+    state = models.CharField(max_length=20, choices=STATES, default=JobState.WAITING)
+    #: Why it is in that state, in words.
+    state_reason = models.TextField(blank=True)
+    engine = models.CharField(max_length=40)
+    #: The engine's fields with every default written out.
+    spec = models.JSONField()
+    model_version = models.ForeignKey(
+        ModelVersion, on_delete=models.PROTECT, null=True, blank=True, related_name="jobs"
+    )
+    dataset_version = models.ForeignKey(
+        DatasetVersion, on_delete=models.PROTECT, null=True, blank=True, related_name="jobs"
+    )
+    #: The archive of a script job.
+    code = models.ForeignKey(
+        Artifact, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    #: The model line that its output becomes a version of; empty for no model.
+    output_name = models.SlugField(max_length=80, blank=True)
+    #: Every team may use the model that it makes.
+    output_shared = models.BooleanField(default=False)
+    queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="jobs")
+    #: Acceptable chips, the preferred first.
+    chips = models.JSONField()
+    #: ``GangShape.as_json()``.
+    shape = models.JSONField()
+    priority = models.IntegerField(default=0)
+    #: The whole run is stopped after this many seconds; None means no limit.
+    run_seconds = models.PositiveIntegerField(null=True, blank=True)
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    cancel_requested_by = models.CharField(max_length=150, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (
+            models.Index(fields=("team", "-id")),
+            models.Index(fields=("state", "-id")),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class JobTransition(Transition):
+    entity = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="transitions")
+
+    class Meta(Transition.Meta):
+        abstract = False
+
+
+class Attempt(Entity, Leased):
+    """One run of a job."""
+
+    STATES = [(state.value, state.value) for state in AttemptState]
+
+    job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="attempts")
+    number = models.PositiveIntegerField()
+    state = models.CharField(max_length=20, choices=STATES, default=AttemptState.PENDING)
+    #: What is going on, or why it ended, in words.
+    message = models.TextField(blank=True)
+    claim_uid = models.CharField(max_length=32, blank=True, db_index=True)
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    chip = models.CharField(max_length=60, blank=True)
+    #: The attempt whose checkpoints this one goes on from.
+    continues = models.ForeignKey(
+        "self", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    #: Why it has to stop, when it has to: ``cancelled``, ``preempted``, ``fault``, ``drain``.
+    stop_reason = models.CharField(max_length=20, blank=True)
+    exit_code = models.IntegerField(null=True, blank=True)
+    #: ``ExitCause`` of the first replica that ended badly.
+    exit_cause = models.CharField(max_length=20, blank=True)
+    #: The last lines of its log, kept when it fails.
+    log_tail = models.TextField(blank=True)
+    #: Digest of the whole log, kept when the attempt has ended.
+    log_digest = models.CharField(max_length=80, blank=True)
+    #: The newest point it reported.
+    progress = models.JSONField(default=dict, blank=True)
+    reported_at = models.DateTimeField(null=True, blank=True)
+    #: What the runtime says it made; written last.
+    manifest = models.JSONField(null=True, blank=True)
+    admitted_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    #: The cluster's working folder is gone.
+    removed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("number",)
+        constraints = (
+            models.UniqueConstraint(fields=("job", "number"), name="attempt_number"),
+            models.UniqueConstraint(
+                fields=("job",),
+                condition=~models.Q(
+                    state__in=(AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.STOPPED)
+                ),
+                name="attempt_one_live_per_job",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.job} attempt {self.number}"
+
+    @property
+    def launch_name(self) -> str:
+        """Derived from the uid, so that launching twice is launching once."""
+        return f"attempt-{self.uid}"
+
+
+class AttemptTransition(Transition):
+    entity = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="transitions")
+
+    class Meta(Transition.Meta):
+        abstract = False
+
+
+class ProgressPoint(models.Model):
+    """What an attempt reported at one step."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="points")
+    step = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    #: ``loss``, ``learning_rate``, ``tokens_per_second``, ``eval_loss`` …, as reported.
+    values = models.JSONField()
+
+    class Meta:
+        ordering = ("step",)
+        constraints = (
+            models.UniqueConstraint(fields=("attempt", "step"), name="progress_point_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.attempt} at step {self.step}"
+
+
+class UploadedFile(models.Model):
+    """A file that an attempt has uploaded and not yet listed in its manifest."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="uploads")
+    path = models.CharField(max_length=300)
+    digest = models.CharField(max_length=80)
+    size = models.BigIntegerField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("attempt", "path"), name="uploaded_path_once"),
+        )
+
+    def __str__(self) -> str:
+        return self.path

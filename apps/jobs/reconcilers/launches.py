@@ -1,0 +1,112 @@
+"""From an attempt to its Launch, and what the cluster says of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+from django.conf import settings
+
+from apps.fleet import selectors as fleet
+from apps.jobs import selectors
+from apps.jobs.models import Attempt
+from apps.models import selectors as registry_selectors
+from apps.quotas import selectors as quotas
+from apps.quotas.models import Claim
+from controlplane.domain.claims import GangShape
+from controlplane.ports import registry
+from controlplane.ports.artifacts import ArtifactError
+from controlplane.ports.clusters import Cluster, ClusterError, ObservedLaunch
+from controlplane.ports.engines import ROLES, RenderRequest, Task
+from controlplane.ports.launches import Launch
+
+log = logging.getLogger(__name__)
+
+#: How much of an ended attempt's log is kept beside it.
+TAIL_BYTES = 8 * 1024
+
+
+def adapter_of(attempt: Attempt) -> Cluster:
+    """:raises ValueError: if the attempt has not been admitted to a cluster."""
+    if attempt.cluster is None:
+        raise ValueError(f"attempt {attempt.uid} is on no cluster yet")
+    return fleet.cluster_adapter(attempt.cluster)
+
+
+def observe(attempt: Attempt) -> ObservedLaunch | None:
+    """What the cluster knows of it; None if nothing."""
+    return adapter_of(attempt).observe([attempt.launch_name]).get(attempt.launch_name)
+
+
+def stop(attempt: Attempt, *, grace: timedelta) -> None:
+    adapter_of(attempt).stop(attempt.launch_name, grace=grace)
+
+
+def render(attempt: Attempt) -> Launch:
+    """The Launch of an attempt. Rendering twice gives the same one."""
+    job = attempt.job
+    claim = Claim.objects.get(uid=attempt.claim_uid)
+    artifacts = {
+        "model": job.model_version.artifact if job.model_version else None,
+        "dataset": job.dataset_version.artifact if job.dataset_version else None,
+        "code": job.code,
+    }
+    launch = registry.engine(job.engine).render(
+        RenderRequest(
+            task=Task(job.kind),
+            name=attempt.launch_name,
+            spec=job.spec,
+            chip=registry.chips()[claim.chip],
+            placements=quotas.placements_of(claim),
+            inputs=tuple(
+                registry_selectors.input_tree(name, artifact)
+                for name, artifact in artifacts.items()
+                if artifact is not None
+            ),
+            report_url=f"{settings.NINEFOLD_CONTROL_URL}/api/v1/attempts/{attempt.uid}",
+            token=selectors.attempt_token(attempt),
+            continues=attempt.continues.launch_name if attempt.continues else None,
+            labels={"team": job.team.slug, "kind": selectors.OWNER_KIND, "uid": attempt.uid},
+        )
+    )
+    return launch.limited(
+        GangShape.from_json(claim.shape).limits,
+        run_within=timedelta(seconds=job.run_seconds) if job.run_seconds else None,
+    )
+
+
+def archive_log(attempt: Attempt) -> dict[str, str]:
+    """Keep the log in the artifact store.
+
+    Gives back the columns to write with the move that ends the attempt; none if the log cannot be had,
+    because the end of the attempt matters more than its log.
+    """
+    if attempt.cluster is None:
+        return {}
+    adapter = adapter_of(attempt)
+    role = ROLES[Task(attempt.job.kind)]
+
+    def read(offset: int, limit: int) -> tuple[bytes, int]:
+        chunk = adapter.log(attempt.launch_name, role=role, index=0, offset=offset, limit=limit)
+        return chunk.content, chunk.next_offset
+
+    try:
+        tail, _ = read(-TAIL_BYTES, TAIL_BYTES)
+        blob = registry_selectors.artifact_store().put(_chunks(read))
+    except (ClusterError, ArtifactError) as error:
+        log.warning("a log could not be kept", extra={"attempt": attempt.uid, "error": str(error)})
+        return {}
+    return {
+        "log_digest": blob.digest,
+        "log_tail": tail.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}"),
+    }
+
+
+def _chunks(read: Callable[[int, int], tuple[bytes, int]]) -> Iterator[bytes]:
+    offset = 0
+    while True:
+        content, offset = read(offset, 1 << 20)
+        if not content:
+            return
+        yield content

@@ -1,0 +1,47 @@
+"""What a finished attempt made: from its manifest to rows."""
+
+from __future__ import annotations
+
+from apps.jobs.models import Attempt
+from apps.models.services import outputs as registry
+from controlplane.domain.jobs import JobKind
+
+
+def outputs_register(attempt: Attempt) -> str:
+    """Turn the manifest into rows; say in words what was made.
+
+    :raises RegistrationRefused: if the files are not what the job was to make.
+    """
+    job, manifest = attempt.job, attempt.manifest or {}
+    files = [
+        (file["path"], f"sha256:{file['sha256']}", int(file["size"])) for file in manifest["files"]
+    ]
+    origin = registry.Origin(
+        team=job.team,
+        actor=job.created_by,
+        job_uid=job.uid,
+        attempt_uid=attempt.uid,
+        shared=job.output_shared,
+    )
+    if job.kind == JobKind.EVALUATE:
+        evaluation = registry.evaluation_register(
+            origin=origin,
+            model_version=job.model_version,
+            dataset_version=job.dataset_version,
+            split=job.spec["split"],
+            files=files,
+            metrics=manifest.get("metrics", {}),
+        )
+        return f"evaluated {evaluation.model_version}"
+    if job.output_name:
+        version = registry.model_version_register(
+            origin=origin,
+            name=job.output_name,
+            files=files,
+            base=job.model_version,
+            dataset_version=job.dataset_version,
+            metrics=manifest.get("metrics", {}),
+        )
+        return f"made {version}"
+    artifact = registry.outputs_register(origin=origin, files=files)
+    return f"made {len(artifact.files)} files" if artifact.files else "finished"

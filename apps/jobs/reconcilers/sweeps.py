@@ -1,0 +1,64 @@
+"""Tidy the clusters: what ended attempts leave behind, and what should not run."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from apps.fleet import selectors as fleet
+from apps.fleet.models import Cluster
+from apps.jobs.models import Attempt
+from controlplane.domain.jobs import ATTEMPT, AttemptState
+from controlplane.ports.clusters import Cluster as ClusterAdapter
+from controlplane.ports.clusters import ClusterError
+
+log = logging.getLogger(__name__)
+
+PREFIX = "attempt-"
+#: How long a failed or stopped attempt's working folder waits for a retry to go on from it.
+KEPT_FOR_RETRY = timedelta(days=7)
+
+
+def launches_sweep(*, at: datetime) -> int:
+    """Stop what should not run and remove what nobody needs; say how many Launches were touched.
+
+    A worker so slow that it lost its lease may have launched an attempt that had been stopped meanwhile:
+    this finds it.
+    """
+    touched = 0
+    for cluster in Cluster.objects.all():
+        adapter = fleet.cluster_adapter(cluster)
+        try:
+            touched += _sweep(cluster, adapter, at)
+        except ClusterError as error:
+            log.warning("a sweep failed", extra={"cluster": cluster.name, "error": str(error)})
+    return touched
+
+
+def _sweep(cluster: Cluster, adapter: ClusterAdapter, at: datetime) -> int:
+    names = [name for name in adapter.names() if name.startswith(PREFIX)]
+    ended = Attempt.objects.filter(
+        cluster=cluster,
+        uid__in=[name.removeprefix(PREFIX) for name in names],
+        state__in=ATTEMPT.final,
+    )
+    observed = adapter.observe(names)
+    touched = 0
+    for attempt in ended:
+        launch = observed.get(attempt.launch_name)
+        if launch is not None and not launch.ended:
+            log.warning("something ran that had been stopped", extra={"attempt": attempt.uid})
+            adapter.stop(attempt.launch_name, grace=timedelta())
+            touched += 1
+        elif _is_needless(attempt, at):
+            adapter.remove(attempt.launch_name)
+            Attempt.objects.filter(pk=attempt.pk).update(removed_at=at)
+            touched += 1
+    return touched
+
+
+def _is_needless(attempt: Attempt, at: datetime) -> bool:
+    """A success needs its working folder no more; anything else may be gone on from for a while."""
+    if attempt.state == AttemptState.SUCCEEDED:
+        return True
+    return attempt.ended_at is not None and at - attempt.ended_at > KEPT_FOR_RETRY

@@ -1,0 +1,18 @@
+"""Turns of the loops of jobs."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.utils import timezone
+
+from apps.jobs.reconcilers import attempts, sweeps
+
+
+@shared_task
+def reconcile_attempts() -> None:
+    attempts.attempts_reconcile(at=timezone.now())
+
+
+@shared_task
+def sweep_launches() -> None:
+    sweeps.launches_sweep(at=timezone.now())

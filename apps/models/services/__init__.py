@@ -1,0 +1,1 @@
+"""Changes to artifacts, datasets and models."""

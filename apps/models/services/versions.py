@@ -1,0 +1,184 @@
+"""Model versions: what their files say, and how a folder becomes one."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Max
+
+from apps.accounts.models import Team, User
+from apps.accounts.services import audit
+from apps.models import selectors
+from apps.models.models import Artifact, ModelLine, ModelVersion, ModelVersionTransition
+from apps.models.services.artifacts import File, artifact_create, chunks
+from controlplane.domain.models import (
+    MODEL,
+    ModelConfig,
+    ModelEvent,
+    ModelRefused,
+    check_files,
+    count_parameters,
+    read_config,
+)
+from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.moves import move
+
+#: A safetensors header is small; anything larger is not one.
+_LARGEST_HEADER = 100 * 1024 * 1024
+
+
+def line_with_next_number(*, team: Team | None, name: str) -> tuple[ModelLine, int]:
+    """The line of that name, created if absent, and a version number that is ours until the commit."""
+    line, _ = ModelLine.objects.get_or_create(team=team, name=name)
+    lock_in_transaction(AdvisoryLock.NUMBER_VERSION, line.pk)
+    last = line.versions.aggregate(last=Max("number"))["last"] or 0
+    return line, last + 1
+
+
+def facts_of(files: Sequence[File]) -> tuple[ModelConfig, int]:
+    """:raises ModelRefused: if the files are no model."""
+    check_files(frozenset(path for path, _, _ in files))
+    store = selectors.artifact_store()
+    config: ModelConfig | None = None
+    parameters = 0
+    for path, digest, _ in files:
+        if path == "config.json":
+            with store.open(digest) as stream:
+                config = read_config(_json(stream.read(), path))
+        elif path.endswith(".safetensors") and "/" not in path:
+            with store.open(digest) as stream:
+                parameters += _count(stream, path)
+    assert config is not None  # noqa: S101 - check_files saw it
+    return config, parameters
+
+
+def _json(content: bytes, path: str) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise ModelRefused(f"{path} is not valid JSON: {error}") from None
+
+
+def _count(stream: IO[bytes], path: str) -> int:
+    """Parameters that the header of a safetensors file names.
+
+    :raises ModelRefused: if the file has no such header.
+    """
+    start = stream.read(8)
+    size = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+    if not 0 < size <= _LARGEST_HEADER:
+        raise ModelRefused(f"{path} is not a safetensors file")
+    try:
+        return count_parameters(_json(stream.read(size), path))
+    except (KeyError, TypeError, AttributeError):
+        raise ModelRefused(f"{path} has a header that names no shapes") from None
+
+
+def model_folder_check(path: str) -> tuple[Path, ModelConfig]:
+    """The folder, if it lies under a model root and holds a model.
+
+    :raises ModelRefused: otherwise, with the reason.
+    """
+    roots = [Path(root).resolve() for root in settings.NINEFOLD_MODEL_ROOTS]
+    if not roots:
+        raise ModelRefused(
+            "no folder may be registered until NINEFOLD_MODEL_ROOTS names where models lie"
+        )
+    folder = Path(path).resolve()
+    if not any(folder.is_relative_to(root) for root in roots):
+        raise ModelRefused(
+            f"{path} is outside of the model roots: {', '.join(str(root) for root in roots)}"
+        )
+    if not folder.is_dir():
+        raise ModelRefused(f"{path} is not a folder")
+    check_files(frozenset(entry.name for entry in folder.iterdir() if entry.is_file()))
+    config = read_config(_json((folder / "config.json").read_bytes(), "config.json"))
+    for weights in sorted(folder.glob("*.safetensors")):
+        with weights.open("rb") as stream:
+            _count(stream, weights.name)
+    return folder, config
+
+
+@transaction.atomic
+def model_version_import(*, actor: User, team: Team, name: str, path: str) -> ModelVersion:
+    """A version that the next turn of the import loop copies from ``path``.
+
+    :raises ModelRefused: if the folder is no model, or lies where nothing may be taken from.
+    """
+    folder, config = model_folder_check(path)
+    line, number = line_with_next_number(team=team, name=name)
+    version = ModelVersion.objects.create(
+        line=line,
+        number=number,
+        source_path=str(folder),
+        architecture=config.architecture,
+        context_length=config.context_length,
+        created_by=actor,
+    )
+    audit(actor=actor, action="model.import", team=team, uid=version.uid, name=str(version))
+    return version
+
+
+def folder_store(path: str) -> list[File]:
+    """Copy a model's files into the artifact store.
+
+    :raises ModelRefused: if the folder is no longer a model.
+    :raises StorageFull: if there is no room.
+    """
+    folder, _ = model_folder_check(path)
+    store = selectors.artifact_store()
+    files: list[File] = []
+    for root, _, names in os.walk(folder):
+        for name in sorted(names):
+            source = Path(root, name)
+            relative = source.relative_to(folder)
+            if source.is_symlink() and not source.resolve().is_relative_to(folder):
+                raise ModelRefused(f"{relative} is a link that leaves the folder")
+            with source.open("rb") as stream:
+                blob = store.put(chunks(stream))
+            files.append((str(relative), blob.digest, blob.size))
+    return files
+
+
+@transaction.atomic
+def model_version_imported(*, version: ModelVersion, files: Sequence[File], at: datetime) -> None:
+    """:raises IllegalTransition: if it was imported meanwhile."""
+    config, parameters = facts_of(files)
+    artifact = artifact_create(team=version.line.team, kind=Artifact.Kind.MODEL, files=files)
+    move(
+        version,
+        MODEL,
+        ModelEvent.IMPORT,
+        into=ModelVersionTransition,
+        at=at,
+        reason=f"copied {len(files)} files",
+        artifact=artifact,
+        architecture=config.architecture,
+        context_length=config.context_length,
+        parameters=parameters,
+    )
+
+
+def model_version_failed(*, version: ModelVersion, reason: str, at: datetime) -> None:
+    move(version, MODEL, ModelEvent.FAIL, into=ModelVersionTransition, at=at, reason=reason)
+
+
+def model_version_retry(*, version: ModelVersion, actor: User, at: datetime) -> None:
+    """:raises IllegalTransition: if its import has not failed."""
+    move(
+        version,
+        MODEL,
+        ModelEvent.RETRY,
+        into=ModelVersionTransition,
+        at=at,
+        reason="asked to try again",
+        actor=actor.username,
+    )

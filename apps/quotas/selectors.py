@@ -1,0 +1,133 @@
+"""Questions about queues and claims; the snapshot for the scheduler."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from django.db.models import Count, Q, QuerySet
+
+from apps.accounts.models import Team
+from apps.fleet.models import Card, Cluster, Node
+from apps.quotas.models import Allocation, Claim, Queue
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.claims import ClaimState, GangShape
+from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.scheduling.snapshots import (
+    CardView,
+    ClaimView,
+    NodeView,
+    QueueView,
+    Snapshot,
+)
+from controlplane.ports.launches import Placement
+
+HOLDING = (ClaimState.ADMITTED, ClaimState.REVOKING)
+
+
+def queues_for(team: Team) -> QuerySet[Queue]:
+    """Queues that the team may submit to."""
+    return Queue.objects.filter(Q(team=None) | Q(team=team))
+
+
+def claim_of(*, kind: str, uid: str) -> Claim | None:
+    """The newest claim of that owner."""
+    return Claim.objects.filter(owner_kind=kind, owner_uid=uid).order_by("-id").first()
+
+
+def cluster_of(claim: Claim) -> Cluster:
+    """Where an admitted claim's gang runs."""
+    node = Node.objects.select_related("cluster").get(uid=claim.placement[0]["node"])
+    return node.cluster
+
+
+def placements_of(claim: Claim) -> tuple[Placement, ...]:
+    """Where the replicas of an admitted claim of one role go, in order of their index."""
+    names = dict(
+        Node.objects.filter(uid__in=[one["node"] for one in claim.placement]).values_list(
+            "uid", "name"
+        )
+    )
+    return tuple(
+        Placement(node=names[one["node"]], cards=tuple(one["cards"]))
+        for one in sorted(claim.placement, key=lambda one: int(one["index"]))
+    )
+
+
+def snapshot() -> Snapshot:
+    """Everything the scheduler needs, as values. Call it in one short transaction."""
+    holders = dict(Allocation.objects.filter(released_at=None).values_list("card_id", "claim__uid"))
+    promised = _promised()
+    return Snapshot(
+        nodes=tuple(_node(node, holders, promised) for node in _nodes()),
+        claims=tuple(
+            ClaimView(
+                uid=claim.uid,
+                queue=claim.queue.uid,
+                shape=GangShape.from_json(claim.shape),
+                chips=tuple(claim.chips),
+                priority=claim.priority,
+                created_at=claim.created_at,
+            )
+            for claim in Claim.objects.filter(state=ClaimState.PENDING).select_related("queue")
+        ),
+        queues=_queues(),
+    )
+
+
+def _nodes() -> QuerySet[Node]:
+    return Node.objects.select_related("cluster").prefetch_related("cards").order_by("name", "id")
+
+
+def _node(node: Node, holders: dict[int, str], promised: dict[str, Resources]) -> NodeView:
+    cards = sorted(node.cards.all(), key=lambda card: card.index)
+    return NodeView(
+        uid=node.uid,
+        name=node.name,
+        cluster=node.cluster.uid,
+        cards=tuple(_card(card, holders) for card in cards),
+        capacity=Resources(cpu=Millicpu(node.cpu), memory=Bytes(node.memory)),
+        promised=promised.get(node.uid, Resources()),
+        schedulable=node.ready and not node.cordoned,
+    )
+
+
+def _card(card: Card, holders: dict[int, str]) -> CardView:
+    return CardView(
+        uid=card.uid,
+        index=card.index,
+        chip=card.chip,
+        state=CardState(card.state),
+        held_by=holders.get(card.pk),
+    )
+
+
+def _promised() -> dict[str, Resources]:
+    """CPU and memory that admitted claims hold, by node uid."""
+    promised: dict[str, Resources] = defaultdict(Resources)
+    for shape, placement in Claim.objects.filter(state__in=HOLDING).values_list(
+        "shape", "placement"
+    ):
+        limits = GangShape.from_json(shape).limits
+        for replica in placement:
+            promised[replica["node"]] = promised[replica["node"]].plus(limits[replica["role"]])
+    return promised
+
+
+def _queues() -> dict[str, QueueView]:
+    used: dict[str, dict[str, int]] = defaultdict(dict)
+    for row in (
+        Allocation.objects.filter(released_at=None)
+        .values("claim__queue__uid", "card__chip")
+        .annotate(held=Count("id"))
+    ):
+        used[row["claim__queue__uid"]][row["card__chip"]] = row["held"]
+    return {
+        queue.uid: QueueView(
+            uid=queue.uid,
+            name=queue.name,
+            caps=queue.caps,
+            used=used.get(queue.uid, {}),
+            open=queue.open,
+        )
+        for queue in Queue.objects.all()
+    }

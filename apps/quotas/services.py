@@ -1,0 +1,211 @@
+"""Changes to queues and claims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from apps.accounts.models import Team
+from apps.fleet.models import Card, Node
+from apps.quotas.models import Allocation, Claim, ClaimTransition, Queue
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.claims import (
+    CLAIM,
+    ClaimEvent,
+    ClaimState,
+    GangShape,
+    ReleaseReason,
+)
+from controlplane.domain.scheduling.plans import Placement, Refusal
+from controlplane.outbox.messages import publish
+from controlplane.persistence.moves import move
+
+
+class PlacementConflict(Exception):
+    """The world changed between planning and committing; the next cycle plans again."""
+
+
+@transaction.atomic
+def claim_request(
+    *,
+    owner: tuple[str, str],
+    team: Team,
+    queue: Queue,
+    shape: GangShape,
+    chips: Sequence[str],
+    priority: int = 0,
+) -> Claim:
+    """A new pending claim of ``owner`` (kind, uid)."""
+    kind, uid = owner
+    claim = Claim.objects.create(
+        owner_kind=kind,
+        owner_uid=uid,
+        team=team,
+        queue=queue,
+        shape=shape.as_json(),
+        card_count=shape.cards,
+        chips=list(chips),
+        priority=priority,
+        explanation="waiting for the next scheduling cycle",
+    )
+    publish("claim.requested", claim_uid=claim.uid)
+    return claim
+
+
+@transaction.atomic
+def claim_admit(*, claim: Claim, placement: Placement, at: datetime) -> None:
+    """Give the claim its cards, all of them, and tell its owner.
+
+    :raises PlacementConflict: if a card is no longer usable or free, or its node no longer takes work.
+    :raises IllegalTransition: if the claim no longer waits.
+    """
+    uids = [uid for replica in placement.replicas for uid in replica.cards]
+    cards = {
+        card.uid: card
+        for card in Card.objects.select_for_update(no_key=True).filter(uid__in=uids).order_by("uid")
+    }
+    nodes = {node.uid: node for node in Node.objects.filter(uid__in=_nodes_of(placement))}
+    _check_still_possible(claim, placement, cards, nodes)
+    move(
+        claim,
+        CLAIM,
+        ClaimEvent.ADMIT,
+        into=ClaimTransition,
+        at=at,
+        reason=placement.reason,
+        explanation=placement.reason,
+        explanation_numbers={},
+        chip=placement.chip,
+        placement=_placement_json(placement, cards),
+        admitted_at=at,
+    )
+    Allocation.objects.bulk_create(
+        Allocation(
+            claim=claim,
+            card=cards[uid],
+            node=nodes[replica.node],
+            role=replica.role,
+            replica=replica.index,
+            allocated_at=at,
+        )
+        for replica in placement.replicas
+        for uid in replica.cards
+    )
+    publish("claim.admitted", claim_uid=claim.uid)
+
+
+def _nodes_of(placement: Placement) -> set[str]:
+    return {replica.node for replica in placement.replicas}
+
+
+def _check_still_possible(
+    claim: Claim, placement: Placement, cards: dict[str, Card], nodes: dict[str, Node]
+) -> None:
+    for replica in placement.replicas:
+        node = nodes.get(replica.node)
+        if node is None or not node.ready or node.cordoned:
+            raise PlacementConflict(f"node {replica.node} takes no work any more")
+        for uid in replica.cards:
+            if uid not in cards or cards[uid].state != CardState.USABLE:
+                raise PlacementConflict(f"card {uid} is no longer usable")
+    held = [card.pk for card in cards.values()]
+    if Allocation.objects.filter(card_id__in=held, released_at=None).exists():
+        raise PlacementConflict("a card has been given to another claim")
+    queue = Queue.objects.select_for_update(no_key=True).get(pk=claim.queue_id)
+    cap = queue.caps.get(placement.chip)
+    if cap is not None:
+        used = Allocation.objects.filter(
+            claim__queue=queue, card__chip=placement.chip, released_at=None
+        ).count()
+        if used + len(cards) > cap:
+            raise PlacementConflict(f"queue {queue.name} would hold {used + len(cards)} of {cap}")
+    if not queue.open:
+        raise PlacementConflict(f"queue {queue.name} has been closed")
+
+
+def _placement_json(placement: Placement, cards: dict[str, Card]) -> list[dict[str, object]]:
+    return [
+        {
+            "role": replica.role,
+            "index": replica.index,
+            "node": replica.node,
+            "cards": [cards[uid].index for uid in replica.cards],
+        }
+        for replica in placement.replicas
+    ]
+
+
+def claim_refused(*, refusals: Sequence[Refusal]) -> None:
+    """Keep the reason with each claim, where it changed."""
+    by_uid = {refusal.claim: refusal for refusal in refusals}
+    changed = []
+    for claim in Claim.objects.filter(uid__in=by_uid, state=ClaimState.PENDING):
+        refusal = by_uid[claim.uid]
+        if claim.explanation != refusal.reason:
+            claim.explanation = refusal.reason
+            claim.explanation_numbers = dict(refusal.numbers)
+            changed.append(claim)
+    Claim.objects.bulk_update(changed, ("explanation", "explanation_numbers"))
+
+
+@transaction.atomic
+def claim_revoke(
+    *, claim: Claim, reason: ReleaseReason, grace: timedelta, at: datetime, why: str
+) -> None:
+    """Ask the owner to save and stop. The cards stay held until it has released.
+
+    :raises IllegalTransition: if the claim holds nothing.
+    """
+    move(
+        claim,
+        CLAIM,
+        ClaimEvent.REVOKE,
+        into=ClaimTransition,
+        at=at,
+        reason=why,
+        release_reason=reason,
+        revoke_by=at + grace,
+    )
+    publish("claim.revoking", claim_uid=claim.uid)
+
+
+@transaction.atomic
+def claim_release(*, uid: str, reason: ReleaseReason, at: datetime) -> bool:
+    """Free the cards. Only the owner calls it, and only when nothing of it runs any more.
+
+    Says whether this call released it: False if it was released before, or never existed.
+    """
+    claim = Claim.objects.select_for_update(no_key=True).filter(uid=uid).first()
+    if claim is None or claim.state == ClaimState.RELEASED:
+        return False
+    # A revocation's own reason outlives the owner's: it was preempted, even if it then "finished".
+    kept = ReleaseReason(claim.release_reason) if claim.release_reason else reason
+    move(
+        claim,
+        CLAIM,
+        ClaimEvent.RELEASE,
+        into=ClaimTransition,
+        at=at,
+        reason=kept,
+        release_reason=kept,
+        released_at=at,
+    )
+    Allocation.objects.filter(claim=claim, released_at=None).update(released_at=at)
+    publish("claim.released", claim_uid=claim.uid)
+    return True
+
+
+def claim_progress(*, uid: str, progress: float, checkpointed_at: datetime | None = None) -> None:
+    """The owner tells how far it is (0 to 1) and when it last saved."""
+    changes: dict[str, object] = {"progress": progress}
+    if checkpointed_at is not None:
+        changes["checkpointed_at"] = checkpointed_at
+    Claim.objects.filter(uid=uid).update(**changes)
+
+
+def queue_ensure_default() -> Queue:
+    """The queue that everybody may use."""
+    queue, _ = Queue.objects.get_or_create(name="default")
+    return queue

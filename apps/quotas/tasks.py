@@ -1,0 +1,14 @@
+"""Turns of the scheduling loop."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.utils import timezone
+
+from apps.quotas import reconcilers
+from controlplane.domain.scheduling.cycle import Policy
+
+
+@shared_task
+def run_cycle() -> None:
+    reconcilers.cycle_run(policy=Policy(), at=timezone.now())

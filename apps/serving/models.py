@@ -1,0 +1,249 @@
+"""Deployments and everything that the gateway is told about them."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from apps.accounts.models import Team, User
+from apps.fleet.models import Cluster
+from apps.models.models import ModelVersion
+from apps.quotas.models import Queue
+from controlplane.domain.serving import DeploymentState, ReplicaState
+from controlplane.persistence.models import Entity, Leased, Transition
+
+
+class Deployment(Entity, Leased):
+    """Serving of a model under one public name."""
+
+    STATES = [(state.value, state.value) for state in DeploymentState]
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="deployments")
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    name = models.SlugField(max_length=80)
+    state = models.CharField(max_length=20, choices=STATES, default=DeploymentState.STARTING)
+    state_reason = models.TextField(blank=True)
+    queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="deployments")
+    #: Replicas that should serve; 0 while it is stopped.
+    replica_count = models.PositiveIntegerField(default=1)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("name",),
+                condition=models.Q(deleted_at=None),
+                name="deployment_name_once",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DeploymentTransition(Transition):
+    entity = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="transitions")
+
+    class Meta(Transition.Meta):
+        abstract = False
+
+
+class Revision(Entity):
+    """One configuration of a deployment: model version, engine, its fields. Never changed."""
+
+    deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    model_version = models.ForeignKey(
+        ModelVersion, on_delete=models.PROTECT, related_name="revisions"
+    )
+    engine = models.CharField(max_length=40)
+    spec = models.JSONField()
+    chips = models.JSONField()
+    #: Cards of one replica.
+    cards = models.PositiveIntegerField(default=1)
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ("-number",)
+        constraints = (
+            models.UniqueConstraint(fields=("deployment", "number"), name="revision_number"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.deployment} r{self.number}"
+
+
+class Backend(Entity):
+    """A revision on one chip."""
+
+    revision = models.ForeignKey(Revision, on_delete=models.CASCADE, related_name="backends")
+    chips = models.JSONField()
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"{self.revision} on {' or '.join(self.chips)}"
+
+
+class Replica(Entity, Leased):
+    """One serving process group, with a claim of its own."""
+
+    STATES = [(state.value, state.value) for state in ReplicaState]
+
+    backend = models.ForeignKey(Backend, on_delete=models.CASCADE, related_name="replicas")
+    state = models.CharField(max_length=20, choices=STATES, default=ReplicaState.PENDING)
+    message = models.TextField(blank=True)
+    claim_uid = models.CharField(max_length=32, blank=True, db_index=True)
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    chip = models.CharField(max_length=60, blank=True)
+    #: Grows with each restart, so that every run has a Launch of its own.
+    generation = models.PositiveIntegerField(default=1)
+    #: Crashes in a row since it was last well for a while.
+    crashes = models.PositiveIntegerField(default=0)
+    restart_at = models.DateTimeField(null=True, blank=True)
+    ready_at = models.DateTimeField(null=True, blank=True)
+    url = models.CharField(max_length=200, blank=True)
+    log_tail = models.TextField(blank=True)
+    #: Why it stops, as its claim will say.
+    stop_reason = models.CharField(max_length=20, blank=True)
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"{self.backend} {self.uid[:8]}"
+
+    @property
+    def launch_name(self) -> str:
+        return f"replica-{self.uid}-{self.generation}"
+
+
+class ReplicaTransition(Transition):
+    entity = models.ForeignKey(Replica, on_delete=models.CASCADE, related_name="transitions")
+
+    class Meta(Transition.Meta):
+        abstract = False
+
+
+class Route(Entity):
+    """The public model name, with weighted backends. Names are unique across the company."""
+
+    name = models.SlugField(max_length=80, unique=True)
+    deployment = models.OneToOneField(Deployment, on_delete=models.CASCADE, related_name="route")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RouteBackend(models.Model):
+    route = models.ForeignKey(Route, on_delete=models.CASCADE, related_name="weights")
+    backend = models.ForeignKey(Backend, on_delete=models.CASCADE, related_name="+")
+    #: Share of the traffic, relative to the other backends of the route.
+    weight = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("route", "backend"), name="route_backend_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.route} → {self.backend} ({self.weight})"
+
+
+class ApiKey(Entity):
+    """Lets a program call a team's deployments through the gateway. Only the digest is kept."""
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="api_keys")
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=80)
+    prefix = models.CharField(max_length=16)
+    digest = models.CharField(max_length=64, unique=True)
+    #: Names of routes that it may call; None means all of the team's.
+    routes = models.JSONField(null=True, blank=True)
+    requests_per_minute = models.PositiveIntegerField(null=True, blank=True)
+    tokens_per_minute = models.PositiveIntegerField(null=True, blank=True)
+    concurrency = models.PositiveIntegerField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+
+class Gateway(models.Model):
+    """A gateway that has asked for the snapshot lately."""
+
+    name = models.CharField(max_length=80, unique=True)
+    last_seen_at = models.DateTimeField()
+    version = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class GatewaySnapshot(models.Model):
+    """What gateways are told. The newest version counts; a few older ones are kept to look at."""
+
+    version = models.BigAutoField(primary_key=True)
+    digest = models.CharField(max_length=64)
+    #: Encrypted at rest: it carries the credentials of the engines.
+    body = models.BinaryField()
+    issued_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-version",)
+
+    def __str__(self) -> str:
+        return f"snapshot {self.version}"
+
+
+class UsageBatch(models.Model):
+    """A batch that a gateway posted. The key is what keeps it from counting twice."""
+
+    gateway = models.CharField(max_length=80)
+    sequence = models.BigIntegerField()
+    received_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("gateway", "sequence"), name="usage_batch_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.gateway} #{self.sequence}"
+
+
+class UsageRecord(models.Model):
+    """One call through the gateway."""
+
+    batch = models.ForeignKey(UsageBatch, on_delete=models.CASCADE, related_name="records")
+    at = models.DateTimeField()
+    key = models.ForeignKey(ApiKey, on_delete=models.SET_NULL, null=True, related_name="usage")
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, null=True, related_name="usage")
+    route = models.CharField(max_length=80)
+    backend_uid = models.CharField(max_length=32, blank=True)
+    operation = models.CharField(max_length=20)
+    status = models.PositiveSmallIntegerField()
+    outcome = models.CharField(max_length=20)
+    prompt_tokens = models.PositiveIntegerField(default=0)
+    completion_tokens = models.PositiveIntegerField(default=0)
+    #: Milliseconds from request to last byte.
+    duration_ms = models.FloatField(default=0.0)
+    #: Milliseconds to the first token; None where the answer was not streamed.
+    first_token_ms = models.FloatField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (
+            models.Index(fields=("key", "-at")),
+            models.Index(fields=("route", "-at")),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.route} {self.status}"

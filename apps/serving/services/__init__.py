@@ -1,0 +1,1 @@
+"""Changes to deployments, keys and usage; what gateways are told."""

@@ -1,0 +1,338 @@
+"""Deployments: every move of their state machines and of their replicas passes here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+
+from apps.accounts.models import Team, User
+from apps.accounts.services import audit
+from apps.jobs.services import SpecRefused
+from apps.models import selectors as registry_selectors
+from apps.models.models import ModelVersion
+from apps.quotas import services as quotas
+from apps.quotas.models import Queue
+from apps.serving.models import (
+    Backend,
+    Deployment,
+    DeploymentTransition,
+    Replica,
+    ReplicaTransition,
+    Revision,
+    Route,
+    RouteBackend,
+)
+from apps.serving.selectors import OWNER_KIND
+from controlplane.domain.claims import GangShape, ReleaseReason, RoleShape
+from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.models import ModelState
+from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.serving import (
+    DEPLOYMENT,
+    REPLICA,
+    DeploymentEvent,
+    DeploymentState,
+    ReplicaEvent,
+    ReplicaState,
+)
+from controlplane.outbox.messages import publish
+from controlplane.persistence.moves import move
+from controlplane.ports import registry
+from controlplane.ports.engines import ROLES, Finding, Task
+
+MOST_REPLICAS = 64
+ALL_TRAFFIC = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """What one revision serves, and how."""
+
+    model_version: ModelVersion
+    engine: str = "transformers"
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    chips: tuple[str, ...] = ("cpu",)
+    #: Cards of one replica.
+    cards: int = 1
+
+
+def configuration_check(configuration: Configuration, *, replicas: int) -> tuple[Finding, ...]:
+    """Everything wrong with it; empty means that it can be deployed."""
+    version = configuration.model_version
+    findings: list[Finding] = []
+    if version.state != ModelState.READY:
+        findings.append(
+            Finding(field="model_version", message=f"{version} is {version.state}, not ready")
+        )
+    if not 1 <= replicas <= MOST_REPLICAS:
+        findings.append(
+            Finding(field="replicas", message=f"must be 1 to {MOST_REPLICAS}, got {replicas}")
+        )
+    if not 1 <= configuration.cards <= 1024:
+        findings.append(
+            Finding(field="cards", message=f"must be 1 to 1024, got {configuration.cards}")
+        )
+    known = registry.chips()
+    unknown = [chip for chip in configuration.chips if chip not in known]
+    if unknown or not configuration.chips:
+        findings.append(
+            Finding(
+                field="chips",
+                message=f"{', '.join(unknown) or 'nothing'} is no known chip; use {', '.join(known)}",
+            )
+        )
+        return tuple(findings)
+    if configuration.engine not in registry.engine_names():
+        message = f"no engine is called {configuration.engine!r}"
+        return (*findings, Finding(field="engine", message=message))
+    findings += registry.engine(configuration.engine).check(
+        Task.SERVE,
+        configuration.spec,
+        chip=known[configuration.chips[0]],
+        model=registry_selectors.model_facts(version),
+    )
+    return tuple(findings)
+
+
+def _refuse(configuration: Configuration, *, replicas: int) -> None:
+    findings = configuration_check(configuration, replicas=replicas)
+    if findings:
+        raise SpecRefused(findings)
+
+
+def deployment_create(
+    *,
+    actor: User,
+    team: Team,
+    name: str,
+    configuration: Configuration,
+    queue: Queue,
+    replicas: int = 1,
+) -> Deployment:
+    """A deployment that starts, with its route.
+
+    :raises SpecRefused: if anything is wrong with it, its name being taken included.
+    """
+    _refuse(configuration, replicas=replicas)
+    try:
+        with transaction.atomic():
+            deployment = Deployment.objects.create(
+                team=team,
+                created_by=actor,
+                name=name,
+                queue=queue,
+                replica_count=replicas,
+                state_reason="waiting for cards",
+            )
+            backend = _revision_add(deployment, configuration, actor)
+            route = Route.objects.create(name=name, deployment=deployment)
+            RouteBackend.objects.create(route=route, backend=backend, weight=ALL_TRAFFIC)
+            audit(
+                actor=actor,
+                action="deployment.create",
+                team=team,
+                uid=deployment.uid,
+                name=name,
+                model=str(configuration.model_version),
+                replicas=replicas,
+            )
+            publish("deployment.changed", deployment_uid=deployment.uid)
+    except IntegrityError:
+        taken = Finding(
+            field="name",
+            message=f"{name!r} is taken; model names are unique across the company, choose another",
+        )
+        raise SpecRefused([taken]) from None
+    return deployment
+
+
+def _revision_add(deployment: Deployment, configuration: Configuration, actor: User) -> Backend:
+    last = deployment.revisions.aggregate(last=Max("number"))["last"] or 0
+    engine = registry.engine(configuration.engine)
+    revision = Revision.objects.create(
+        deployment=deployment,
+        number=last + 1,
+        model_version=configuration.model_version,
+        engine=configuration.engine,
+        spec=dict(engine.normalise(Task.SERVE, configuration.spec)),
+        chips=list(configuration.chips),
+        cards=configuration.cards,
+        created_by=actor,
+    )
+    return Backend.objects.create(revision=revision, chips=revision.chips)
+
+
+@transaction.atomic
+def deployment_revise(
+    *, deployment: Deployment, configuration: Configuration, actor: User, at: datetime
+) -> Revision:
+    """A new revision; traffic moves to it once all of its replicas are ready.
+
+    :raises SpecRefused: if anything is wrong with it.
+    :raises IllegalTransition: if the deployment is stopped or being stopped.
+    """
+    row = _locked(deployment)
+    _refuse(configuration, replicas=max(1, row.replica_count))
+    backend = _revision_add(row, configuration, actor)
+    reason = f"moving to revision {backend.revision.number} ({configuration.model_version})"
+    _change(row, actor=actor, action="deployment.revise", at=at, reason=reason)
+    return backend.revision
+
+
+@transaction.atomic
+def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: datetime) -> None:
+    """:raises SpecRefused: if the number is out of bounds.
+    :raises IllegalTransition: if the deployment is stopped or being stopped.
+    """
+    if not 1 <= replicas <= MOST_REPLICAS:
+        message = f"must be 1 to {MOST_REPLICAS}, got {replicas}; to serve nothing, stop it"
+        raise SpecRefused([Finding(field="replicas", message=message)])
+    row = _locked(deployment)
+    reason = f"scaling from {row.replica_count} to {replicas} replicas"
+    row.replica_count = replicas
+    row.save(update_fields=["replica_count"])
+    _change(row, actor=actor, action="deployment.scale", at=at, reason=reason)
+
+
+@transaction.atomic
+def deployment_stop(*, deployment: Deployment, actor: User, at: datetime) -> None:
+    """:raises IllegalTransition: if it is stopped or being stopped already."""
+    row = _locked(deployment)
+    deployment_move(
+        row,
+        DeploymentEvent.STOP,
+        at=at,
+        reason=f"stopped by {actor.username}",
+        actor=actor.username,
+    )
+    audit(actor=actor, action="deployment.stop", team=row.team, uid=row.uid, name=row.name)
+    publish("deployment.changed", deployment_uid=row.uid)
+
+
+@transaction.atomic
+def deployment_start(*, deployment: Deployment, actor: User, at: datetime) -> None:
+    """:raises IllegalTransition: if it is not stopped."""
+    row = _locked(deployment)
+    deployment_move(
+        row,
+        DeploymentEvent.START,
+        at=at,
+        reason=f"started by {actor.username}",
+        actor=actor.username,
+    )
+    audit(actor=actor, action="deployment.start", team=row.team, uid=row.uid, name=row.name)
+    publish("deployment.changed", deployment_uid=row.uid)
+
+
+@transaction.atomic
+def deployment_delete(*, deployment: Deployment, actor: User, at: datetime) -> None:
+    """Forget a stopped deployment and free its name. Its usage stays.
+
+    :raises IllegalTransition: if it still serves; stop it first.
+    """
+    row = _locked(deployment)
+    if row.state != DeploymentState.STOPPED:
+        raise IllegalTransition(
+            machine=DEPLOYMENT.name, state=row.state, event="be deleted before it is stopped"
+        )
+    Route.objects.filter(deployment=row).delete()
+    row.deleted_at = at
+    row.save(update_fields=["deleted_at"])
+    audit(actor=actor, action="deployment.delete", team=row.team, uid=row.uid, name=row.name)
+
+
+def _locked(deployment: Deployment) -> Deployment:
+    return (
+        Deployment.objects.select_for_update(no_key=True, of=("self",))
+        .select_related("team")
+        .get(pk=deployment.pk)
+    )
+
+
+def _change(row: Deployment, *, actor: User, action: str, at: datetime, reason: str) -> None:
+    deployment_move(row, DeploymentEvent.CHANGE, at=at, reason=reason, actor=actor.username)
+    audit(actor=actor, action=action, team=row.team, uid=row.uid, name=row.name, change=reason)
+    publish("deployment.changed", deployment_uid=row.uid)
+
+
+def deployment_move(
+    deployment: Deployment, event: DeploymentEvent, *, at: datetime, reason: str, actor: str = ""
+) -> None:
+    move(
+        deployment,
+        DEPLOYMENT,
+        event,
+        into=DeploymentTransition,
+        at=at,
+        reason=reason,
+        actor=actor,
+        state_reason=reason,
+    )
+
+
+def replica_move(
+    replica: Replica, event: ReplicaEvent, *, at: datetime, reason: str, **changes: Any
+) -> None:
+    """Under the replica's row lease where the caller holds one."""
+    move(
+        replica,
+        REPLICA,
+        event,
+        into=ReplicaTransition,
+        at=at,
+        reason=reason,
+        lease_token=replica.lease_token,
+        message=reason,
+        **changes,
+    )
+
+
+@transaction.atomic
+def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
+    """One more replica of a backend, with a claim."""
+    replica = Replica.objects.create(backend=backend, message="waiting for cards")
+    cards = backend.revision.cards
+    claim = quotas.claim_request(
+        owner=(OWNER_KIND, replica.uid),
+        team=deployment.team,
+        queue=deployment.queue,
+        shape=GangShape(
+            roles=(
+                RoleShape(
+                    name=ROLES[Task.SERVE],
+                    replicas=1,
+                    cards=cards,
+                    limits=Resources(cpu=Millicpu(cards * 1000), memory=Bytes(0)),
+                ),
+            )
+        ),
+        chips=backend.chips,
+        priority=0,
+    )
+    replica.claim_uid = claim.uid
+    replica.save(update_fields=["claim_uid"])
+    return replica
+
+
+def replicas_stop(
+    *, replicas: Sequence[Replica], reason: ReleaseReason, why: str, at: datetime
+) -> None:
+    """Begin to stop them; those that stop already are left alone."""
+    for replica in replicas:
+        if REPLICA.allows(ReplicaState(replica.state), ReplicaEvent.STOP):
+            replica_move(replica, ReplicaEvent.STOP, at=at, reason=why, stop_reason=reason)
+
+
+@transaction.atomic
+def traffic_move(*, deployment: Deployment, backend: Backend) -> None:
+    """All of the route's traffic to one backend."""
+    route = Route.objects.select_for_update(no_key=True).get(deployment=deployment)
+    RouteBackend.objects.filter(route=route).exclude(backend=backend).delete()
+    RouteBackend.objects.update_or_create(
+        route=route, backend=backend, defaults={"weight": ALL_TRAFFIC}
+    )

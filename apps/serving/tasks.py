@@ -1,0 +1,21 @@
+"""Turns of the loops of serving."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.utils import timezone
+
+from apps.serving.reconcilers import deployments, replicas
+from apps.serving.services import snapshots
+
+
+@shared_task
+def reconcile_deployments() -> None:
+    at = timezone.now()
+    deployments.deployments_reconcile(at=at)
+    replicas.replicas_reconcile(at=at)
+
+
+@shared_task
+def publish_snapshot() -> None:
+    snapshots.snapshot_publish(at=timezone.now())

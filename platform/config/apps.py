@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class NinefoldConfig(AppConfig):
+    name = "config"
+    label = "config"

@@ -1,0 +1,41 @@
+"""The Celery application and its beat.
+
+Tasks are turns of loops: short, idempotent, level-triggered. The beat makes every loop right by itself;
+the outbox (``config.wiring``) only makes it quick.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
+
+
+def _every(seconds: float, task: str) -> dict[str, Any]:
+    """A turn that could not start before it is stale is dropped, not queued up."""
+    return {
+        "task": task,
+        "schedule": timedelta(seconds=seconds),
+        "options": {"queue": "beat", "expires": max(2 * seconds, 10.0)},
+    }
+
+
+app = Celery("ninefold")
+app.config_from_object("config.settings.broker")
+app.conf.beat_schedule = {
+    "relay the outbox": _every(1, "config.tasks.relay_outbox"),
+    "schedule": _every(2, "apps.quotas.tasks.run_cycle"),
+    "turn jobs": _every(1, "apps.jobs.tasks.reconcile_attempts"),
+    "sweep launches": _every(30, "apps.jobs.tasks.sweep_launches"),
+    "turn deployments": _every(1, "apps.serving.tasks.reconcile_deployments"),
+    "publish to gateways": _every(2, "apps.serving.tasks.publish_snapshot"),
+    "take stock of clusters": _every(15, "apps.fleet.tasks.sync_inventories"),
+    "import models": _every(5, "apps.models.tasks.import_models"),
+    "tidy up": _every(600, "config.tasks.tidy_up"),
+}
+app.autodiscover_tasks()
+app.autodiscover_tasks(related_name="handlers")

@@ -1,0 +1,12 @@
+"""What every page knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+
+
+def product(request: HttpRequest) -> dict[str, Any]:
+    return {"gateway_url": settings.NINEFOLD_GATEWAY_URL, "section": request.path.split("/")[1]}

@@ -1,0 +1,68 @@
+"""Everything that a first day needs: an administrator, a team, a queue, this machine, sample models.
+
+Safe to repeat: what is there is left alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from apps.accounts.models import Team, User
+from apps.accounts.services import administrator_ensure, team_ensure
+from apps.fleet import reconcilers as fleet_reconcilers
+from apps.fleet import services as fleet
+from apps.jobs.services import JobRequest, job_submit
+from apps.models.models import ModelLine
+from apps.quotas import services as quotas
+from apps.quotas.models import Queue
+from controlplane.domain.jobs import JobKind
+
+ADMINISTRATOR = "admin"
+SAMPLE_MODELS = ("ninefold-tiny-qwen2", "ninefold-tiny-llama")
+
+
+class Command(BaseCommand):
+    help = "Create what a first day needs; safe to repeat."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        admin = administrator_ensure(username=ADMINISTRATOR, password=self._password())
+        team = team_ensure(name="Default", slug="default", administrator=admin)
+        queue = quotas.queue_ensure_default()
+        fleet.cluster_ensure(name="local", kind="local")
+        fleet_reconcilers.inventories_sync(at=timezone.now())
+        for name in SAMPLE_MODELS:
+            self._sample_model(name, admin=admin, team=team, queue=queue)
+
+    def _password(self) -> str:
+        path = Path(settings.NINEFOLD_HOME, "secrets", "admin_password")
+        if not path.is_file():
+            raise CommandError(f"there is no {path}; `make up` generates it")
+        return path.read_text().strip()
+
+    def _sample_model(self, name: str, *, admin: User, team: Team, queue: Queue) -> None:
+        """The first time only: a job builds it, because that needs the engine's environment."""
+        _, created = ModelLine.objects.get_or_create(
+            team=None,
+            name=name,
+            defaults={"description": "A real architecture with few layers and random weights."},
+        )
+        if not created:
+            return
+        job_submit(
+            actor=admin,
+            team=team,
+            request=JobRequest(
+                kind=JobKind.SCRIPT,
+                name=f"build {name}",
+                spec={"argv": ["python", "-m", "ninefold_runtime", "tiny-models", "--name", name]},
+                queue=queue,
+                output_name=name,
+                output_shared=True,
+            ),
+        )
+        self.stdout.write(f"a job builds the sample model {name}")

@@ -1,0 +1,187 @@
+"""Settings of the product, safe by default; the environment changes what may differ."""
+
+from __future__ import annotations
+
+from config.settings.environment import HOME, ROOT, database, database_url, env, secret
+
+BASE_DIR = ROOT
+NINEFOLD_HOME = HOME
+DEBUG = False
+SECRET_KEY = secret("secret_key")
+#: Not SECRET_KEY: it encrypts credentials at rest and can be rotated (first key encrypts, all decrypt).
+NINEFOLD_ENCRYPTION_KEYS = [key for key in secret("encryption_key").split(",") if key]
+NINEFOLD_GATEWAY_TOKEN = secret("gateway_token")
+
+BIND = env.str("NINEFOLD_BIND", default="127.0.0.1")
+WEB_PORT = env.int("NINEFOLD_WEB_PORT", default=8000)
+GATEWAY_PORT = env.int("NINEFOLD_GATEWAY_PORT", default=8001)
+#: How engine processes and gateways reach this web server.
+NINEFOLD_CONTROL_URL = env.str("NINEFOLD_CONTROL_URL", default=f"http://127.0.0.1:{WEB_PORT}")
+#: How people and programs reach the gateway.
+NINEFOLD_GATEWAY_URL = env.str("NINEFOLD_GATEWAY_URL", default=f"http://{BIND}:{GATEWAY_PORT}")
+NINEFOLD_MODEL_ROOTS = env.list("NINEFOLD_MODEL_ROOTS", default=[])
+#: Cards that this machine offers; 0 means one per processor core.
+NINEFOLD_LOCAL_CARDS = env.int("NINEFOLD_LOCAL_CARDS", default=0)
+NINEFOLD_UPLOAD_LIMIT = env.int("NINEFOLD_UPLOAD_LIMIT", default=256 * 1024 * 1024)
+
+ALLOWED_HOSTS = env.list(
+    "NINEFOLD_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]", BIND]
+)
+CSRF_TRUSTED_ORIGINS = env.list("NINEFOLD_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "csp",
+    "django_htmx",
+    "template_partials",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "controlplane.persistence",
+    "controlplane.outbox",
+    "controlplane.web",
+    "apps.accounts",
+    "apps.fleet",
+    "apps.models",
+    "apps.quotas",
+    "apps.jobs",
+    "apps.serving",
+    "config",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "controlplane.web.middleware.AdminPolicyMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.csp",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "config.context.product",
+            ],
+            "builtins": ["controlplane.web.templatetags.ninefold"],
+        },
+    },
+]
+
+DATABASES = {"default": database(database_url())}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_USER_MODEL = "accounts.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "/login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login"
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+#: Off by default because the embedded product speaks plain HTTP on loopback.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("NINEFOLD_HTTPS", default=False)
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "connect-src": ["'self'"],
+        "object-src": ["'none'"],
+        "base-uri": ["'self'"],
+        "frame-ancestors": ["'none'"],
+        "form-action": ["'self'"],
+    }
+}
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LOCALE_PATHS = [ROOT / "templates" / "locale"]
+TIME_ZONE = "UTC"
+USE_I18N = True
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATIC_ROOT = HOME / "static"
+STATICFILES_DIRS = [ROOT / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+FILE_UPLOAD_TEMP_DIR = str(HOME / "tmp") if (HOME / "tmp").is_dir() else None
+DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "apps.accounts.api.authentication.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_PAGINATION_CLASS": "controlplane.web.pagination.KeysetPagination",
+    "EXCEPTION_HANDLER": "controlplane.web.problems.exception_handler",
+    "PAGE_SIZE": 50,
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Ninefold",
+    "DESCRIPTION": "Jobs, models, datasets and deployments on a mixed fleet of GPUs and NPUs.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {"()": "controlplane.web.logs.FieldsFormatter"},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": env.str("NINEFOLD_LOG_LEVEL", default="INFO")},
+}
+
+UNFOLD = {"SITE_TITLE": "Ninefold", "SITE_HEADER": "Ninefold"}

@@ -1,0 +1,69 @@
+"""What the environment says, read once. Every variable begins with ``NINEFOLD_``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+ROOT = Path(__file__).resolve().parents[3]
+
+env = environ.Env()
+
+HOME = Path(env.str("NINEFOLD_HOME", default=str(ROOT / "var"))).resolve()
+
+
+def secret(name: str) -> str:
+    """``NINEFOLD_<NAME>``, or the file ``<home>/secrets/<name>`` that ``make up`` generates.
+
+    :raises ImproperlyConfigured: if there is neither.
+    """
+    variable = f"NINEFOLD_{name.upper()}"
+    value = env.str(variable, default="")
+    path = HOME / "secrets" / name
+    if not value and path.is_file():
+        value = path.read_text().strip()
+    if not value:
+        raise ImproperlyConfigured(
+            f"set {variable}, or run `make up` once: it generates {path.name} under var/secrets"
+        )
+    return value
+
+
+def database_url() -> str:
+    """``NINEFOLD_DATABASE_URL``, or what the embedded PostgreSQL wrote when it started."""
+    value = env.str("NINEFOLD_DATABASE_URL", default="")
+    path = HOME / "run" / "database-url"
+    if not value and path.is_file():
+        value = path.read_text().strip()
+    if not value:
+        raise ImproperlyConfigured("set NINEFOLD_DATABASE_URL, or start the product with `make up`")
+    return value
+
+
+def database(url: str) -> dict[str, Any]:
+    """Django's settings for ``postgresql://user:password@host:port/name?option=…``.
+
+    A unix socket is given as ``?host=/folder`` (libpq's own form), since a folder's letters must keep
+    their case.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgres", "postgresql"):
+        raise ImproperlyConfigured(
+            f"NINEFOLD_DATABASE_URL must begin with postgresql://, got {parts.scheme}://"
+        )
+    options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.removeprefix("/")),
+        "USER": unquote(parts.username or options.pop("user", "")),
+        "PASSWORD": unquote(parts.password or options.pop("password", "")),
+        "HOST": unquote(parts.hostname or "") or options.pop("host", ""),
+        "PORT": str(parts.port or options.pop("port", "")),
+        "OPTIONS": options,
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+    }

@@ -1,0 +1,21 @@
+"""Turns of the loops that belong to no app."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from config.wiring import send
+from controlplane.outbox import messages
+
+
+@shared_task
+def relay_outbox() -> None:
+    """Hand fresh news to Celery."""
+    while messages.relay(send) == 200:
+        pass
+
+
+@shared_task
+def tidy_up() -> None:
+    """Delete what nobody will read again."""
+    messages.prune()

@@ -1,0 +1,13 @@
+"""Addresses of the product."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/v1/", include("config.urls_api")),
+    path("internal/", include("config.urls_internal")),
+    path("", include("config.urls_pages")),
+]

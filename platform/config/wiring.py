@@ -1,0 +1,30 @@
+"""Who hears which news: topic → tasks. The only place that knows both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from celery import Task
+
+from apps.jobs import handlers as jobs
+from apps.quotas import handlers as quotas
+from apps.serving import handlers as serving
+
+TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
+    "claim.requested": [quotas.schedule],
+    "claim.released": [quotas.schedule],
+    "claim.admitted": [jobs.on_claim_admitted, serving.on_claim_admitted],
+    "claim.revoking": [jobs.on_claim_revoking, serving.on_claim_revoking],
+    "attempt.changed": [jobs.on_attempt_changed],
+    "deployment.changed": [serving.on_deployment_changed],
+}
+
+
+def send(topic: str, payload: dict[str, Any]) -> None:
+    """Queue the tasks that hear the topic.
+
+    :raises KeyError: if nobody declared it here; a topic without a listener is a mistake.
+    """
+    for task in TOPICS[topic]:
+        task.apply_async(kwargs=payload)

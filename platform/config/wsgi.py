@@ -1,0 +1,11 @@
+"""Pages and REST, by WSGI: an order of magnitude cheaper per request than Django's ASGI handler."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
+
+application = get_wsgi_application()

@@ -1,0 +1,155 @@
+"""The store itself; the package's docstring has the picture."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from controlplane.ports.artifacts import ArtifactError, Blob, BlobMissing, StorageFull
+
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class FilesystemArtifacts:
+    """Implements ``controlplane.ports.artifacts.ArtifactStore``."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root).absolute()
+
+    def put(self, chunks: Iterable[bytes], *, expected: str | None = None) -> Blob:
+        """Store the bytes and say what they are; storing twice keeps one.
+
+        :raises ArtifactError: if ``expected`` is given and the content differs.
+        :raises StorageFull: if the disk is full; nothing of the blob stays behind.
+        """
+        if expected is not None:
+            _hex_of(expected)
+        with _failures_in_words(self.root):
+            incoming = self._folder("incoming") / secrets.token_hex(16)
+            try:
+                digest, size = _write(incoming, chunks)
+                if expected is not None and digest != expected:
+                    raise ArtifactError(f"expected {expected}, the {size} bytes are {digest}")
+                self._name(incoming, digest)
+            finally:
+                with suppress(FileNotFoundError):
+                    incoming.unlink()
+        return Blob(digest=digest, size=size)
+
+    def size(self, digest: str) -> int:
+        with _missing_as(digest):
+            return self._path(digest).stat().st_size
+
+    def open(self, digest: str) -> BinaryIO:
+        with _missing_as(digest):
+            return self._path(digest).open("rb")
+
+    def materialise(self, digest: str, destination: Path) -> None:
+        """Link the blob to ``destination``, or copy it where a link is not possible; mode 0444 either way.
+
+        An existing file at ``destination`` is replaced.
+
+        :raises BlobMissing: if it is not here.
+        :raises StorageFull: if a copy does not fit; no part of it stays behind.
+        """
+        source = self._path(digest)
+        temporary = destination.with_name(f".{secrets.token_hex(8)}")
+        with _failures_in_words(destination.parent), self.open(digest) as blob:
+            try:
+                _link_or_copy(source, blob, temporary)
+                temporary.replace(destination)
+            finally:
+                # Renaming one link of an inode onto another leaves both in place.
+                with suppress(FileNotFoundError):
+                    temporary.unlink()
+
+    def delete(self, digest: str) -> None:
+        with suppress(FileNotFoundError):
+            self._path(digest).unlink()
+
+    def _path(self, digest: str) -> Path:
+        name = _hex_of(digest)
+        return self.root / "sha256" / name[:2] / name[2:]
+
+    def _folder(self, *parts: str) -> Path:
+        folder = self.root.joinpath(*parts)
+        if not folder.is_dir():
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.root.chmod(0o700)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder
+
+    def _name(self, incoming: Path, digest: str) -> None:
+        path = self._path(digest)
+        folder = self._folder("sha256", path.parent.name)
+        incoming.chmod(0o444)
+        # A link, not a rename: who stores the same bytes at the same time keeps the first inode.
+        with suppress(FileExistsError):
+            os.link(incoming, path)
+        _sync_folder(folder)
+
+
+def _hex_of(digest: str) -> str:
+    found = _DIGEST.fullmatch(digest)
+    if found is None:
+        raise ArtifactError(f"a digest is sha256:<64 hex>, got {digest!r}")
+    return found[1]
+
+
+def _write(path: Path, chunks: Iterable[bytes]) -> tuple[str, int]:
+    hashed, size = hashlib.sha256(), 0
+    with path.open("xb") as stream:
+        for chunk in chunks:
+            hashed.update(chunk)
+            size += len(chunk)
+            stream.write(chunk)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return f"sha256:{hashed.hexdigest()}", size
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _link_or_copy(source: Path, blob: BinaryIO, temporary: Path) -> None:
+    try:
+        os.link(source, temporary)
+    except OSError as failure:
+        if failure.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP):
+            raise
+        with temporary.open("xb") as copy:
+            shutil.copyfileobj(blob, copy, 1 << 20)
+        temporary.chmod(0o444)
+
+
+@contextmanager
+def _missing_as(digest: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as failure:
+        raise BlobMissing(f"there is no blob {digest} in this store") from failure
+
+
+@contextmanager
+def _failures_in_words(folder: Path) -> Iterator[None]:
+    """A full disk becomes ``StorageFull``; the caller's own clean-up has run before."""
+    try:
+        yield
+    except OSError as failure:
+        if failure.errno in _FULL:
+            raise StorageFull(f"no room is left for artifacts in {folder}") from failure
+        raise

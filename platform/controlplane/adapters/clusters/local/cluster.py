@@ -1,0 +1,332 @@
+"""The adapter itself: it reads and writes folders, and starts supervisors."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from controlplane.adapters.clusters.local import accounts, interpreters, recovery
+from controlplane.adapters.clusters.local.environments import installer_variables
+from controlplane.adapters.clusters.local.folders import (
+    HomeFolder,
+    LaunchFolder,
+    ReplicaFolder,
+    read_json,
+    write_json,
+)
+from controlplane.adapters.clusters.local.job_processes import INSTANCE_VARIABLE
+from controlplane.adapters.clusters.local.logs import read_chunk
+from controlplane.adapters.clusters.local.records import LaunchRecord, Separation
+from controlplane.adapters.clusters.local.states import ReplicaState
+from controlplane.adapters.clusters.local.watching import now
+from controlplane.adapters.clusters.refusals import NAME, check_launch
+from controlplane.domain.resources import MIB, Bytes, Millicpu, Resources
+from controlplane.ports.clusters import (
+    ClusterError,
+    ClusterUnavailable,
+    Endpoint,
+    LaunchRefused,
+    LogChunk,
+    ObservedCard,
+    ObservedLaunch,
+    ObservedNode,
+    ObservedReplica,
+    Phase,
+)
+from controlplane.ports.launches import Launch
+
+#: The secret of a Launch that its engine demands from callers.
+ENGINE_KEY = "NINEFOLD_ENGINE_KEY"
+_STARTS_WITHIN = 60.0
+_WITHDRAWN_WITHIN = 10.0
+_SUPERVISOR = "controlplane.adapters.clusters.local.replica"
+
+
+class LocalCluster:
+    """Implements ``controlplane.ports.clusters.Cluster`` on this machine.
+
+    ``cards`` is how many cards of ``chip`` to show, 0 for one a core; ``python`` is what jobs run on, empty
+    to find one that their accounts can execute; ``artifacts`` are the options of the artifact store,
+    by default the folder ``artifacts`` in ``home``.
+    """
+
+    def __init__(
+        self,
+        home: str | Path,
+        *,
+        python: str = "",
+        cards: int = 0,
+        node: str = "",
+        chip: str = "cpu",
+        log_limit: int = 64 * MIB,
+        first_account: int = accounts.FIRST,
+        last_account: int = accounts.LAST,
+        first_port: int = 20_000,
+        last_port: int = 31_999,
+        artifacts_kind: str = "filesystem",
+        artifacts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._home = HomeFolder(Path(home).absolute())
+        self._home.create()
+        self._python = python
+        self._cores = len(os.sched_getaffinity(0))
+        self._cards = cards or self._cores
+        self._node = node or _node_name()
+        self._chip = chip
+        self._log_limit = log_limit
+        self._accounts = (first_account, last_account)
+        self._port_range = (first_port, last_port)
+        self._artifacts_kind = artifacts_kind
+        self._artifacts = dict(artifacts or {"root": str(self._home.path / "artifacts")})
+
+    @cached_property
+    def _policy(self) -> accounts.Policy:
+        first, last = self._accounts
+        return accounts.policy(home=self._home.jobs, first=first, last=last)
+
+    @cached_property
+    def _interpreter(self) -> str:
+        """:raises ClusterUnavailable: if no Python is here that jobs could run on."""
+        by_others = self._policy.separation is not Separation.NONE
+        try:
+            return str(interpreters.find(preferred=self._python, by_others=by_others))
+        except interpreters.NoInterpreter as failure:
+            raise ClusterUnavailable(str(failure)) from failure
+
+    def inventory(self) -> tuple[ObservedNode, ...]:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return (
+            ObservedNode(
+                name=self._node,
+                cards=tuple(
+                    ObservedCard(index=index, chip=self._chip) for index in range(self._cards)
+                ),
+                capacity=Resources(cpu=Millicpu(self._cores * 1000), memory=Bytes(memory)),
+                labels={"hostname": socket.gethostname()},
+            ),
+        )
+
+    def isolation(self) -> str:
+        return self._policy.sentence
+
+    def launch(self, launch: Launch) -> None:
+        check_launch(launch, nodes=self.inventory())
+        folder = self._home.launch(launch.name)
+        if not folder.path.is_dir():
+            self._check_continued(launch)
+            self._create(launch)
+        # Also what an earlier call left undone: the supervisors' locks let each start once only.
+        for replica, role, index in _replicas(launch, folder=folder):
+            if not replica.state.exists():
+                try:
+                    self._start(folder, replica=replica, role=role, index=index)
+                except ClusterUnavailable:
+                    self._withdraw(launch)
+                    raise
+
+    def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
+        observed = {}
+        for name in names:
+            record = self._record(name)
+            if record is not None:
+                with suppress(FileNotFoundError):
+                    observed[name] = self._observe(record)
+        return observed
+
+    def names(self) -> frozenset[str]:
+        return frozenset(
+            entry.name for entry in self._home.jobs.iterdir() if NAME.fullmatch(entry.name)
+        )
+
+    def stop(self, name: str, *, grace: timedelta) -> None:
+        if not NAME.fullmatch(name):
+            return
+        path = self._home.launch(name).stop
+        request = path.with_name(f".stop.{secrets.token_hex(4)}")
+        with suppress(FileNotFoundError):
+            write_json(request, {"deadline": now() + max(0.0, grace.total_seconds())})
+            # A link fails where a rename would replace: the first deadline holds.
+            with suppress(FileExistsError):
+                os.link(request, path)
+            request.unlink()
+
+    def remove(self, name: str) -> None:
+        observed = self.observe([name]).get(name)
+        if observed is None:
+            return
+        if not observed.ended:
+            raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
+        self._discard(self._home.launch(name))
+
+    def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
+        replica = self._replica(name, role=role, index=index)
+        if replica is None:
+            return LogChunk(content=b"", next_offset=max(0, offset), complete=True)
+        # Before the text: what is written in between then belongs to a later chunk.
+        state = ReplicaState.read(replica)
+        ended = state is not None and state.ended
+        return read_chunk(replica.log, offset=offset, limit=limit, ended=ended)
+
+    def endpoint(self, name: str, *, role: str, index: int, port: str) -> Endpoint | None:
+        record, replica = self._record(name), self._replica(name, role=role, index=index)
+        state = None if replica is None else ReplicaState.read(replica)
+        if record is None or state is None or port not in state.ports:
+            return None
+        return Endpoint(
+            url=f"http://127.0.0.1:{state.ports[port]}",
+            credential=record.launch.secrets.get(ENGINE_KEY, ""),
+        )
+
+    def _record(self, name: str) -> LaunchRecord | None:
+        if not NAME.fullmatch(name):
+            return None
+        data = read_json(self._home.launch(name).record)
+        return None if data is None else LaunchRecord.from_json(data)
+
+    def _replica(self, name: str, *, role: str, index: int) -> ReplicaFolder | None:
+        if not NAME.fullmatch(name) or not NAME.fullmatch(role):
+            return None
+        replica = self._home.launch(name).replica(role, index)
+        return replica if replica.path.is_dir() else None
+
+    def _observe(self, record: LaunchRecord) -> ObservedLaunch:
+        launch = record.launch
+        observed = []
+        for replica, role, index in _replicas(launch, folder=self._home.launch(launch.name)):
+            state = recovery.settle(record, replica=replica)
+            observed.append(
+                ObservedReplica(role=role, index=index, phase=Phase.PREPARING, message="starting")
+                if state is None
+                else state.observed(role=role, index=index)
+            )
+        return ObservedLaunch(name=launch.name, replicas=tuple(observed), labels=launch.labels)
+
+    def _check_continued(self, launch: Launch) -> None:
+        if launch.continues is None:
+            return
+        earlier = self.observe([launch.continues]).get(launch.continues)
+        if earlier is not None and not earlier.ended:
+            raise LaunchRefused(
+                f"{launch.name} continues {launch.continues}, which has not ended: stop it first"
+            )
+
+    @contextmanager
+    def _account(self, name: str) -> Iterator[int | None]:
+        if self._policy.separation is Separation.NONE:
+            yield None
+            return
+        first, last = self._accounts
+        with accounts.reserved(name, home=self._home, first=first, last=last) as account:
+            yield account
+
+    def _create(self, launch: Launch) -> None:
+        """Make the Launch's folder, whole or not at all; another caller may win."""
+        staging = LaunchFolder(self._home.jobs / f".new-{secrets.token_hex(8)}")
+        try:
+            with self._account(launch.name) as account:
+                staging.path.mkdir(mode=0o700)
+                for replica, _, _ in _replicas(launch, folder=staging):
+                    replica.path.mkdir(mode=0o700, parents=True)
+                write_json(staging.record, self._decide(launch, account=account).to_json())
+                if account is not None:
+                    os.chown(staging.path, 0, account)
+                staging.path.chmod(0o710)
+                staging.path.rename(self._home.launch(launch.name).path)
+        except OSError as failure:
+            if not self._home.launch(launch.name).path.is_dir():
+                raise ClusterUnavailable(
+                    f"{launch.name} could not be written to disk: {failure.strerror}"
+                ) from failure
+        finally:
+            shutil.rmtree(staging.path, ignore_errors=True)
+
+    def _decide(self, launch: Launch, *, account: int | None) -> LaunchRecord:
+        return LaunchRecord(
+            launch=launch,
+            instance=secrets.token_hex(16),
+            separation=self._policy.separation,
+            account=account,
+            python=self._interpreter,
+            log_limit=self._log_limit,
+            ports_from=self._port_range[0],
+            ports_to=self._port_range[1],
+            artifacts_kind=self._artifacts_kind,
+            artifacts_options=self._artifacts,
+        )
+
+    def _start(
+        self, folder: LaunchFolder, *, replica: ReplicaFolder, role: str, index: int
+    ) -> None:
+        """Start a supervisor and return once it has written its first state."""
+        record = self._record(folder.path.name)
+        if record is None:
+            return
+        source = Path(__file__).parents[4]
+        variables = installer_variables(os.environ) | {
+            "PYTHONPATH": str(source),
+            INSTANCE_VARIABLE: f"{record.instance}/{replica.path.name}",
+        }
+        command = [sys.executable, "-P", "-m", _SUPERVISOR, str(folder.path), role, str(index)]
+        try:
+            with replica.supervisor_log.open("ab") as errors:
+                starter = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    env=variables,
+                    start_new_session=True,
+                )
+                code = starter.wait(_STARTS_WITHIN)
+        except (OSError, subprocess.TimeoutExpired) as failure:
+            raise ClusterUnavailable(f"the supervisor of {role}-{index}: {failure}") from failure
+        if code != 0:
+            last = replica.supervisor_log.read_text(errors="replace").strip().splitlines()[-1:]
+            raise ClusterUnavailable(
+                f"the supervisor of {role}-{index} did not start: {''.join(last)}"
+            )
+
+    def _withdraw(self, launch: Launch) -> None:
+        """Leave nothing of a Launch of which one supervisor could not be started."""
+        self.stop(launch.name, grace=timedelta(0))
+        folder, deadline = self._home.launch(launch.name), time.monotonic() + _WITHDRAWN_WITHIN
+        started = [each for each, _, _ in _replicas(launch, folder=folder) if each.state.exists()]
+        while time.monotonic() < deadline:
+            states = [ReplicaState.read(replica) for replica in started]
+            if all(state is None or state.ended for state in states):
+                # Only now: the request to stop lies in the folder.
+                self._discard(folder)
+                return
+            time.sleep(0.05)
+
+    def _discard(self, folder: LaunchFolder) -> None:
+        """Delete the folder and give its account back; the name is free as soon as it is renamed."""
+        record = self._record(folder.path.name)
+        rubbish = self._home.jobs / f".old-{secrets.token_hex(8)}"
+        with suppress(FileNotFoundError):
+            folder.path.rename(rubbish)
+            shutil.rmtree(rubbish)
+        if record is not None and record.account is not None:
+            accounts.release(record.account, home=self._home)
+
+
+def _replicas(launch: Launch, *, folder: LaunchFolder) -> Iterator[tuple[ReplicaFolder, str, int]]:
+    for role in launch.roles:
+        for index in range(len(role.placements)):
+            yield folder.replica(role.name, index), role.name, index
+
+
+def _node_name() -> str:
+    return re.sub(r"[^a-z0-9-]+", "-", socket.gethostname().lower()).strip("-")[:63] or "local"

@@ -1,0 +1,262 @@
+"""Engine environments: made on first use, one folder for each lock, shared by all jobs.
+
+A virtual environment cannot be moved, so it is built in place: ``.complete`` is written last, and what
+lacks it is wiped. The installer inherits the lock, so that an installer that outlives a killed
+supervisor keeps others out of the folder that it still writes to.
+
+``python -m controlplane.adapters.clusters.local.environments ENGINE [--home var]`` makes one ahead of time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from controlplane.adapters.clusters.local import accounts, interpreters
+from controlplane.adapters.clusters.local.folders import HomeFolder, try_lock
+from controlplane.domain.resources import GIB, MIB, bytes_in_words
+from controlplane.ports.launches import EngineEnvironment
+
+#: Called with a sentence whenever there is news, and without at least five times a second;
+#: what it raises ends the work.
+Report = Callable[[str | None], None]
+
+_ROOM_WITH_PREINSTALL = 3 * GIB
+_ROOM = 64 * MIB
+_LAST_LINES = 12
+_PDEATHSIG = 1
+_PASSED_ON = re.compile(
+    r"(PIP_.+|UV_.+|(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|XDG_CACHE_HOME"
+    r"|HOME|PATH|LANG|TMPDIR|NINEFOLD_FIND_LINKS|NINEFOLD_LAUNCH)",
+    re.IGNORECASE,
+)
+
+
+class EnvironmentFailed(Exception):
+    """The environment could not be made; the message ends with the installer's last lines."""
+
+
+def installer_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """What of the product's own environment an installer may see: no address or key of the product."""
+    return {name: value for name, value in environment.items() if _PASSED_ON.fullmatch(name)}
+
+
+def ensure(environment: EngineEnvironment, *, engines: Path, python: Path, report: Report) -> Path:
+    """The path of the environment's own ``python``; made first if need be.
+
+    :raises EnvironmentFailed: if there is no room, no installer, or an installation fails.
+    """
+    folder = engines / environment.name
+    interpreter = folder / "bin" / "python"
+    if _complete(folder):
+        return interpreter
+    lock = _lock(engines / f".{environment.name}.lock", name=environment.name, report=report)
+    try:
+        if not _complete(folder):
+            _check_room(environment, engines=engines)
+            shutil.rmtree(folder, ignore_errors=True)
+            _Builder(environment, folder=folder, lock=lock, report=report).build(python)
+            (folder / ".complete").touch()
+    finally:
+        os.close(lock)
+    return interpreter
+
+
+def _complete(folder: Path) -> bool:
+    # The interpreter that it was made from may have been uninstalled since.
+    return (folder / ".complete").exists() and (folder / "bin" / "python").exists()
+
+
+def _lock(path: Path, *, name: str, report: Report) -> int:
+    lock, told = try_lock(path), False
+    while lock is None:
+        report(None if told else f"waiting: the environment {name} is being made for another job")
+        told = True
+        time.sleep(0.2)
+        lock = try_lock(path)
+    return lock
+
+
+def _check_room(environment: EngineEnvironment, *, engines: Path) -> None:
+    needed = _ROOM_WITH_PREINSTALL if environment.preinstall else _ROOM
+    free = shutil.disk_usage(engines).free
+    if free < needed:
+        raise EnvironmentFailed(
+            f"the environment {environment.name} needs {bytes_in_words(needed)} of disk and "
+            f"{bytes_in_words(free)} are free in {engines}"
+        )
+
+
+class _Builder:
+    """One build of one environment, under its lock."""
+
+    def __init__(
+        self, environment: EngineEnvironment, *, folder: Path, lock: int, report: Report
+    ) -> None:
+        self._environment = environment
+        self._folder = folder
+        self._lock = lock
+        self._report = report
+        self._variables = _uv_variables(os.environ)
+        self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
+
+    def build(self, python: Path) -> None:
+        self._report(f"making the environment {self._environment.name}")
+        uv = self._make(python)
+        install = [*uv, "pip", "install", "--python", str(self._folder / "bin" / "python")]
+        if self._environment.preinstall:
+            what = " ".join(self._environment.preinstall)
+            self._run(
+                [*install, *self._environment.preinstall], saying=lambda: f"installing {what}"
+            )
+        requirements = self._folder / "requirements.lock"
+        requirements.write_text(self._environment.lock, encoding="utf-8")
+        count = len(re.findall(r"^[A-Za-z0-9]", self._environment.lock, re.MULTILINE))
+        if count:
+            before = self._installed()
+            self._run(
+                [*install, "--no-deps", "--require-hashes", "-r", str(requirements)],
+                saying=lambda: f"installing {count} packages: {self._installed() - before} done",
+            )
+        self._open_to_readers()
+
+    def _make(self, python: Path) -> list[str]:
+        """Create the virtual environment; returns the command of a ``uv`` that can fill it."""
+        beside = Path(sys.executable).with_name("uv")
+        uv = str(beside) if beside.is_file() else shutil.which("uv")
+        folder = str(self._folder)
+        if uv is not None:
+            self._run([uv, "venv", "--quiet", "--python", str(python), folder])
+            return [uv]
+        self._run([str(python), "-m", "venv", folder])
+        self._run(
+            [f"{folder}/bin/python", "-m", "pip", "install", "--quiet", "uv"],
+            saying=lambda: "installing uv",
+        )
+        return [f"{folder}/bin/uv"]
+
+    def _installed(self) -> int:
+        return sum(1 for _ in self._folder.glob("lib/python3*/site-packages/*.dist-info"))
+
+    def _run(self, command: Sequence[str], *, saying: Callable[[], str] | None = None) -> None:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=self._variables,
+            umask=0o022,
+            start_new_session=True,
+            pass_fds=(self._lock,),
+            preexec_fn=_die_with_parent,  # noqa: PLW1509 - no thread runs in this process
+        )
+        try:
+            self._follow(process, saying=saying)
+        finally:
+            if process.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            code = process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+        if code != 0:
+            step = saying() if saying else "making the virtual environment"
+            raise EnvironmentFailed(
+                f"{step} failed with exit code {code}:\n" + "\n".join(self._last_lines)
+            )
+
+    def _follow(
+        self, process: subprocess.Popen[bytes], *, saying: Callable[[], str] | None
+    ) -> None:
+        assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
+        output, pending, said = process.stdout.fileno(), b"", ""
+        while True:
+            sentence = saying() if saying else ""
+            self._report(sentence if sentence != said else None)
+            said = sentence
+            if not select.select([output], [], [], 0.2)[0]:
+                continue
+            content = os.read(output, 65536)
+            if not content:
+                return
+            *lines, pending = (pending + content).split(b"\n")
+            self._last_lines.extend(line.decode(errors="replace") for line in lines if line.strip())
+
+    def _open_to_readers(self) -> None:
+        """Files linked from a cache keep the cache's modes, which may be private."""
+        for parent, folders, files in os.walk(self._folder):
+            for name in (*folders, *files):
+                path = Path(parent, name)
+                if path.is_symlink():
+                    continue
+                mode = path.stat().st_mode
+                wanted = mode | 0o444 | (0o111 if mode & 0o100 else 0)
+                if wanted != mode:
+                    path.chmod(wanted)
+        self._folder.chmod(0o755)
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _die_with_parent() -> None:
+    _libc.prctl(_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def _uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    variables = installer_variables(environment)
+    links = environment.get("NINEFOLD_FIND_LINKS") or environment.get("PIP_FIND_LINKS")
+    # uv reads none of pip's variables: what was set for pip is meant for it too.
+    for own, theirs in (
+        ("UV_FIND_LINKS", links),
+        ("UV_DEFAULT_INDEX", environment.get("PIP_INDEX_URL")),
+    ):
+        if theirs:
+            variables.setdefault(own, theirs)
+    return variables | {"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    # Only this command needs the registry of adapters; a supervisor that imports this module does not.
+    from controlplane.ports import registry  # noqa: PLC0415
+
+    parser = argparse.ArgumentParser(
+        description="Make an engine's environment ahead of its first job."
+    )
+    parser.add_argument("engine", help="name of an installed engine, for example transformers")
+    parser.add_argument("--home", type=Path, default=os.environ.get("NINEFOLD_HOME", "var"))
+    parser.add_argument("--python", default=os.environ.get("NINEFOLD_LOCAL_PYTHON", ""))
+    options = parser.parse_args(arguments)
+    home = HomeFolder(Path(options.home).absolute())
+    home.create()
+
+    def report(sentence: str | None) -> None:
+        if sentence:
+            sys.stdout.write(f"{sentence}\n")
+            sys.stdout.flush()
+
+    try:
+        environment = registry.engine(options.engine).environment()
+        python = interpreters.find(preferred=options.python, by_others=accounts.available())
+        made = ensure(environment, engines=home.engines, python=python, report=report)
+    except (registry.UnknownAdapter, EnvironmentFailed, interpreters.NoInterpreter) as failure:
+        sys.stderr.write(f"{failure}\n")
+        return 1
+    report(f"ready: {made}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""The process of a replica: its command, its environment and what it may not do.
+
+- Environment: built from nothing; the product's own variables are never copied.
+- Account: the Launch's own where there is one, without supplementary groups; no way to new privileges.
+- Limits: no core files, bounded open files, and bounded processes where the account is its own. Memory
+  and run time are watched by the supervisor: an address-space limit would break programs that map far
+  more than they touch.
+- CPU: whole cores by affinity and a lower priority than the product's. A part of a core is rounded up,
+  and a program can widen its own affinity: this keeps neighbours polite, it is no wall.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import math
+import os
+import resource
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from controlplane.adapters.clusters.local import placeholders
+from controlplane.adapters.clusters.local.folders import LaunchFolder
+from controlplane.adapters.clusters.local.records import LaunchRecord, Separation
+from controlplane.ports.launches import Role
+
+#: Marks every process of a replica (``<instance>/<role>-<index>``), so that what a killed supervisor
+#: leaves behind can be found.
+INSTANCE_VARIABLE = "NINEFOLD_LAUNCH"
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NO_NEW_PRIVS = 38
+_OPEN_FILES = 65_536
+_PROCESSES = 8_192
+_NICENESS = 5
+_OOM_SCORE = 500
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def variables(
+    record: LaunchRecord,
+    role: Role,
+    *,
+    index: int,
+    folder: LaunchFolder,
+    runtime: Path,
+    values: Mapping[str, str],
+) -> dict[str, str]:
+    """The whole environment of the process, secrets included."""
+    interpreter = Path(values["python"])
+    own = {
+        "HOME": str(folder.home),
+        "TMPDIR": str(folder.tmp),
+        "USER": "ninefold-job",
+        "LOGNAME": "ninefold-job",
+        "LANG": "C.UTF-8",
+        "PATH": f"{interpreter.parent}:/usr/local/bin:/usr/bin:/bin",
+        "PYTHONUNBUFFERED": "1",
+        "NINEFOLD_WORK": str(folder.work),
+        "NINEFOLD_INPUTS": str(folder.inputs),
+    }
+    asked = {name: placeholders.fill(text, values) for name, text in role.environment.items()}
+    python_path = [str(runtime), *filter(None, [asked.get("PYTHONPATH")])]
+    return (
+        own
+        | asked
+        | dict(record.launch.secrets)
+        | {
+            "PYTHONPATH": ":".join(python_path),
+            INSTANCE_VARIABLE: f"{record.instance}/{role.name}-{index}",
+        }
+    )
+
+
+def start(
+    record: LaunchRecord,
+    role: Role,
+    *,
+    index: int,
+    folder: LaunchFolder,
+    environment: Mapping[str, str],
+    values: Mapping[str, str],
+) -> subprocess.Popen[bytes]:
+    """Start the replica's process in a session of its own; its output comes through a pipe.
+
+    :raises OSError: if the command does not exist or may not be executed.
+    """
+    command = [placeholders.fill(part, values) for part in role.argv]
+    account: int | None = record.account
+    groups: tuple[int, ...] | None = ()
+    if record.separation is Separation.ACCOUNT_THAT_READS_ALL:
+        _check_executable(command[0], path=environment["PATH"])
+        command = [*_with_reading_rights(record), *command]
+    if record.separation is not Separation.ACCOUNT:
+        account, groups = None, None
+    cores = cores_for(role, index=index, usable=sorted(os.sched_getaffinity(0)))
+
+    def restrict() -> None:
+        # After the change of account: that change clears the death signal.
+        _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        os.sched_setaffinity(0, cores)
+        os.nice(_NICENESS)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        _lower(resource.RLIMIT_NOFILE, _OPEN_FILES)
+        if record.account is not None:
+            _lower(resource.RLIMIT_NPROC, _PROCESSES)
+
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=folder.work,
+        env=environment,
+        start_new_session=True,
+        umask=0o077,
+        user=account,
+        group=account,
+        extra_groups=groups,
+        preexec_fn=restrict,  # noqa: PLW1509 - the supervisor has no second thread when it forks
+    )
+    # Where the machine runs out of memory, the kernel shall take a job and not the product.
+    with suppress(OSError):
+        Path(f"/proc/{process.pid}/oom_score_adj").write_text(str(_OOM_SCORE))
+    return process
+
+
+def cores_for(role: Role, *, index: int, usable: list[int]) -> list[int]:
+    """The cores that a replica keeps to: as many as its CPU limit, from its first card onwards."""
+    if not role.limits.cpu:
+        return usable
+    count = min(len(usable), math.ceil(role.limits.cpu / 1000))
+    cards = role.placements[index].cards
+    first = cards[0] if cards else 0
+    return sorted(usable[(first + step) % len(usable)] for step in range(count))
+
+
+def _lower(limit: int, wanted: int) -> None:
+    _, hard = resource.getrlimit(limit)
+    value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(limit, (value, value))
+
+
+def _check_executable(program: str, *, path: str) -> None:
+    """A command behind ``setpriv`` is missed by ``setpriv`` only, whose exit would look like the job's."""
+    if shutil.which(program, path=path) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
+
+
+def _with_reading_rights(record: LaunchRecord) -> list[str]:
+    return [
+        "setpriv",
+        f"--reuid={record.account}",
+        f"--regid={record.account}",
+        "--clear-groups",
+        "--inh-caps=-all,+dac_read_search",
+        "--ambient-caps=+dac_read_search",
+        "--bounding-set=-all,+dac_read_search",
+        "--no-new-privs",
+        "--pdeathsig=KILL",
+        "--",
+    ]

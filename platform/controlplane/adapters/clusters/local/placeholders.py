@@ -1,0 +1,21 @@
+"""``{work}``, ``{inputs}``, ``{python}`` and ``{port:NAME}`` in a Launch's texts; no other brace is touched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_PLACEHOLDER = re.compile(r"\{(work|inputs|python|port:[a-z0-9-]{1,63})\}")
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """The text with each known placeholder replaced; keys are ``work``, ``port:http`` and so on.
+
+    One pass: what a value contains is never read as a placeholder again.
+    """
+    return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
+
+
+def values(*, work: str, inputs: str, python: str, ports: Mapping[str, int]) -> dict[str, str]:
+    filled = {"work": work, "inputs": inputs, "python": python}
+    return filled | {f"port:{name}": str(number) for name, number in ports.items()}

@@ -1,0 +1,152 @@
+"""What must lie ready before the first process of a Launch: folders, files, inputs, checkpoints.
+
+It is done once for a Launch, by the replica that comes first; the others wait for it. Everything here
+runs before any process of the job, so no path below the job's folder can have been tampered with. The
+folder of an earlier Launch can: it is walked by descriptors and never through a symbolic link.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from controlplane.adapters.clusters.local import placeholders
+from controlplane.adapters.clusters.local.folders import HomeFolder, LaunchFolder, try_lock
+from controlplane.adapters.clusters.local.records import LaunchRecord
+from controlplane.ports import registry
+from controlplane.ports.artifacts import ArtifactError
+
+#: The folder below ``{work}`` that a continued Launch takes over.
+CHECKPOINTS = "checkpoints"
+
+Report = Callable[[str | None], None]
+
+
+class NotPrepared(Exception):
+    """Something that the Launch needs could not be made ready; the message is fit for the user."""
+
+
+def prepare(
+    record: LaunchRecord, *, home: HomeFolder, values: Mapping[str, str], report: Report
+) -> None:
+    """Make the Launch's folders ready; does nothing if another replica has.
+
+    :raises NotPrepared: if a blob is missing or there is no room.
+    """
+    folder = home.launch(record.launch.name)
+    lock = try_lock(folder.preparing_lock)
+    while lock is None:
+        report(None)
+        time.sleep(0.05)
+        lock = try_lock(folder.preparing_lock)
+    try:
+        if not folder.prepared.exists():
+            _prepare(record, home=home, values=values, report=report)
+            folder.prepared.touch()
+    except (ArtifactError, OSError) as failure:
+        raise NotPrepared(str(failure)) from failure
+    finally:
+        os.close(lock)
+
+
+def _prepare(
+    record: LaunchRecord, *, home: HomeFolder, values: Mapping[str, str], report: Report
+) -> None:
+    folder, account = home.launch(record.launch.name), record.account
+    for private in (folder.work, folder.home, folder.tmp):
+        private.mkdir(exist_ok=True)
+        _give(private, account, mode=0o700)
+    _write_files(record, work=folder.work, values=values)
+    _take_over_checkpoints(record, home=home, report=report)
+    _mount_inputs(record, folder=folder, report=report)
+
+
+def _give(path: Path, account: int | None, *, mode: int) -> None:
+    path.chmod(mode)
+    if account is not None:
+        os.chown(path, account, account, follow_symlinks=False)
+
+
+def _write_files(record: LaunchRecord, *, work: Path, values: Mapping[str, str]) -> None:
+    for name, text in record.launch.files.items():
+        path = work / name
+        for parent in reversed(path.relative_to(work).parents[:-1]):
+            (work / parent).mkdir(exist_ok=True)
+            _give(work / parent, record.account, mode=0o700)
+        path.write_text(placeholders.fill(text, values), encoding="utf-8")
+        _give(path, record.account, mode=0o600)
+
+
+def _mount_inputs(record: LaunchRecord, *, folder: LaunchFolder, report: Report) -> None:
+    folder.inputs.mkdir(exist_ok=True)
+    if not record.launch.inputs:
+        return
+    store = registry.artifact_store(record.artifacts_kind, record.artifacts_options)
+    for tree in record.launch.inputs:
+        report(f"mounting input {tree.name}: {len(tree.files)} files")
+        for name, digest in tree.files.items():
+            path = folder.inputs / tree.name / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            store.materialise(digest, path)
+            report(None)
+
+
+def _take_over_checkpoints(record: LaunchRecord, *, home: HomeFolder, report: Report) -> None:
+    """Link the regular files of the earlier Launch's checkpoints: it has ended and writes no more."""
+    earlier = record.launch.continues
+    if earlier is None:
+        return
+    target = home.launch(record.launch.name).work / CHECKPOINTS
+    try:
+        root = os.open(home.launch(earlier).work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        report(f"nothing to continue: the working folder of {earlier} has been removed")
+        return
+    try:
+        count = _link_tree(record, root=root, target=target, report=report)
+    finally:
+        os.close(root)
+    report(f"continuing from {earlier}: {count} files of checkpoints taken over")
+
+
+def _link_tree(record: LaunchRecord, *, root: int, target: Path, report: Report) -> int:
+    try:
+        status = os.stat(CHECKPOINTS, dir_fd=root, follow_symlinks=False)
+    except FileNotFoundError:
+        return 0
+    if not stat.S_ISDIR(status.st_mode):
+        return 0
+    owner, count = os.fstat(root).st_uid, 0
+    for parent, _, files, descriptor in os.fwalk(CHECKPOINTS, dir_fd=root):
+        below = target / Path(parent).relative_to(CHECKPOINTS)
+        below.mkdir()
+        _give(below, record.account, mode=0o700)
+        for name in files:
+            if _link(name, descriptor=descriptor, to=below / name, owner=owner):
+                _give(below / name, record.account, mode=0o600)
+                count += 1
+            report(None)
+    return count
+
+
+def _link(name: str, *, descriptor: int, to: Path, owner: int) -> bool:
+    """Link or copy one file; False for what is no regular file."""
+    try:
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=descriptor)
+    except OSError:
+        return False
+    with os.fdopen(handle, "rb") as source:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            return False
+        # The link will get a new owner: that may only happen to what was the job's own anyway.
+        if status.st_uid == owner:
+            os.link(name, to, src_dir_fd=descriptor, follow_symlinks=False)
+        else:
+            with to.open("xb") as copy:
+                shutil.copyfileobj(source, copy, 1 << 20)
+    return True

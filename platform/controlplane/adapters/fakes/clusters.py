@@ -1,0 +1,258 @@
+"""A cluster in memory: nothing happens in it unless a test, or a dry run, says so.
+
+Launches wait in PREPARING until ``run``; they end by ``finish``, ``lose`` or ``stop``. Time is the
+injected clock's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from controlplane.adapters.clusters.refusals import check_launch
+from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.ports.clusters import (
+    ClusterError,
+    ClusterUnavailable,
+    Endpoint,
+    ExitCause,
+    LaunchRefused,
+    LogChunk,
+    ObservedCard,
+    ObservedLaunch,
+    ObservedNode,
+    ObservedReplica,
+    Phase,
+)
+from controlplane.ports.launches import Launch
+
+Key = tuple[str, int]
+
+
+def _system_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class _Held:
+    launch: Launch
+    replicas: dict[Key, ObservedReplica]
+    logs: dict[Key, bytes]
+    ports: dict[tuple[str, int, str], int] = field(default_factory=dict)
+    kill_at: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        return all(replica.ended for replica in self.replicas.values())
+
+
+class FakeCluster:
+    """Implements ``controlplane.ports.clusters.Cluster``.
+
+    ``obedient`` processes end as soon as they are asked to; others are killed when the grace is over.
+    """
+
+    def __init__(
+        self,
+        *,
+        node: str = "fake-1",
+        cards: int = 4,
+        chip: str = "cpu",
+        obedient: bool = True,
+        clock: Callable[[], datetime] = _system_clock,
+    ) -> None:
+        self.obedient = obedient
+        self._clock = clock
+        self._launches: dict[str, _Held] = {}
+        self._reachable = True
+        self._next_port = 20_000
+        self._nodes = (
+            ObservedNode(
+                name=node,
+                cards=tuple(ObservedCard(index=index, chip=chip) for index in range(cards)),
+                capacity=Resources(cpu=Millicpu(1000 * cards), memory=Bytes(8 * GIB * cards)),
+            ),
+        )
+
+    def inventory(self) -> tuple[ObservedNode, ...]:
+        self._contact()
+        return self._nodes
+
+    def isolation(self) -> str:
+        return "nothing runs here: launches exist in memory only"
+
+    def launch(self, launch: Launch) -> None:
+        self._contact()
+        check_launch(launch, nodes=self._nodes)
+        if launch.name in self._launches:
+            return
+        earlier = self._launches.get(launch.continues or "")
+        if earlier is not None and not earlier.ended:
+            raise LaunchRefused(
+                f"{launch.name} continues {launch.continues}, which has not ended: stop it first"
+            )
+        keys = [
+            (role.name, index) for role in launch.roles for index in range(len(role.placements))
+        ]
+        self._launches[launch.name] = _Held(
+            launch=launch,
+            replicas={
+                (role, index): ObservedReplica(role=role, index=index, phase=Phase.PREPARING)
+                for role, index in keys
+            },
+            logs=dict.fromkeys(keys, b""),
+        )
+
+    def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
+        self._contact()
+        self._pass_time()
+        return {
+            name: ObservedLaunch(
+                name=name, replicas=tuple(held.replicas.values()), labels=held.launch.labels
+            )
+            for name in names
+            if (held := self._launches.get(name)) is not None
+        }
+
+    def names(self) -> frozenset[str]:
+        self._contact()
+        return frozenset(self._launches)
+
+    def stop(self, name: str, *, grace: timedelta) -> None:
+        self._contact()
+        held = self._launches.get(name)
+        if held is None or held.kill_at is not None:
+            return
+        held.kill_at = self._clock() + grace
+        for key, replica in held.replicas.items():
+            if self.obedient or replica.phase is Phase.PREPARING:
+                self._end(held, key, cause=ExitCause.STOPPED)
+        self._pass_time()
+
+    def remove(self, name: str) -> None:
+        self._contact()
+        self._pass_time()
+        held = self._launches.get(name)
+        if held is not None and not held.ended:
+            raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
+        self._launches.pop(name, None)
+
+    def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
+        self._contact()
+        held = self._launches.get(name)
+        if held is None or (role, index) not in held.logs:
+            return LogChunk(content=b"", next_offset=max(0, offset), complete=True)
+        content = held.logs[role, index]
+        start = max(0, len(content) + offset) if offset < 0 else offset
+        chunk = content[start : start + max(0, limit)]
+        complete = held.replicas[role, index].ended and start + len(chunk) >= len(content)
+        return LogChunk(content=chunk, next_offset=start + len(chunk), complete=complete)
+
+    def endpoint(self, name: str, *, role: str, index: int, port: str) -> Endpoint | None:
+        self._contact()
+        held = self._launches.get(name)
+        if held is None or (role, index, port) not in held.ports:
+            return None
+        return Endpoint(
+            url=f"http://127.0.0.1:{held.ports[role, index, port]}",
+            credential=held.launch.secrets.get("NINEFOLD_ENGINE_KEY", ""),
+        )
+
+    def prepare(self, name: str, message: str) -> None:
+        """Say what its preparation is doing."""
+        held = self._launches[name]
+        for key, replica in held.replicas.items():
+            if replica.phase is Phase.PREPARING:
+                held.replicas[key] = replace(replica, message=message)
+
+    def run(self, name: str, *, ready: bool = True) -> None:
+        """Start its processes; ``ready`` answers the probes, where there are any, at once."""
+        held = self._launches[name]
+        roles = {role.name: role for role in held.launch.roles}
+        for key, replica in held.replicas.items():
+            if replica.ended:
+                continue
+            role = roles[key[0]]
+            for port in role.ports:
+                if (*key, port) not in held.ports:
+                    held.ports[(*key, port)] = self._next_port
+                    self._next_port += 1
+            held.replicas[key] = replace(
+                replica,
+                phase=Phase.RUNNING if ready or role.probe is None else Phase.STARTING,
+                message="running",
+                started_at=replica.started_at or self._clock(),
+            )
+
+    def write_log(self, name: str, content: bytes, *, role: str | None = None) -> None:
+        """Append to the log of every replica, or of one role's."""
+        logs = self._launches[name].logs
+        for key in logs:
+            if role in (None, key[0]):
+                logs[key] += content
+
+    def finish(
+        self,
+        name: str,
+        *,
+        exit_code: int = 0,
+        cause: ExitCause | None = None,
+        message: str = "",
+    ) -> None:
+        """End every replica that has not ended; ``cause`` follows from the exit code unless given."""
+        held = self._launches[name]
+        for key in held.replicas:
+            implied = ExitCause.FINISHED if exit_code == 0 else ExitCause.FAILED
+            self._end(held, key, cause=cause or implied, exit_code=exit_code, message=message)
+
+    def lose(self, name: str) -> None:
+        """As after a restart of its node."""
+        held = self._launches[name]
+        for key in held.replicas:
+            self._end(held, key, cause=ExitCause.LOST, phase=Phase.LOST)
+
+    def lose_contact(self) -> None:
+        """Let every call of the port fail until ``regain_contact``; processes go on."""
+        self._reachable = False
+
+    def regain_contact(self) -> None:
+        self._reachable = True
+
+    def launched(self, name: str) -> Launch:
+        """The Launch of that name as it was given."""
+        return self._launches[name].launch
+
+    def _contact(self) -> None:
+        if not self._reachable:
+            raise ClusterUnavailable("the fake cluster has lost contact; call regain_contact()")
+
+    def _pass_time(self) -> None:
+        for held in self._launches.values():
+            if held.kill_at is not None and self._clock() >= held.kill_at:
+                for key in held.replicas:
+                    self._end(held, key, cause=ExitCause.STOPPED, exit_code=137)
+
+    def _end(
+        self,
+        held: _Held,
+        key: Key,
+        *,
+        cause: ExitCause,
+        exit_code: int | None = None,
+        message: str = "",
+        phase: Phase = Phase.EXITED,
+    ) -> None:
+        replica = held.replicas[key]
+        if replica.ended:
+            return
+        if cause is ExitCause.STOPPED and exit_code is None and replica.started_at is not None:
+            exit_code = 143
+        held.replicas[key] = replace(
+            replica,
+            phase=phase,
+            cause=cause,
+            exit_code=exit_code,
+            message=message or cause.replace("_", " "),
+            ended_at=self._clock(),
+        )

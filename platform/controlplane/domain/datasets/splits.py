@@ -1,0 +1,104 @@
+"""Which rows train and which are held out.
+
+Where the file does not say, a hash of the row and a seed decides, so a row keeps its split when
+rows are added after it, and equal rows never sit on both sides. Two rules make small files usable:
+the first rows always train, and a held-out split that is still empty after them takes the next row
+that was not seen before. Both look only backwards, so they too hold when rows are added.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+#: Rows that always train; a file with more of them, all different, has every split asked for
+#: once it has two rows more.
+ALWAYS_TRAIN = 9
+
+_SCALE = 2.0**-64
+
+
+class Split(StrEnum):
+    TRAIN = "train"
+    VALIDATION = "validation"
+    TEST = "test"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fractions:
+    """Shares of the rows to hold out, from 0 to 1, and the seed of the choice."""
+
+    validation: float = 0.05
+    test: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """:raises ValueError: if a share is negative or nothing would be left to train on."""
+        if not (min(self.validation, self.test) >= 0 and self.validation + self.test < 1):
+            raise ValueError(
+                f"validation {self.validation} and test {self.test} must not be negative and must "
+                "leave rows to train on"
+            )
+
+
+class Splitter:
+    """Takes canonical rows in the order of the file."""
+
+    def __init__(self, fractions: Fractions) -> None:
+        self._fractions = fractions
+        self._salt = fractions.seed.to_bytes(16, "little", signed=True)
+        #: Row digests: where an exception was made to the hash, and all that were seen.
+        self._exceptions: dict[int, Split] = {}
+        self._seen: set[int] = set()
+        self._empty = [
+            split
+            for split, share in (
+                (Split.VALIDATION, fractions.validation),
+                (Split.TEST, fractions.test),
+            )
+            if share
+        ]
+        self.rows = 0
+        #: Rows that are equal to an earlier one.
+        self.duplicates = 0
+
+    def take(self, row: bytes, *, given: Split | None = None) -> Split:
+        """The split of the next row: the one given, or else the one that the hash chooses."""
+        self.rows += 1
+        digest = hashlib.blake2b(row, digest_size=16, salt=self._salt).digest()
+        identity = int.from_bytes(digest[:8], "little")
+        fresh = identity not in self._seen
+        if fresh:
+            self._seen.add(identity)
+        else:
+            self.duplicates += 1
+        if given is not None:
+            return given
+        split = self._chosen(identity, int.from_bytes(digest[8:], "little") * _SCALE, fresh=fresh)
+        if split in self._empty:
+            self._empty.remove(split)
+        return split
+
+    def _chosen(self, identity: int, place: float, *, fresh: bool) -> Split:
+        if not fresh and identity in self._exceptions:
+            return self._exceptions[identity]
+        split = self._hashed(place)
+        if not fresh:
+            return split
+        if self.rows <= ALWAYS_TRAIN:
+            exception = Split.TRAIN
+        elif split is Split.TRAIN and self._empty:
+            exception = self._empty[0]
+        else:
+            return split
+        if exception is not split:
+            self._exceptions[identity] = exception
+        return exception
+
+    def _hashed(self, place: float) -> Split:
+        if place < self._fractions.validation:
+            return Split.VALIDATION
+        if place < self._fractions.validation + self._fractions.test:
+            return Split.TEST
+        return Split.TRAIN

@@ -1,0 +1,55 @@
+"""State machines as pure tables.
+
+A machine is a mapping ``(state, event) → state``. What is not in the table is illegal, and says so
+with the real state. Persistence (``controlplane.persistence.moves``) turns one step of a machine into
+one compare-and-swap and one append-only row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+State = TypeVar("State", bound=StrEnum)
+Event = TypeVar("Event", bound=StrEnum)
+
+
+class IllegalTransition(Exception):
+    """The entity cannot make that move from where it is."""
+
+    def __init__(self, *, machine: str, state: str, event: str) -> None:
+        super().__init__(f"a {machine} that is {state} cannot {event}")
+        self.machine = machine
+        self.state = state
+        self.event = event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine(Generic[State, Event]):
+    """A named transition table."""
+
+    #: What moves, as a noun in lower case ("job").
+    name: str
+    initial: State
+    arrows: Mapping[tuple[State, Event], State]
+
+    def after(self, state: State, event: Event) -> State:
+        """:raises IllegalTransition: if the table has no such arrow."""
+        try:
+            return self.arrows[state, event]
+        except KeyError:
+            raise IllegalTransition(machine=self.name, state=state, event=event) from None
+
+    def allows(self, state: State, event: Event) -> bool:
+        return (state, event) in self.arrows
+
+    def is_final(self, state: State) -> bool:
+        """Nothing leads out of it."""
+        return all(source is not state for source, _ in self.arrows)
+
+    @property
+    def final(self) -> frozenset[State]:
+        sources = {source for source, _ in self.arrows}
+        return frozenset(state for state in type(self.initial) if state not in sources)

@@ -1,0 +1,98 @@
+"""Model versions: from a folder to something that can be trained and served.
+
+::
+
+    IMPORTING ──import──▶ READY
+        └──────fail─────▶ FAILED ──retry──▶ IMPORTING
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from controlplane.domain.machines import Machine
+
+
+class ModelState(StrEnum):
+    IMPORTING = "importing"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class ModelEvent(StrEnum):
+    IMPORT = "import"
+    FAIL = "fail"
+    RETRY = "retry"
+
+
+MODEL = Machine(
+    name="model version",
+    initial=ModelState.IMPORTING,
+    arrows={
+        (ModelState.IMPORTING, ModelEvent.IMPORT): ModelState.READY,
+        (ModelState.IMPORTING, ModelEvent.FAIL): ModelState.FAILED,
+        (ModelState.FAILED, ModelEvent.RETRY): ModelState.IMPORTING,
+    },
+)
+
+
+class ModelRefused(Exception):
+    """The folder is not a model that can be registered; the message says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """What ``config.json`` says."""
+
+    architecture: str
+    context_length: int
+
+
+#: Files that can run code when they are loaded; safetensors cannot.
+UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".py")
+_CONTEXT_FIELDS = ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len")
+
+
+def read_config(config: Any) -> ModelConfig:
+    """:raises ModelRefused: if it lacks what the product needs."""
+    if not isinstance(config, Mapping):
+        raise ModelRefused("config.json must hold a JSON object")
+    architectures = config.get("architectures")
+    if not isinstance(architectures, list) or not architectures:
+        raise ModelRefused(
+            'config.json must name the architecture, for example "architectures": ["Qwen2ForCausalLM"]'
+        )
+    if config.get("auto_map"):
+        raise ModelRefused(
+            "config.json asks for code of its own (auto_map); only architectures that the engine "
+            "itself knows can be registered"
+        )
+    text = config.get("text_config") if isinstance(config.get("text_config"), Mapping) else config
+    length = next((text[name] for name in _CONTEXT_FIELDS if isinstance(text.get(name), int)), 0)
+    return ModelConfig(architecture=str(architectures[0]), context_length=length)
+
+
+def check_files(names: frozenset[str]) -> None:
+    """:raises ModelRefused: unless there are a configuration and safetensors weights."""
+    if "config.json" not in names:
+        raise ModelRefused("there is no config.json in the folder")
+    if not any(name.endswith(".safetensors") for name in names):
+        unsafe = sorted(name for name in names if name.endswith(UNSAFE_SUFFIXES))
+        hint = f" ({unsafe[0]} can run code when loaded; convert it)" if unsafe else ""
+        raise ModelRefused(f"there are no .safetensors weights in the folder{hint}")
+
+
+def count_parameters(headers: Mapping[str, Any]) -> int:
+    """Parameters named by a safetensors header: ``{tensor: {"shape": […]}}``."""
+    total = 0
+    for name, tensor in headers.items():
+        if name == "__metadata__":
+            continue
+        size = 1
+        for extent in tensor["shape"]:
+            size *= extent
+        total += size
+    return total

@@ -1,0 +1,76 @@
+"""What the scheduler sees: values only, no rows.
+
+::
+
+    Snapshot
+      ├─ nodes    in name order, each with its free and busy cards in index order
+      ├─ claims   the waiting ones
+      └─ queues   limits and what each holds now
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.claims import GangShape
+from controlplane.domain.resources import Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardView:
+    uid: str
+    index: int
+    chip: str
+    state: CardState
+    #: The claim that holds it; None when it is free.
+    held_by: str | None = None
+
+    @property
+    def free(self) -> bool:
+        return self.held_by is None and self.state is CardState.USABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    uid: str
+    name: str
+    cluster: str
+    cards: tuple[CardView, ...]
+    capacity: Resources
+    #: CPU and memory promised to admitted claims.
+    promised: Resources = Resources()
+    schedulable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueView:
+    uid: str
+    name: str
+    #: Most cards that its claims may hold at once, by chip; absent means no limit.
+    caps: Mapping[str, int] = field(default_factory=dict)
+    #: Cards that its claims hold now, by chip.
+    used: Mapping[str, int] = field(default_factory=dict)
+    #: A closed queue admits nothing.
+    open: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimView:
+    uid: str
+    queue: str
+    shape: GangShape
+    #: Acceptable chips, the preferred first.
+    chips: tuple[str, ...]
+    #: Larger goes first.
+    priority: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    nodes: tuple[NodeView, ...]
+    claims: tuple[ClaimView, ...]
+    queues: Mapping[str, QueueView]

@@ -1,0 +1,32 @@
+"""Secrets at rest: encrypted by a key that is not SECRET_KEY and can be rotated."""
+
+from __future__ import annotations
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+
+
+class Undecryptable(Exception):
+    """None of the keys that are known now encrypted it."""
+
+
+def _cipher() -> MultiFernet:
+    return MultiFernet([Fernet(key) for key in settings.NINEFOLD_ENCRYPTION_KEYS])
+
+
+def encrypt(plain: bytes) -> bytes:
+    """By the first key."""
+    return _cipher().encrypt(plain)
+
+
+def decrypt(sealed: bytes) -> bytes:
+    """By whichever key fits.
+
+    :raises Undecryptable: if none does.
+    """
+    try:
+        return _cipher().decrypt(bytes(sealed))
+    except InvalidToken:
+        raise Undecryptable(
+            "none of the keys in NINEFOLD_ENCRYPTION_KEY decrypts this; add the old key to the list"
+        ) from None

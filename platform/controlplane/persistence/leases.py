@@ -1,0 +1,99 @@
+"""Leases on loops and on rows.
+
+A *loop lease* (a ``Lease`` row) lets one process run a loop at a time and carries a fencing token.
+*Row leases* hand rows out to whoever asks: a short transaction picks free ones by ``SKIP LOCKED``, so two
+workers never get the same row. Both compare with the database's clock only.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+from django.db import connection, models, transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from controlplane.persistence.models import Lease, Leased
+
+Row = TypeVar("Row", bound=Leased)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopLease:
+    name: str
+    token: int
+
+    def check(self) -> bool:
+        """Whether it is still ours; locks the row, so call it inside the transaction that writes."""
+        return (
+            Lease.objects.select_for_update()
+            .filter(name=self.name, token=self.token, expires_at__gt=Now())
+            .exists()
+        )
+
+
+def whoami() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+@contextmanager
+def loop_lease(name: str, *, ttl: timedelta) -> Iterator[LoopLease | None]:
+    """Hold the loop's lease for the block; None if somebody else does."""
+    lease = _take(name, ttl=ttl)
+    try:
+        yield lease
+    finally:
+        if lease is not None:
+            Lease.objects.filter(name=name, token=lease.token).update(expires_at=Now())
+
+
+def _take(name: str, *, ttl: timedelta) -> LoopLease | None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO persistence_lease AS lease (name, holder, token, expires_at)
+            VALUES (%(name)s, %(holder)s, 1, clock_timestamp() + %(ttl)s)
+            ON CONFLICT (name) DO UPDATE
+               SET holder = EXCLUDED.holder, token = lease.token + 1, expires_at = EXCLUDED.expires_at
+             WHERE lease.expires_at <= clock_timestamp()
+            RETURNING token
+            """,
+            {"name": name, "holder": whoami(), "ttl": ttl},
+        )
+        row = cursor.fetchone()
+    return LoopLease(name=name, token=row[0]) if row else None
+
+
+def lease_rows(rows: models.QuerySet[Row], *, limit: int, ttl: timedelta) -> list[Row]:
+    """Take up to ``limit`` rows that nobody works on, oldest lease first, for ``ttl``.
+
+    Each comes with its new ``lease_token``; pass that to ``moves.move`` so that a slow worker cannot
+    write over its successor.
+    """
+    with transaction.atomic(durable=not connection.in_atomic_block):
+        free = (
+            rows.filter(Q(leased_until=None) | Q(leased_until__lte=Now()))
+            .order_by(F("leased_until").asc(nulls_first=True), "pk")
+            .select_for_update(skip_locked=True, no_key=True, of=("self",))[:limit]
+        )
+        taken = list(free)
+        if taken:
+            rows.model._default_manager.filter(pk__in=[row.pk for row in taken]).update(
+                leased_until=Now() + ttl, lease_token=F("lease_token") + 1
+            )
+    for row in taken:
+        row.lease_token += 1
+    return taken
+
+
+def release_row(row: Leased) -> None:
+    """Let others have it at once. Does nothing if it is no longer ours."""
+    type(row)._default_manager.filter(pk=row.pk, lease_token=row.lease_token).update(
+        leased_until=None
+    )

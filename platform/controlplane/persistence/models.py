@@ -1,0 +1,79 @@
+"""Abstract rows that the apps share, and the table of named leases."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, ClassVar, cast
+
+from django.db import models
+
+
+class Lease(models.Model):
+    """The right to run one named loop, for a while.
+
+    ``token`` only ever grows; whoever writes under a lease checks that it is still the newest, so a
+    holder that slept through its lease cannot write (a fencing token).
+    """
+
+    name = models.CharField(max_length=80, primary_key=True)
+    holder = models.CharField(max_length=120)
+    token = models.BigIntegerField(default=0)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "persistence_lease"
+
+    def __str__(self) -> str:
+        return f"{self.name} held by {self.holder}"
+
+
+def new_uid() -> str:
+    """32 hexadecimal digits; the public name of a row."""
+    return uuid.uuid4().hex
+
+
+class Entity(models.Model):
+    """A row with a public name. Primary keys stay inside; URLs and other systems see ``uid``."""
+
+    uid = models.CharField(max_length=32, unique=True, default=new_uid, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        abstract = True
+
+
+class Leased(models.Model):
+    """A row that a reconciler works on alone: see ``controlplane.persistence.leases``."""
+
+    leased_until = models.DateTimeField(null=True, blank=True, editable=False)
+    lease_token = models.BigIntegerField(default=0, editable=False)
+
+    class Meta:
+        abstract = True
+
+
+class Transition(models.Model):
+    """One move of a state machine. Append-only: never changed, never deleted while its entity is."""
+
+    from_state = models.CharField(max_length=20)
+    event = models.CharField(max_length=20)
+    to_state = models.CharField(max_length=20)
+    #: Why, in words that a user may read.
+    reason = models.TextField(blank=True)
+    actor = models.CharField(max_length=150, blank=True)
+    at = models.DateTimeField()
+
+    #: The name of the foreign key to the entity, set by each concrete table.
+    entity_field: ClassVar[str] = "entity"
+
+    class Meta:
+        abstract = True
+        ordering = ("id",)
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if self.pk is not None:
+            raise TypeError("a transition is append-only")
+        super().save(*args, **kwargs)
+
+    def __str__(self) -> str:
+        return f"{self.from_state} → {self.to_state} ({cast(str, self.event)})"

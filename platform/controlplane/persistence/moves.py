@@ -1,0 +1,73 @@
+"""One step of a state machine: a compare-and-swap and an append-only row, together."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from django.db import models, transaction
+
+from controlplane.domain.machines import IllegalTransition, Machine
+from controlplane.persistence.models import Transition
+
+State = TypeVar("State", bound=StrEnum)
+Event = TypeVar("Event", bound=StrEnum)
+
+
+class LeaseLost(Exception):
+    """Somebody else works on this row now; nothing was written."""
+
+
+def move(
+    entity: models.Model,
+    machine: Machine[State, Event],
+    event: Event,
+    *,
+    into: type[Transition],
+    at: datetime,
+    reason: str = "",
+    actor: str = "",
+    lease_token: int | None = None,
+    **changes: Any,
+) -> State:
+    """Apply ``event`` to ``entity.state`` and record the move; give back the new state.
+
+    The entity's Python object is updated as well. Further columns to write in the same statement are
+    given as keyword arguments.
+
+    :raises IllegalTransition: if the table has no such arrow from the state the row is really in.
+    :raises LeaseLost: if ``lease_token`` is given and no longer the row's.
+    """
+    current: State = type(machine.initial)(entity.state)  # type: ignore[attr-defined]
+    target = machine.after(current, event)
+    guards: dict[str, Any] = {"pk": entity.pk, "state": current}
+    if lease_token is not None:
+        guards["lease_token"] = lease_token
+    manager = type(entity)._default_manager
+    with transaction.atomic():
+        if not manager.filter(**guards).update(state=target, **changes):
+            raise _why_not(entity, machine, current, event)
+        into._default_manager.create(
+            **{into.entity_field: entity},
+            from_state=current,
+            event=event,
+            to_state=target,
+            reason=reason,
+            actor=actor,
+            at=at,
+        )
+    for name, value in {"state": target, **changes}.items():
+        setattr(entity, name, value)
+    return target
+
+
+def _why_not(
+    entity: models.Model, machine: Machine[State, Event], expected: State, event: Event
+) -> Exception:
+    """The row changed under us: say what it is now."""
+    manager = type(entity)._default_manager
+    actual = manager.filter(pk=entity.pk).values_list("state", flat=True).first()
+    if actual == expected:
+        return LeaseLost(f"the {machine.name} is being worked on by somebody else")
+    return IllegalTransition(machine=machine.name, state=actual or "deleted", event=event)

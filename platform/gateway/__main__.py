@@ -1,0 +1,56 @@
+"""``python -m gateway``: the gateway on uvicorn, with its drain bounded."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import uvicorn
+
+from gateway.app import Gateway
+from gateway.settings import Settings, SettingsError
+
+
+_OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
+
+
+class FieldsFormatter(logging.Formatter):
+    """A line of level, logger and sentence, followed by the fields that were given as ``extra``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = " ".join(
+            f"{name}={value}" for name, value in vars(record).items() if name not in _OWN_FIELDS
+        )
+        return f"{super().format(record)} {fields}".rstrip()
+
+
+def main() -> int:
+    """Serve until a signal; the process's exit status."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(FieldsFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    try:
+        settings = Settings.from_environment(os.environ)
+    except SettingsError as error:
+        logging.getLogger("gateway").error("the gateway cannot start: %s", error)
+        return 2
+    server = uvicorn.Server(
+        uvicorn.Config(
+            Gateway(settings),
+            host=settings.host,
+            port=settings.port,
+            # The metrics and the usage records tell more than a line for each request would.
+            access_log=False,
+            server_header=False,
+            log_config=None,
+            timeout_graceful_shutdown=int(settings.drain_seconds),
+            lifespan="on",
+        )
+    )
+    server.run()
+    return 0 if server.started else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""What goes wrong, in the shape that OpenAI's clients understand.
+
+``{"error": {"message", "type", "param", "code"}}``; the HTTP status picks the client's exception
+class, ``code`` is what programs compare.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class ErrorType(StrEnum):
+    """The ``type`` field."""
+
+    INVALID_REQUEST = "invalid_request_error"
+    AUTHENTICATION = "authentication_error"
+    #: Too many requests; the name is OpenAI's.
+    REQUESTS = "requests"
+    #: Too many tokens; the name is OpenAI's.
+    TOKENS = "tokens"
+    UNAVAILABLE = "service_unavailable_error"
+    UPSTREAM = "upstream_error"
+    INTERNAL = "internal_error"
+
+
+class ApiError(Exception):
+    """An answer to the client that is not the one it wanted."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        kind: ErrorType,
+        code: str | None = None,
+        param: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.kind = kind
+        self.code = code
+        self.param = param
+        self.headers = dict(headers or {})
+        if retry_after_seconds is not None:
+            # The header takes whole seconds, and 0 would invite an immediate retry.
+            self.headers["retry-after"] = str(max(1, math.ceil(retry_after_seconds)))
+
+    def as_object(self) -> dict[str, object]:
+        return {
+            "error": {
+                "message": self.message,
+                "type": self.kind.value,
+                "param": self.param,
+                "code": self.code,
+            }
+        }
+
+    def as_json(self) -> bytes:
+        return json.dumps(self.as_object()).encode()
+
+
+def bad_request(
+    message: str, *, param: str | None = None, code: str | None = None, status: int = 400
+) -> ApiError:
+    return ApiError(message, status=status, kind=ErrorType.INVALID_REQUEST, param=param, code=code)
+
+
+def key_refused(message: str) -> ApiError:
+    return ApiError(
+        message,
+        status=401,
+        kind=ErrorType.AUTHENTICATION,
+        code="invalid_api_key",
+        headers={"www-authenticate": "Bearer"},
+    )
+
+
+def model_not_found(name: str) -> ApiError:
+    """One message for "does not exist" and "is another team's", so that neither can be told."""
+    return bad_request(
+        f"The model {name!r} does not exist or this key may not use it; "
+        "GET /v1/models lists those that it may.",
+        param="model",
+        code="model_not_found",
+        status=404,
+    )
+
+
+def unavailable(message: str, *, code: str, retry_after_seconds: float) -> ApiError:
+    return ApiError(
+        message,
+        status=503,
+        kind=ErrorType.UNAVAILABLE,
+        code=code,
+        retry_after_seconds=retry_after_seconds,
+    )
+
+
+def upstream_failed(message: str, *, status: int = 502, code: str = "upstream_error") -> ApiError:
+    return ApiError(message, status=status, kind=ErrorType.UPSTREAM, code=code)
+
+
+def internal_error() -> ApiError:
+    return ApiError(
+        "The gateway failed on this request; its log has the reason under the x-request-id.",
+        status=500,
+        kind=ErrorType.INTERNAL,
+        code="internal_error",
+    )

@@ -1,0 +1,202 @@
+"""One HTTP request and its answer, over ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
+from typing import Any
+
+from gateway.errors import ApiError, bad_request
+
+TYPE_JSON = b"application/json"
+TYPE_EVENTS = b"text/event-stream; charset=utf-8"
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+#: How long a client may take to send a body that did not come with its headers.
+BODY_SECONDS = 60.0
+
+
+class ClientLeft(Exception):
+    """The client closed the connection before its answer was complete."""
+
+
+class Exchange:
+    """A request as the handlers see it."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.request_id = secrets.token_hex(12)
+        #: The status and headers are on their way.
+        self.started = False
+        #: The answer is complete.
+        self.finished = False
+        self._receive = receive
+        self._send = send
+        self._request_headers: dict[bytes, bytes] = dict(scope["headers"])
+        self._headers: list[tuple[bytes, bytes]] = [(b"x-request-id", self.request_id.encode())]
+
+    def header(self, name: bytes) -> str:
+        """A request header by its lower-case name; empty if it is absent."""
+        return self._request_headers.get(name, b"").decode("latin-1")
+
+    def add_headers(self, headers: Iterable[tuple[str, str]]) -> None:
+        """Headers for the answer, whatever it will be."""
+        self._headers.extend((name.encode(), value.encode("latin-1")) for name, value in headers)
+
+    async def read_json_body(self, *, limit: int) -> bytes:
+        """The whole body.
+
+        :raises ApiError: 415 if it is not announced as plain JSON, 413 if it is longer than
+            ``limit`` bytes, 408 if it does not arrive within :data:`BODY_SECONDS`.
+        :raises ClientLeft: if the client leaves before the end of it.
+        """
+        content_type = self.header(b"content-type")
+        if content_type.partition(";")[0].strip().lower() != "application/json":
+            raise bad_request(
+                f"The Content-Type is {content_type[:100]!r}; it must be application/json.",
+                code="unsupported_media_type",
+                status=415,
+            )
+        encoding = self.header(b"content-encoding").lower()
+        if encoding not in ("", "identity"):
+            raise bad_request(
+                f"The Content-Encoding is {encoding[:100]!r}; send the body uncompressed.",
+                code="unsupported_media_type",
+                status=415,
+            )
+        length = self.header(b"content-length")
+        if length.isdecimal() and int(length) > limit:
+            raise _too_large(limit)
+        message = await self._next()
+        body: bytes = message.get("body", b"")
+        if message.get("more_body", False):
+            try:
+                async with asyncio.timeout(BODY_SECONDS):
+                    body = await self._rest_of(body, limit=limit)
+            except TimeoutError:
+                raise bad_request(
+                    f"The body did not arrive within {BODY_SECONDS:.0f} s.",
+                    code="request_timeout",
+                    status=408,
+                ) from None
+        if len(body) > limit:
+            raise _too_large(limit)
+        return body
+
+    async def _rest_of(self, begin: bytes, *, limit: int) -> bytes:
+        body = bytearray(begin)
+        while True:
+            message = await self._next()
+            body += message.get("body", b"")
+            if not message.get("more_body", False) or len(body) > limit:
+                return bytes(body)
+
+    async def _next(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        return message
+
+    async def while_connected(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run the work in this task, and cancel it when the client leaves.
+
+        :raises ClientLeft: if the client left before the answer was complete.
+        """
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("an exchange must be served inside a task")
+        left = False
+
+        def leave() -> None:
+            nonlocal left
+            left = True
+            task.cancel()
+
+        watcher = asyncio.get_running_loop().create_task(self._watch(leave))
+        try:
+            await work
+        except asyncio.CancelledError:
+            # The server may cancel too, when its time to shut down is over; that one goes on.
+            if left and task.uncancel() == 0:
+                raise ClientLeft from None
+            raise
+        finally:
+            watcher.cancel()
+
+    async def _watch(self, leave: Callable[[], None]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        # A complete answer reads as a disconnect too.
+        if not self.finished:
+            leave()
+
+    async def respond(
+        self,
+        *,
+        status: int,
+        body: bytes,
+        content_type: bytes = TYPE_JSON,
+        headers: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        """Send a whole answer."""
+        self.add_headers(headers)
+        self.started = True
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [
+                    (b"content-type", content_type),
+                    (b"content-length", str(len(body)).encode()),
+                    *self._headers,
+                ],
+            }
+        )
+        self.finished = True
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def respond_error(self, error: ApiError) -> None:
+        headers = dict(error.headers)
+        if error.status in (408, 413):
+            # The rest of the body would be read for nothing.
+            headers["connection"] = "close"
+        await self.respond(status=error.status, body=error.as_json(), headers=headers.items())
+
+    async def start_events(self) -> None:
+        """Open a stream of events."""
+        self.started = True
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [
+                    (b"content-type", TYPE_EVENTS),
+                    (b"cache-control", b"no-cache"),
+                    # Reverse proxies would otherwise hold events back to fill their buffers.
+                    (b"x-accel-buffering", b"no"),
+                    *self._headers,
+                ],
+            }
+        )
+
+    async def send_event(self, event: bytes) -> None:
+        """One event as one piece, once the client has room for it."""
+        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+
+    async def finish_events(self, event: bytes) -> None:
+        """The last event and the end of the stream."""
+        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+        self.finished = True
+        await self._send({"type": "http.response.body", "body": b""})
+
+
+def _too_large(limit: int) -> ApiError:
+    return bad_request(
+        f"The body is larger than {limit} bytes.", code="request_too_large", status=413
+    )

@@ -1,0 +1,163 @@
+"""The gateway's configuration, read once from the environment."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+MIB = 1024 * 1024
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SHORTEST_TOKEN = 16
+
+
+class SettingsError(Exception):
+    """A variable is missing or unusable; the message names it and says what would be right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    #: Where the control plane answers, without a trailing slash.
+    control_url: str
+    #: The secret shared with the control plane: it authenticates us and signs snapshots.
+    token: str
+    #: Distinguishes this gateway's usage batches from those of every other one.
+    gateway_id: str
+    #: Private to this gateway: the snapshot's copy and the usage journal.
+    folder: Path
+    host: str = "127.0.0.1"
+    port: int = 8001
+    #: Web origins whose pages may call the gateway directly; empty switches CORS off.
+    origins: frozenset[str] = frozenset()
+    connect_seconds: float = 5.0
+    #: From sending a streamed request to the first byte of its stream. An answer that is not
+    #: streamed has no byte before it is complete, so only ``total_seconds`` binds it.
+    first_byte_seconds: float = 120.0
+    total_seconds: float = 600.0
+    #: How long open requests may go on after SIGTERM.
+    drain_seconds: float = 20.0
+    max_body_bytes: int = 16 * MIB
+    #: The journal's bound on disk while the control plane is away.
+    usage_max_bytes: int = 256 * MIB
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Settings:
+        """The settings that the ``NINEFOLD_*`` variables describe.
+
+        Creates the gateway's folder and, where ``NINEFOLD_GATEWAY_ID`` is unset, a lasting id in
+        it.
+
+        :raises SettingsError: if a variable is missing or has a value that cannot be used.
+        """
+        home = Path(environ.get("NINEFOLD_HOME") or "var").resolve()
+        gateway_id = _gateway_id(environ, home / "run" / "gateway")
+        folder = home / "run" / "gateway" / gateway_id
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return cls(
+            control_url=_control_url(environ),
+            token=_token(environ, home / "secrets" / "gateway_token"),
+            gateway_id=gateway_id,
+            folder=folder,
+            host=environ.get("NINEFOLD_BIND") or "127.0.0.1",
+            port=int(_number(environ, "NINEFOLD_GATEWAY_PORT", 8001, least=0)),
+            origins=_origins(environ),
+            connect_seconds=_number(environ, "NINEFOLD_GATEWAY_CONNECT_SECONDS", 5.0),
+            first_byte_seconds=_number(environ, "NINEFOLD_GATEWAY_FIRST_BYTE_SECONDS", 120.0),
+            total_seconds=_number(environ, "NINEFOLD_GATEWAY_TOTAL_SECONDS", 600.0),
+            drain_seconds=_number(environ, "NINEFOLD_GATEWAY_DRAIN_SECONDS", 20.0),
+            max_body_bytes=int(
+                _number(environ, "NINEFOLD_GATEWAY_MAX_BODY_BYTES", 16 * MIB, least=1024)
+            ),
+            usage_max_bytes=int(
+                _number(environ, "NINEFOLD_GATEWAY_USAGE_MAX_BYTES", 256 * MIB, least=MIB)
+            ),
+        )
+
+
+def _control_url(environ: Mapping[str, str]) -> str:
+    url = environ.get("NINEFOLD_CONTROL_URL") or "http://127.0.0.1:8000"
+    if not re.fullmatch(r"https?://[^/\s?#]+(/[^\s?#]*)?", url):
+        raise SettingsError(
+            f"NINEFOLD_CONTROL_URL is {url!r}; it must look like http://127.0.0.1:8000"
+        )
+    return url.rstrip("/")
+
+
+def _token(environ: Mapping[str, str], file: Path) -> str:
+    token = environ.get("NINEFOLD_GATEWAY_TOKEN", "").strip()
+    source = "NINEFOLD_GATEWAY_TOKEN"
+    if not token:
+        source = str(file)
+        try:
+            token = file.read_text(encoding="ascii").strip()
+        except FileNotFoundError:
+            raise SettingsError(
+                f"no gateway token: set NINEFOLD_GATEWAY_TOKEN or write the token into {file}"
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"the gateway token in {file} cannot be read: {error}") from error
+    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+        raise SettingsError(
+            f"the gateway token from {source} must be at least {_SHORTEST_TOKEN} printable "
+            f"ASCII characters; it has {len(token)} characters"
+        )
+    return token
+
+
+def _gateway_id(environ: Mapping[str, str], folder: Path) -> str:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    chosen = environ.get("NINEFOLD_GATEWAY_ID", "").strip()
+    source = "NINEFOLD_GATEWAY_ID"
+    if not chosen:
+        file = folder / "id"
+        source = str(file)
+        try:
+            # Exclusive creation: two gateways started at once agree on the first one's id, and the
+            # folder's lock then refuses the second.
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            chosen = file.read_text(encoding="utf-8").strip()
+        else:
+            chosen = f"gateway-{secrets.token_hex(6)}"
+            with os.fdopen(descriptor, "w", encoding="utf-8") as created:
+                created.write(f"{chosen}\n")
+    if not _ID.fullmatch(chosen):
+        raise SettingsError(
+            f"the gateway id from {source} is {chosen!r}; it must be 1 to 64 letters, digits, "
+            "dots, dashes or underscores and start with a letter or a digit"
+        )
+    return chosen
+
+
+def _origins(environ: Mapping[str, str]) -> frozenset[str]:
+    origins = frozenset(
+        part.strip()
+        for part in environ.get("NINEFOLD_GATEWAY_ORIGINS", "").split(",")
+        if part.strip()
+    )
+    for origin in origins:
+        if not re.fullmatch(r"https?://[^/\s*]+", origin):
+            raise SettingsError(
+                f"NINEFOLD_GATEWAY_ORIGINS names {origin!r}; each origin must be scheme and host, "
+                "such as https://chat.example.com, without a path or a wildcard"
+            )
+    return origins
+
+
+def _number(
+    environ: Mapping[str, str], name: str, default: float, *, least: float = 0.001
+) -> float:
+    text = environ.get(name, "").strip()
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        raise SettingsError(f"{name} is {text!r}; it must be a number") from None
+    if not least <= value < float("inf"):
+        raise SettingsError(f"{name} is {text}; it must be at least {least:g}")
+    return value

@@ -1,0 +1,77 @@
+"""``python -m launcher up|down|status|logs``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from launcher import commands
+from launcher.configuration import BadSetting, Configuration
+from launcher.ports import PortInUse
+from launcher.postgres import PostgresFailed
+from launcher.postgres_binaries import NoFittingPostgres
+from launcher.product import NotReady
+from launcher.record import AlreadyRunning
+from launcher.supervisor import StepFailed
+
+#: What a person can do something about: told in a sentence, without a traceback.
+_EXPECTED = (
+    AlreadyRunning,
+    BadSetting,
+    NoFittingPostgres,
+    NotReady,
+    OSError,
+    PortInUse,
+    PostgresFailed,
+    StepFailed,
+)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="launcher", description="Run Ninefold on this machine.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    up = verbs.add_parser("up", help="start the product and keep it running")
+    up.add_argument(
+        "--detach",
+        action="store_true",
+        default=os.environ.get("NINEFOLD_DETACH", "") not in ("", "0"),
+        help="run in the background and return when ready (also NINEFOLD_DETACH=1)",
+    )
+    verbs.add_parser("serve", help="what a detached up runs")
+    verbs.add_parser("down", help="stop the product and its local jobs")
+    verbs.add_parser("status", help="show what runs")
+    logs = verbs.add_parser("logs", help="print the last lines of the logs")
+    logs.add_argument("name", nargs="?", help="only this process")
+    logs.add_argument("--lines", type=int, default=40)
+    return parser.parse_args()
+
+
+def _run(options: argparse.Namespace) -> int:
+    configuration = Configuration.from_environment()
+    match options.verb:
+        case "up":
+            return commands.up(configuration, detached=options.detach)
+        case "serve":
+            return commands.serve(configuration)
+        case "down":
+            return commands.down(configuration)
+        case "status":
+            return commands.status(configuration)
+        case _:
+            return commands.logs(configuration, name=options.name, lines=options.lines)
+
+
+def main() -> int:
+    options = _arguments()
+    try:
+        return _run(options)
+    except _EXPECTED as error:
+        print(f"ninefold: {error}", file=sys.stderr, flush=True)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""What the kernel says about a process, told apart from a later one with the same number."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+#: Bit of CAP_DAC_READ_SEARCH in the capability sets of ``/proc/<pid>/status``.
+_DAC_READ_SEARCH = 2
+
+
+def _status_fields(pid: int) -> list[str]:
+    """State, parent, group, session … of a process, as in proc(5) from the third field on."""
+    try:
+        # The command may hold spaces and parentheses; the fields begin after the last one.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def started_ticks(pid: int) -> int | None:
+    """When the process started, in clock ticks since boot; None if it is gone or a zombie.
+
+    A zombie counts as gone: it holds no file, no port and no memory, yet signals still "reach" it.
+    """
+    fields = _status_fields(pid)
+    return None if not fields or fields[0] in "ZX" else int(fields[19])
+
+
+def is_running(pid: int, *, ticks: int) -> bool:
+    """Whether that very process still runs, and not another that took its number."""
+    return started_ticks(pid) == ticks
+
+
+def kill_session(leader: int) -> None:
+    """Kill every process of the session that ``leader`` began, the leader included."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and _status_fields(int(entry.name))[3:4] == [str(leader)]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def command_line(pid: int) -> tuple[str, ...]:
+    """The arguments of a process, empty if it is gone, a zombie or a kernel thread."""
+    try:
+        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return ()
+    return tuple(os.fsdecode(part) for part in raw.rstrip(b"\0").split(b"\0") if part)
+
+
+def may_search_any_folder() -> bool:
+    """Whether this process holds CAP_DAC_READ_SEARCH, and so can hand it down."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) >> _DAC_READ_SEARCH & 1)
+    return False

@@ -1,0 +1,88 @@
+"""What processes print: to files that stay small, and to the terminal behind their names."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+_RESET = "\x1b[0m"
+_DIM = "\x1b[2m"
+_BOLD = "\x1b[1m"
+#: Distinct on dark and on light backgrounds; red is left to mean trouble.
+_COLOURS = ("\x1b[36m", "\x1b[35m", "\x1b[34m", "\x1b[33m", "\x1b[32m")
+
+
+class RotatingLog:
+    """A log file of at most ``limit`` bytes, with ``kept`` earlier ones (``web.log.1`` …).
+
+    A full disk loses lines, never the process that prints them.
+    """
+
+    def __init__(self, path: Path, *, limit: int = 8 * 1024 * 1024, kept: int = 3) -> None:
+        self._path = path
+        self._limit = limit
+        self._kept = kept
+        self._size = path.stat().st_size if path.exists() else 0
+
+    def write(self, line: str) -> None:
+        data = f"{line}\n".encode(errors="replace")
+        with contextlib.suppress(OSError):
+            if self._size and self._size + len(data) > self._limit:
+                self._rotate()
+            with self._path.open("ab") as file:
+                file.write(data)
+            self._size += len(data)
+
+    def _rotate(self) -> None:
+        for number in range(self._kept - 1, 0, -1):
+            older = self._numbered(number)
+            if older.exists():
+                older.replace(self._numbered(number + 1))
+        self._path.replace(self._numbered(1))
+        self._size = 0
+
+    def _numbered(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}")
+
+
+class Terminal:
+    """Where a person watches. Colour only on a terminal; a closed one is no error."""
+
+    def __init__(self, stream: TextIO, *, names: Iterable[str] = (), echo: bool = True) -> None:
+        self._stream = stream
+        self._coloured = stream.isatty()
+        self._echo = echo
+        known = list(names)
+        self._width = max(map(len, known), default=0)
+        self._colours = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(known)}
+
+    def say(self, text: str) -> None:
+        """A message of the launcher itself."""
+        self._put(f"{_BOLD}{text}{_RESET}" if self._coloured else text)
+
+    def line(self, name: str, text: str) -> None:
+        """A line that a process printed, shown unless only :meth:`say` is wanted."""
+        if not self._echo:
+            return
+        label = f"{name:<{self._width}} |"
+        if self._coloured:
+            label = f"{self._colours.get(name, _DIM)}{label}{_RESET}"
+        self._put(f"{label} {text}")
+
+    def _put(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(f"{text}\n")
+            self._stream.flush()
+
+
+def tail(path: Path, *, lines: int) -> list[str]:
+    """The last lines of a log, oldest first; empty if there is no such file."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - lines * 400))
+            return file.read().decode(errors="replace").splitlines()[-lines:]
+    except FileNotFoundError:
+        return []

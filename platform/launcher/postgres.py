@@ -1,0 +1,371 @@
+"""PostgreSQL for this product alone: reached by a socket in a closed folder, never by TCP.
+
+A folder holds everything of one server::
+
+    <folder>/data      the database files
+    <folder>/socket    the socket; elsewhere if its path were longer than the kernel takes
+
+PostgreSQL refuses to run as root, so root hands it to another account, which then owns the folder
+(0700). Root still reaches the socket; jobs, which run under accounts of their own, do not, and that
+is why the server trusts whoever connects.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+from urllib.parse import quote
+
+from launcher.linux import command_line, may_search_any_folder
+from launcher.postgres_binaries import Binaries, choose, installed
+
+DATABASE = "ninefold"
+_PORT = 5432
+_SOCKET_NAME = f".s.PGSQL.{_PORT}"
+#: sun_path of ``struct sockaddr_un``, less its closing NUL.
+_LONGEST_SOCKET_PATH = 107
+#: Which accounts root may hand the server to, best first.
+_ACCOUNTS = ("postgres", "nobody")
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+_POLL_SECONDS = 0.02
+
+
+class PostgresFailed(RuntimeError):
+    """The server, or a step of preparing it, did not do what was asked; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """Whom the server runs as when root starts it."""
+
+    name: str
+    uid: int
+    gid: int
+
+    @classmethod
+    def for_this_process(cls) -> Account | None:
+        """None for an ordinary user, who runs the server as itself.
+
+        :raises PostgresFailed: if this is root and no fitting account exists.
+        """
+        if os.geteuid() != 0:
+            return None
+        for name in _ACCOUNTS:
+            with contextlib.suppress(KeyError):
+                entry = pwd.getpwnam(name)
+                return cls(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
+        raise PostgresFailed(
+            "PostgreSQL does not run as root, and this machine has neither of the accounts "
+            f"{' and '.join(_ACCOUNTS)}; create one (Debian: apt-get install postgresql-common)"
+        )
+
+    def first_closed(self, path: Path) -> Path | None:
+        """The topmost folder above ``path`` that this account may not pass through."""
+        for folder in reversed(path.parents):
+            status = folder.stat()
+            bit = 0o100 if status.st_uid == self.uid else 0o001
+            if not status.st_mode & bit:
+                return folder
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Postgres:
+    """A prepared server: the data exists, and :meth:`command` runs it in the foreground."""
+
+    folder: Path
+    socket_folder: Path
+    binaries: Binaries
+    account: Account | None
+    #: False trades safety against a power cut for speed: for tests.
+    durable: bool = True
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def url(self) -> str:
+        """What libpq, Django and ``environ`` read alike: the folder is the option ``host``."""
+        host = quote(str(self.socket_folder), safe="")
+        return f"postgresql://{DATABASE}@/{DATABASE}?host={host}"
+
+    def command(self) -> list[str]:
+        """Arguments of the server, as the account it runs under; it ends with its parent."""
+        settings = {
+            "listen_addresses": "",
+            "port": str(_PORT),
+            "unix_socket_directories": '"' + str(self.socket_folder).replace('"', '""') + '"',
+            "unix_socket_permissions": "0700",
+            "max_connections": "100",
+            "timezone": "UTC",
+            "log_timezone": "UTC",
+        }
+        if not self.durable:
+            settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        return [
+            *_as_account(self.account, reaching=(self.data, self.binaries.folder)),
+            str(self.binaries.folder / "postgres"),
+            "-D",
+            str(self.data),
+            *options,
+        ]
+
+    def running_pid(self) -> int | None:
+        """The process that serves this folder now, whoever started it."""
+        lines = _lines(self.data / "postmaster.pid")
+        pid = int(lines[0]) if lines and lines[0].strip().lstrip("-").isdigit() else 0
+        if pid <= 0 or str(self.data) not in command_line(pid):
+            return None
+        return pid
+
+    def is_ready(self) -> bool:
+        """Whether the server says that it takes connections; it writes so in its own pid file."""
+        lines = _lines(self.data / "postmaster.pid")
+        return len(lines) > 7 and lines[7].startswith("ready") and self.running_pid() is not None
+
+    def clear_the_way(self) -> None:
+        """Leave nothing that keeps a new server from starting.
+
+        A server that outlived whoever started it is stopped; a pid file that names a zombie, or a
+        process that is not this server, is removed, because PostgreSQL itself would believe it.
+
+        :raises PostgresFailed: if an earlier server does not stop.
+        """
+        pid = self.running_pid()
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+            if not _wait_until(lambda: self.running_pid() is None, seconds=_STOP_SECONDS):
+                raise PostgresFailed(f"an earlier PostgreSQL (process {pid}) does not stop")
+        (self.data / "postmaster.pid").unlink(missing_ok=True)
+        (self.socket_folder / _SOCKET_NAME).unlink(missing_ok=True)
+        (self.socket_folder / f"{_SOCKET_NAME}.lock").unlink(missing_ok=True)
+
+    def start(self, *, log: Path) -> RunningPostgres:
+        """Start it as a child of the calling thread, with which it ends, and wait for it.
+
+        :raises PostgresFailed: if it does not get ready; the message has the log's last lines.
+        """
+        self.clear_the_way()
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                start_new_session=True,
+            )
+        running = RunningPostgres(server=self, process=process)
+        _wait_until(lambda: self.is_ready() or process.poll() is not None, seconds=_START_SECONDS)
+        if process.poll() is not None or not self.is_ready():
+            running.stop()
+            tail = "\n".join(_lines(log)[-8:])
+            raise PostgresFailed(f"{self.binaries} did not start; its last words:\n{tail}")
+        return running
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningPostgres:
+    """A server that this process started. As a context manager it stops at the end."""
+
+    server: Postgres
+    process: subprocess.Popen[bytes] = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def stop(self) -> None:
+        """End open connections, write everything out, and return when the server is gone."""
+        for sent in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+            if self.process.poll() is None:
+                self.process.send_signal(sent)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(timeout=_STOP_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def prepare(
+    *, folder: Path, candidates: Iterable[Binaries] | None = None, durable: bool = True
+) -> Postgres:
+    """Create what is missing of the server in ``folder`` (absolute), and the database in it.
+
+    :raises NoFittingPostgres: if no installed PostgreSQL can open the data that is there.
+    :raises PostgresFailed: if this account cannot run it, or the data cannot be created.
+    """
+    account = Account.for_this_process()
+    data = folder / "data"
+    binaries = choose(data=data, candidates=installed() if candidates is None else candidates)
+    _own(folder, account=account)
+    if not (data / "PG_VERSION").exists():
+        _create_data(data, binaries=binaries, account=account, durable=durable)
+    return Postgres(
+        folder=folder,
+        socket_folder=_socket_folder(folder, account=account),
+        binaries=binaries,
+        account=account,
+        durable=durable,
+    )
+
+
+def start_temporary(
+    directory: Path, *, candidates: Iterable[Binaries] | None = None
+) -> RunningPostgres:
+    """A server for tests in ``directory``: quick, unsafe in a power cut, ends with its parent.
+
+    :raises PostgresFailed: if it does not start.
+    """
+    server = prepare(folder=directory.resolve(), candidates=candidates, durable=False)
+    return server.start(log=server.folder / "postgres.log")
+
+
+def _as_account(account: Account | None, *, reaching: Iterable[Path]) -> list[str]:
+    """The ``setpriv`` words that run a command as that account and end it with its parent."""
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise PostgresFailed(
+            "setpriv was not found; install it (Debian: apt-get install util-linux)"
+        )
+    words = [setpriv, "--pdeathsig", "INT"]
+    if account is None:
+        return [*words, "--"]
+    words += [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
+    closed = next(filter(None, map(account.first_closed, reaching)), None)
+    if closed is None:
+        return [*words, "--no-new-privs", "--"]
+    if not may_search_any_folder():
+        raise PostgresFailed(
+            f"the account {account.name}, which runs PostgreSQL, may not pass through {closed}; "
+            f"allow it (chmod o+x {closed}) or set NINEFOLD_HOME to a folder elsewhere"
+        )
+    # A project below a closed home, such as root's own, is reached without opening that home.
+    return [
+        *words,
+        "--inh-caps=-all,+dac_read_search",
+        "--ambient-caps=-all,+dac_read_search",
+        "--no-new-privs",
+        "--",
+    ]
+
+
+def _own(folder: Path, *, account: Account | None) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if account is not None:
+        os.chown(folder, account.uid, account.gid)
+    folder.chmod(0o700)
+
+
+def _create_data(data: Path, *, binaries: Binaries, account: Account | None, durable: bool) -> None:
+    # Made aside and renamed, so that an interrupted start leaves no half-made database behind.
+    draft = data.with_name("data.new")
+    prefix = _as_account(account, reaching=(draft, binaries.folder))
+    failure = ""
+    # C.UTF-8 sorts by code point and knows letters; a system without that locale has plain C.
+    for locale in ("C.UTF-8", "C"):
+        shutil.rmtree(draft, ignore_errors=True)
+        made = subprocess.run(
+            [
+                *prefix,
+                binaries.folder / "initdb",
+                *("-D", draft, "-U", DATABASE, "--auth=trust"),
+                *("--encoding=UTF8", f"--locale={locale}", "--no-instructions"),
+                *(() if durable else ("--no-sync",)),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+        )
+        if made.returncode == 0:
+            break
+        failure = made.stderr.strip()
+    else:
+        raise PostgresFailed(f"{binaries} could not create {data}:\n{failure}")
+    created = subprocess.run(
+        [*prefix, binaries.folder / "postgres", "--single", "-D", draft, "postgres"],
+        input=f"CREATE DATABASE {DATABASE}\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+    )
+    if created.returncode != 0 or "ERROR" in created.stderr:
+        raise PostgresFailed(f"{binaries} could not create the database: {created.stderr.strip()}")
+    draft.rename(data)
+
+
+def _socket_folder(folder: Path, *, account: Account | None) -> Path:
+    """Where the socket goes: in ``folder`` if its path is short enough, else under a temporary one.
+
+    The choice is recorded, so that each start of one server uses, and none litters.
+    """
+    record = folder / "socket-folder"
+    near = folder / "socket"
+    if _fits(near):
+        _own(near, account=account)
+        return near
+    for recorded in map(Path, _lines(record)):
+        if _fits(recorded) and _is_ours(recorded, account=account):
+            return recorded
+    for root in dict.fromkeys((tempfile.gettempdir(), "/tmp")):  # noqa: S108 - the shortest there is
+        if _fits(Path(root) / "ninefold-xxxxxxxx"):
+            made = Path(tempfile.mkdtemp(prefix="ninefold-", dir=root))
+            _own(made, account=account)
+            record.write_text(f"{made}\n")
+            return made
+    raise PostgresFailed(
+        f"the path of a socket below {folder} is longer than {_LONGEST_SOCKET_PATH} bytes or has a "
+        f"comma, and so has one below {tempfile.gettempdir()}; set NINEFOLD_HOME to another folder"
+    )
+
+
+def _is_ours(folder: Path, *, account: Account | None) -> bool:
+    # A shared temporary folder is cleaned now and then; anybody may put a link in its place.
+    try:
+        status = folder.lstat()
+    except FileNotFoundError:
+        return False
+    owner = os.geteuid() if account is None else account.uid
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == owner
+
+
+def _fits(folder: Path) -> bool:
+    # To libpq a comma separates hosts, and it knows no way to write one in a name.
+    path = os.fsencode(folder / _SOCKET_NAME)
+    return len(path) <= _LONGEST_SOCKET_PATH and b"," not in path
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True

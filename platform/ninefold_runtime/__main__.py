@@ -1,0 +1,110 @@
+"""``python -m ninefold_runtime finetune | evaluate | script | serve | tiny-models``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from ninefold_runtime import specs
+from ninefold_runtime.exits import ExitCode, understood
+from ninefold_runtime.inputs import Folders
+from ninefold_runtime.report import Address, Reporter
+from ninefold_runtime.signals import StopRequest
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code of the task; a fault is one line on standard error."""
+    options = _parser().parse_args(arguments)
+    work = Path()
+    try:
+        if options.task == "tiny-models":
+            return _tiny_models(options)
+        folders = Folders.of_process()
+        work = folders.work
+        return _TASKS[options.task](options, folders)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: it decides the exit code
+        fault = understood(error, work=work)
+        if fault is None:
+            traceback.print_exc()
+            print(f"{options.task} failed: {type(error).__name__}: {error}", file=sys.stderr)
+            return ExitCode.FAILED
+        print(f"{options.task}: {fault}", file=sys.stderr, flush=True)
+        return fault.code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ninefold_runtime")
+    tasks = parser.add_subparsers(dest="task", required=True)
+    for name in _TASKS:
+        task = tasks.add_parser(name)
+        task.add_argument("--spec", type=Path, required=True)
+        if name == "serve":
+            task.add_argument("--port", type=int, required=True)
+    tiny = tasks.add_parser("tiny-models", help="write small models that can be trained anywhere")
+    tiny.add_argument("--out", type=Path, required=True)
+    tiny.add_argument("--name", action="append", help="one of them; may be repeated")
+    return parser
+
+
+def _finetune(options: argparse.Namespace, folders: Folders) -> int:
+    spec = specs.load(options.spec, specs.FinetuneSpec)
+    stop = StopRequest()
+    stop.listen()
+    with Reporter(Address.of_process()) as reporter:
+        reporter.message("loading the engine")
+        from ninefold_runtime.finetune import finetune
+
+        finetune(spec=spec, folders=folders, reporter=reporter, stop=stop)
+    return ExitCode.FINISHED
+
+
+def _evaluate(options: argparse.Namespace, folders: Folders) -> int:
+    spec = specs.load(options.spec, specs.EvaluateSpec)
+    StopRequest().listen()
+    with Reporter(Address.of_process()) as reporter:
+        reporter.message("loading the engine")
+        from ninefold_runtime.evaluate import evaluate
+
+        evaluate(spec=spec, folders=folders, reporter=reporter)
+    return ExitCode.FINISHED
+
+
+def _script(options: argparse.Namespace, folders: Folders) -> int:
+    from ninefold_runtime.scripts import run_script
+
+    spec = specs.load(options.spec, specs.ScriptSpec)
+    stop = StopRequest()
+    stop.listen()
+    with Reporter(Address.of_process()) as reporter:
+        return run_script(spec=spec, folders=folders, reporter=reporter, stop=stop)
+
+
+def _serve(options: argparse.Namespace, folders: Folders) -> int:
+    from ninefold_runtime.serving.server import serve
+
+    spec = specs.load(options.spec, specs.ServeSpec)
+    serve(spec=spec, folders=folders, port=options.port)
+    return ExitCode.FINISHED
+
+
+def _tiny_models(options: argparse.Namespace) -> int:
+    from ninefold_runtime.samples import tiny_models
+
+    for folder in tiny_models.build(options.out, names=options.name or tiny_models.NAMES):
+        print(folder)
+    return ExitCode.FINISHED
+
+
+_TASKS: dict[str, Callable[[argparse.Namespace, Folders], int]] = {
+    "finetune": _finetune,
+    "evaluate": _evaluate,
+    "script": _script,
+    "serve": _serve,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

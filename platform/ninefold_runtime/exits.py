@@ -1,0 +1,131 @@
+"""How a task ends: exit codes, and the faults that lead to them.
+
+Every fault ends the process with one line on standard error that says what was wrong; a traceback is
+kept for what nobody foresaw. Out of disk and out of memory reach us in many disguises (an ``OSError``, a
+``SafetensorError``, a bare ``RuntimeError`` of the serialiser), so they are told apart in one place.
+"""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_SPACE_WORDS = ("no space left on device", "os error 28", "disk quota exceeded")
+#: torch's archive writer loses the errno of a short write.
+_WRITER_WORDS = ("pytorchstreamwriter", "inline_container")
+_NO_MEMORY_WORDS = ("out of memory", "can't allocate memory", "failed to allocate")
+#: Below this many free bytes a failed write of torch is taken for a full disk.
+_NEARLY_FULL = 16 * 1024 * 1024
+
+
+class ExitCode(IntEnum):
+    """What the exit code of the process means."""
+
+    FINISHED = 0
+    #: Unforeseen; the traceback is in the log.
+    FAILED = 1
+    #: The spec or an input is wrong; trying again cannot help.
+    BAD_INPUT = 2
+    #: The loss became infinite or not a number.
+    DIVERGED = 3
+    #: The control plane refused what was reported, or stayed away too long.
+    NOT_REPORTED = 4
+    OUT_OF_MEMORY = 12
+    DISK_FULL = 28
+    #: Asked to end by SIGTERM; what could be saved is saved.
+    STOPPED = 143
+
+
+EXIT_BAD_INPUT = int(ExitCode.BAD_INPUT)
+EXIT_DISK_FULL = int(ExitCode.DISK_FULL)
+EXIT_OUT_OF_MEMORY = int(ExitCode.OUT_OF_MEMORY)
+EXIT_STOPPED = int(ExitCode.STOPPED)
+
+
+class Fault(Exception):
+    """An end that is understood: one line for the reader, one code for the supervisor."""
+
+    code = ExitCode.FAILED
+
+
+class BadInput(Fault):
+    code = ExitCode.BAD_INPUT
+
+
+class Diverged(Fault):
+    code = ExitCode.DIVERGED
+
+
+class NotReported(Fault):
+    code = ExitCode.NOT_REPORTED
+
+
+class OutOfMemory(Fault):
+    code = ExitCode.OUT_OF_MEMORY
+
+
+class DiskFull(Fault):
+    code = ExitCode.DISK_FULL
+
+
+class Stopped(Fault):
+    code = ExitCode.STOPPED
+
+
+def understood(error: BaseException, *, work: Path) -> Fault | None:
+    """The fault behind any exception, or None where it is not one that we know."""
+    for link in _chain(error):
+        if isinstance(link, Fault):
+            return link
+        if _is_disk_full(link, work=work):
+            free = _free_bytes(work)
+            return DiskFull(
+                f"the disk is full: {free} bytes are free in the working folder; "
+                "free some space, or keep fewer checkpoints"
+            )
+        if _is_out_of_memory(link):
+            return OutOfMemory(
+                f"out of memory: {_first_line(link)}; use a smaller batch_size or max_length"
+            )
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__ or link.__context__
+
+
+def _is_disk_full(error: BaseException, *, work: Path) -> bool:
+    if isinstance(error, OSError) and error.errno in _NO_SPACE:
+        return True
+    words = str(error).lower()
+    if any(phrase in words for phrase in _NO_SPACE_WORDS):
+        return True
+    return any(phrase in words for phrase in _WRITER_WORDS) and _free_bytes(work) < _NEARLY_FULL
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    words = str(error).lower()
+    return isinstance(error, RuntimeError) and any(phrase in words for phrase in _NO_MEMORY_WORDS)
+
+
+def _free_bytes(folder: Path) -> int:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 0
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:300] if lines else type(error).__name__

@@ -1,0 +1,1 @@
+"""Datasets that ship with the product, and the programs that made them."""

@@ -1,0 +1,226 @@
+"""A dataset for teaching a small model to take Chinese addresses apart.
+
+::
+
+    instruction   青海西宁市城北区朝阳街道人民路12号 可以发圆通吗 谢谢
+    output        青海_1,西宁市_3A,城北区_3A,朝阳街道_4B,人民路12号_5A-1,可以发圆通吗 谢谢_UNK
+
+**The answer is a function of the input.** It has six fields in a fixed order, joined by ASCII
+commas: province ``_1``, city ``_3A``, district ``_3A``, street or village ``_4B``, detail
+``_5A-1``, remark ``_UNK``. Each field is a run of characters of the input as it stands there,
+nothing added, completed or corrected, without the spaces and commas around it; a field that the
+input lacks is one space. So "青海" stays "青海". A municipality has no city unless the input
+repeats its name ("北京市北京市朝阳区…"). No input has an ASCII comma.
+
+**What is held out.** Every row has a place (street, town or village of a district) of its own, so
+no place of the validation or test split occurs in training. Provinces, roads and remarks occur in
+all splits, cities and districts mostly do, and every character of a held-out place occurs in at
+least three rows of training: the task is to find the borders, not to guess unseen characters.
+
+Run ``python -m ninefold_runtime.samples.addresses --rows 4800 --seed 7 --out DIR``; one seed
+gives one file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ninefold_runtime.samples import divisions
+
+LABELS = ("_1", "_3A", "_3A", "_4B", "_5A-1", "_UNK")
+FILE_NAME = "addresses.jsonl"
+#: Longest input, in characters; a row above it goes without its remark.
+LONGEST = 50
+#: Share of the rows that each held-out split gets.
+HELD_OUT = 1 / 12
+#: A place with a character that fewer places have is left out: a small model could not learn it.
+_COMMON = 12
+#: Rows of training that must show each character of a held-out place.
+_SHOWN = 3
+
+_SHORT_PROVINCES = {
+    "内蒙古自治区": "内蒙古",
+    "广西壮族自治区": "广西",
+    "西藏自治区": "西藏",
+    "宁夏回族自治区": "宁夏",
+    "新疆维吾尔自治区": "新疆",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A path down the administrative tree. ``city`` is empty in a municipality."""
+
+    province: str
+    city: str
+    district: str
+    street: str
+
+    def __str__(self) -> str:
+        return self.province + self.city + self.district + self.street
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrases:
+    """What the invented parts of a row are made of."""
+
+    roads: tuple[str, ...]
+    estates: tuple[str, ...]
+    workplaces: tuple[str, ...]
+    requests: tuple[str, ...]
+    thanks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    instruction: str
+    output: str
+    split: str
+
+    def line(self) -> str:
+        """One line of JSON with its line feed."""
+        fields = {"instruction": self.instruction, "output": self.output, "split": self.split}
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def places() -> tuple[Place, ...]:
+    """Every place of the shipped divisions that is made of common characters, in a fixed order."""
+    every = [
+        Place(province=province, city=city, district=district, street=street)
+        for province, cities in divisions.load().items()
+        for city, districts in cities.items()
+        for district, streets in districts.items()
+        for street in streets
+    ]
+    counts = Counter(character for place in every for character in set(str(place)))
+    return tuple(
+        place for place in every if all(counts[character] >= _COMMON for character in str(place))
+    )
+
+
+def phrases() -> Phrases:
+    """The shipped phrases."""
+    text = divisions.DATA.joinpath("phrases.json").read_text(encoding="utf-8")
+    return Phrases(**{kind: tuple(words.split()) for kind, words in json.loads(text).items()})
+
+
+def answer(fields: Sequence[str]) -> str:
+    """The labelled form of six fields; an empty one becomes a space."""
+    return ",".join((field or " ") + label for field, label in zip(fields, LABELS, strict=True))
+
+
+def generate(*, rows: int, seed: int) -> Iterator[Row]:
+    """That many rows in random order, the same ones for the same seed.
+
+    :raises ValueError: if there are fewer places than rows, or too few rows to hold any out.
+    """
+    known = places()
+    if not 24 <= rows <= len(known):
+        raise ValueError(
+            f"rows must be from 24 to {len(known)}, one for each known place; not {rows}"
+        )
+    rng = random.Random(seed)  # noqa: S311 - reproducible on purpose
+    words = phrases()
+    chosen = rng.sample(known, rows)
+    for place, split in zip(chosen, _splits(chosen), strict=True):
+        text, fields = _write_down(place, words, rng)
+        yield Row(instruction=text, output=answer(fields), split=split)
+
+
+def _splits(chosen: Sequence[Place]) -> list[str]:
+    """A split for each place; only one whose characters training still shows is held out."""
+    shown = Counter(character for place in chosen for character in set(str(place)))
+    each = int(len(chosen) * HELD_OUT)
+    left = ["test", "validation"] * each
+    splits = []
+    for place in reversed(chosen):
+        characters = set(str(place))
+        if left and all(shown[character] > _SHOWN for character in characters):
+            shown.subtract(characters)
+            splits.append(left.pop())
+        else:
+            splits.append("train")
+    return splits[::-1]
+
+
+def _write_down(place: Place, words: Phrases, rng: random.Random) -> tuple[str, tuple[str, ...]]:
+    """An input for the place as a person would type it, and its six fields."""
+    province, city = _abbreviated(place, rng)
+    detail = _detail(place.street, words, rng) if rng.random() < 0.85 else ""
+    remark = _remark(words, rng) if rng.random() < 0.6 else ""
+    gap = " " if rng.random() < 0.3 else ""
+    address = gap.join(filter(None, (province, city, place.district, place.street, detail)))
+    if remark:
+        before = rng.choices((" ", "，", ""), weights=(6, 3, 1))[0]
+        if len(address + before + remark) > LONGEST:
+            remark = ""
+        else:
+            address += before + remark
+    return address, (province, city, place.district, place.street, detail, remark)
+
+
+def _abbreviated(place: Place, rng: random.Random) -> tuple[str, str]:
+    province, city = place.province, place.city
+    if not city:
+        return province, province if rng.random() < 0.5 else ""
+    if rng.random() < 0.2:
+        province = _SHORT_PROVINCES.get(province, province.removesuffix("省"))
+    if rng.random() < 0.1 and len(city) > 2:
+        city = city.removesuffix("市")
+    return province, city
+
+
+def _detail(street: str, words: Phrases, rng: random.Random) -> str:
+    number, building, unit = rng.randint(1, 299), rng.randint(1, 28), rng.randint(1, 4)
+    room = rng.randint(1, 18) * 100 + rng.randint(1, 4)
+    road, estate = rng.choice(words.roads), rng.choice(words.estates)
+    if street.endswith(("乡", "村")):
+        forms: tuple[str, ...] = (
+            f"{unit}组{number}号",
+            f"{number}号",
+            f"{'一二三四'[unit - 1]}组{building}号",
+            f"{rng.choice(('村委会', '村口', '小学'))}旁{building}号",
+        )
+    else:
+        forms = (
+            f"{road}{number}号",
+            f"{road}{number}号{building}栋{room}室",
+            f"{road}{number}号{estate}{building}幢{room}",
+            f"{road}{number}号院{building}号楼{room}",
+            f"{estate}{building}号楼{unit}单元{room}室",
+            f"{estate}{building}-{unit}-{room}",
+            f"{road}{number}号{rng.choice(words.workplaces)}",
+        )
+    return rng.choice(forms)
+
+
+def _remark(words: Phrases, rng: random.Random) -> str:
+    clauses = [rng.choice(words.requests)]
+    if rng.random() < 0.45:
+        clauses.append(rng.choice(words.thanks))
+    return rng.choice((" ", "，")).join(clauses)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="addresses", description="Write addresses.jsonl.")
+    parser.add_argument("--rows", type=int, default=4800)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--out", type=Path, required=True, help="folder to write into")
+    options = parser.parse_args(arguments)
+    try:
+        content = "".join(row.line() for row in generate(rows=options.rows, seed=options.seed))
+    except ValueError as error:
+        sys.exit(f"addresses: {error}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / FILE_NAME).write_bytes(content.encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""The thread that generates, over transformers' ``generate`` with a streamer and a stopping criterion."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jinja2 import TemplateError
+
+from ninefold_runtime.serving.generations import Failed, Finished, Overloaded, Piece, Ticket
+from ninefold_runtime.serving.requests import Message, Rejected, Sampling
+from ninefold_runtime.serving.texts import Detokenizer, StopScanner
+
+
+class TransformersGenerator:
+    """Implements ``generations.Generator``."""
+
+    def __init__(
+        self, *, model: Any, tokenizer: Any, context_length: int, queue_size: int
+    ) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        # A fast tokenizer must not be used by two threads at once; this one belongs to the worker.
+        self._decoding_tokenizer = copy.deepcopy(tokenizer)
+        self._context_length = context_length
+        self._queue_size = queue_size
+        self._waiting: deque[Ticket] = deque()
+        self._running: Ticket | None = None
+        self._changed = threading.Condition()
+        threading.Thread(target=self._work, name="generator", daemon=True).start()
+
+    @property
+    def context_length(self) -> int:
+        return self._context_length
+
+    def encode_chat(self, messages: Sequence[Message]) -> list[int]:
+        try:
+            ids = self._tokenizer.apply_chat_template(
+                list(messages), add_generation_prompt=True, return_dict=False
+            )
+        except TemplateError as error:
+            raise Rejected(
+                f"the model's chat template refuses the messages: {error}", param="messages"
+            ) from error
+        return [int(token) for token in ids]
+
+    def encode_text(self, text: str) -> list[int]:
+        return [int(token) for token in self._tokenizer.encode(text)]
+
+    def submit(self, ticket: Ticket) -> None:
+        with self._changed:
+            if len(self._waiting) >= self._queue_size and self._running is not None:
+                raise Overloaded(f"{len(self._waiting)} requests wait already")
+            self._waiting.append(ticket)
+            self._changed.notify()
+
+    def cancel(self, ticket: Ticket) -> None:
+        ticket.cancelled.set()
+        with self._changed:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+
+    def load(self) -> tuple[int, int]:
+        with self._changed:
+            return int(self._running is not None), len(self._waiting)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._running = None
+                self._changed.wait_for(lambda: bool(self._waiting))
+                ticket = self._running = self._waiting.popleft()
+            try:
+                self._generate(ticket)
+            except Exception as error:  # noqa: BLE001 - one request must not end the process
+                traceback.print_exc(file=sys.stderr)
+                ticket.tell(Failed(message=f"generation failed: {type(error).__name__}"))
+
+    def _generate(self, ticket: Ticket) -> None:
+        room = self._context_length - len(ticket.prompt)
+        wanted = ticket.sampling.max_tokens
+        limit = room if wanted is None else min(wanted, room)
+        stream = _Stream(ticket, self._decoding_tokenizer)
+        if ticket.sampling.seed is not None:
+            torch.manual_seed(ticket.sampling.seed)
+        prompt = torch.tensor([list(ticket.prompt)], device=self._model.device)
+        with torch.inference_mode():
+            self._model.generate(
+                input_ids=prompt,
+                attention_mask=torch.ones_like(prompt),
+                max_new_tokens=limit,
+                streamer=stream,
+                stopping_criteria=[stream.must_stop],
+                pad_token_id=self._tokenizer.pad_token_id,
+                **_choice(ticket.sampling, self._model.generation_config),
+            )
+        ticket.tell(stream.finished(limit=limit))
+
+
+class _Stream:
+    """Hears each token as it is chosen (the interface of transformers' streamers)."""
+
+    def __init__(self, ticket: Ticket, tokenizer: Any) -> None:
+        self._ticket = ticket
+        self._text = Detokenizer(
+            lambda tokens: str(tokenizer.decode(list(tokens), skip_special_tokens=True))
+        )
+        self._stops = StopScanner(ticket.sampling.stops)
+        self._ends = frozenset({tokenizer.eos_token_id})
+        self._prompt_seen = False
+        self._count = 0
+        self._ended = False
+
+    def put(self, value: Any) -> None:
+        if not self._prompt_seen:
+            self._prompt_seen = True
+            return
+        for token in value.flatten().tolist():
+            self._count += 1
+            self._ended = token in self._ends
+            self._pass_on(self._stops.push(self._text.push(token)))
+
+    def end(self) -> None:
+        self._pass_on(self._stops.push(self._text.finish()) + self._stops.finish())
+
+    def must_stop(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+        over = self._stops.stopped or self._ticket.cancelled.is_set()
+        return torch.full((input_ids.shape[0],), over, device=input_ids.device)
+
+    def finished(self, *, limit: int) -> Finished:
+        cut = self._count >= limit and not self._ended and not self._stops.stopped
+        return Finished(
+            reason="length" if cut else "stop",
+            prompt_tokens=len(self._ticket.prompt),
+            completion_tokens=self._count,
+        )
+
+    def _pass_on(self, text: str) -> None:
+        if text and not self._ticket.cancelled.is_set():
+            self._ticket.tell(Piece(text=text))
+
+
+def _choice(sampling: Sampling, defaults: Any) -> dict[str, Any]:
+    """Arguments of ``generate``; where the request is silent, what the model's settings say."""
+    temperature = sampling.temperature
+    if temperature is None:
+        temperature = float(defaults.temperature or 1.0) if defaults.do_sample else 0.0
+    if temperature == 0.0:
+        return {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+    top_p = sampling.top_p if sampling.top_p is not None else defaults.top_p or 1.0
+    # transformers refuses 0; the smallest share keeps the likeliest token alone.
+    top_p = max(float(top_p), 1e-6)
+    top_k = defaults.top_k if defaults.do_sample else 0
+    return {"do_sample": True, "temperature": temperature, "top_p": top_p, "top_k": top_k}

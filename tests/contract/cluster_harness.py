@@ -1,0 +1,129 @@
+"""Drives a cluster through what a Launch can live to see, whichever adapter it is."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from controlplane.adapters.clusters.local import LocalCluster
+from controlplane.adapters.fakes.clusters import FakeCluster
+from controlplane.ports.clusters import Cluster, ObservedLaunch, Phase
+from controlplane.ports.launches import Launch, Placement, Role
+from tests.contract.waiting import until
+
+NODE = "here"
+SLEEPS = "import time; time.sleep(600)"
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf')" + (
+    "\nwhile True: time.sleep(600)"
+)
+
+
+def python_role(code: str, *, replicas: int = 1, name: str = "main", **values: Any) -> Role:
+    """A role that runs the code on the cluster's Python."""
+    return Role(
+        name=name,
+        argv=("{python}", "-c", code),
+        placements=tuple(Placement(node=NODE) for _ in range(replicas)),
+        **values,
+    )
+
+
+class Harness(Protocol):
+    cluster: Cluster
+
+    def running(self, launch: Launch, *, stubborn: bool = False) -> None:
+        """Launch it and return once every process runs; ``stubborn`` ones ignore a polite stop."""
+
+    def played(self, name: str, *, output: bytes, exit_code: int) -> None:
+        """Launch a process that prints the output and exits so, and return once it has."""
+
+    def pass_time(self, amount: timedelta) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def observed(cluster: Cluster, name: str) -> ObservedLaunch:
+    return cluster.observe([name])[name]
+
+
+def ended(cluster: Cluster, name: str) -> ObservedLaunch:
+    """The Launch, as soon as it has ended."""
+
+    def look() -> ObservedLaunch | None:
+        launch = observed(cluster, name)
+        return launch if launch.ended else None
+
+    return until(look, what=f"{name} ends")  # type: ignore[return-value]
+
+
+def phase_is(cluster: Cluster, name: str, phase: Phase) -> Callable[[], bool]:
+    def look() -> bool:
+        launch = observed(cluster, name)
+        if launch.ended and phase not in (Phase.EXITED, Phase.LOST):
+            raise AssertionError(f"{name} ended: {launch.replicas}")
+        return all(replica.phase is phase for replica in launch.replicas)
+
+    return look
+
+
+class FakeHarness:
+    def __init__(self) -> None:
+        self._at = datetime(2026, 1, 1, tzinfo=UTC)
+        self.cluster = FakeCluster(node=NODE, cards=2, clock=lambda: self._at)
+
+    def running(self, launch: Launch, *, stubborn: bool = False) -> None:
+        self.cluster.obedient = not stubborn
+        self.cluster.launch(launch)
+        self.cluster.run(launch.name)
+
+    def played(self, name: str, *, output: bytes, exit_code: int) -> None:
+        self.running(Launch(name=name, roles=(python_role(""),)))
+        self.cluster.write_log(name, output)
+        self.cluster.finish(name, exit_code=exit_code)
+
+    def pass_time(self, amount: timedelta) -> None:
+        self._at += amount
+
+    def close(self) -> None:
+        """Nothing outlives it."""
+
+
+def open_folder() -> Path:
+    """A temporary folder that jobs' accounts can pass through, unlike pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="ninefold-test-"))
+    folder.chmod(0o711)
+    return folder
+
+
+class LocalHarness:
+    def __init__(self, **options: Any) -> None:
+        self.home = open_folder()
+        self.cluster = LocalCluster(self.home, node=NODE, cards=2, **options)
+
+    def running(self, launch: Launch, *, stubborn: bool = False) -> None:
+        self.cluster.launch(launch)
+        until(phase_is(self.cluster, launch.name, Phase.RUNNING), what=f"{launch.name} runs")
+        if stubborn:
+            until(lambda: b"deaf" in self.output(launch.name), what="it ignores SIGTERM")
+
+    def played(self, name: str, *, output: bytes, exit_code: int) -> None:
+        code = f"import os, sys; os.write(1, {output!r}); sys.exit({exit_code})"
+        self.cluster.launch(Launch(name=name, roles=(python_role(code),)))
+        ended(self.cluster, name)
+
+    def pass_time(self, amount: timedelta) -> None:
+        """Real time passes by itself."""
+
+    def output(self, name: str, *, role: str = "main", index: int = 0) -> bytes:
+        return self.cluster.log(name, role=role, index=index, offset=0, limit=1 << 24).content
+
+    def close(self) -> None:
+        for name in self.cluster.names():
+            self.cluster.stop(name, grace=timedelta(0))
+        for name in self.cluster.names():
+            ended(self.cluster, name)
+        shutil.rmtree(self.home)

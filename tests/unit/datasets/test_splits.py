@@ -1,0 +1,62 @@
+"""The split of a row depends on the row, the seed and what came before it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from controlplane.domain.datasets.splits import ALWAYS_TRAIN, Fractions, Split, Splitter
+
+
+def splits(rows: list[bytes], fractions: Fractions) -> list[Split]:
+    splitter = Splitter(fractions)
+    return [splitter.take(row) for row in rows]
+
+
+def numbered(count: int) -> list[bytes]:
+    return [f"row {n}\n".encode() for n in range(count)]
+
+
+HALF = Fractions(validation=0.3, test=0.2, seed=3)
+
+
+def test_shares_are_about_those_asked_for() -> None:
+    counts = Counter(splits(numbered(20_000), HALF))
+    assert counts[Split.VALIDATION] == pytest.approx(6_000, rel=0.05)
+    assert counts[Split.TEST] == pytest.approx(4_000, rel=0.05)
+
+
+def test_the_seed_decides() -> None:
+    rows = numbered(200)
+    assert splits(rows, HALF) == splits(rows, HALF)
+    assert splits(rows, HALF) != splits(rows, Fractions(validation=0.3, test=0.2, seed=4))
+
+
+@pytest.mark.parametrize("seed", range(-3, 30))
+def test_every_split_asked_for_has_a_row_once_there_are_two_more_than_always_train(
+    seed: int,
+) -> None:
+    fractions = Fractions(validation=0.001, test=0.001, seed=seed)
+    found = splits(numbered(ALWAYS_TRAIN + 2), fractions)
+    assert Counter(found) == {Split.TRAIN: 9, Split.VALIDATION: 1, Split.TEST: 1}
+
+
+def test_the_first_rows_train_whatever_their_hash() -> None:
+    found = splits(numbered(ALWAYS_TRAIN), Fractions(validation=0.9))
+    assert set(found) == {Split.TRAIN}
+
+
+def test_nothing_is_held_out_where_nothing_is_asked_for() -> None:
+    assert set(splits(numbered(500), Fractions(validation=0))) == {Split.TRAIN}
+
+
+def test_rows_that_are_all_equal_are_not_torn_apart() -> None:
+    assert set(splits([b"same\n"] * 50, HALF)) == {Split.TRAIN}
+
+
+def test_a_given_split_is_kept_and_duplicates_are_counted() -> None:
+    splitter = Splitter(Fractions())
+    assert splitter.take(b"a\n", given=Split.TEST) is Split.TEST
+    assert splitter.take(b"a\n", given=Split.TRAIN) is Split.TRAIN
+    assert (splitter.rows, splitter.duplicates) == (2, 1)
