@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 
-from apps.accounts.models import Team, User
+from apps.accounts.models import PersonalToken, Team, User
 from controlplane.domain.permissions import Permission, Role, allows
 
 Person = User | AnonymousUser
 
 
-class PermissionRefused(Exception):
+class PermissionRefused(PermissionDenied):
     """They may see it, but not do this to it."""
 
 
@@ -31,6 +32,26 @@ def roles_of(user: Person, team: Team) -> frozenset[Role]:
         return frozenset({Role.ADMINISTRATOR})
     held = user.memberships.filter(team=team).values_list("role", flat=True)
     return frozenset(Role(role) for role in held)
+
+
+def roles_by_team(user: Person) -> dict[int, frozenset[Role]]:
+    """Their roles by the team's primary key, in one query."""
+    if not isinstance(user, User) or not user.is_active:
+        return {}
+    if user.is_superuser:
+        keys = Team.objects.values_list("pk", flat=True)
+        return dict.fromkeys(keys, frozenset({Role.ADMINISTRATOR}))
+    held: dict[int, set[Role]] = {}
+    for team, role in user.memberships.values_list("team_id", "role"):
+        held.setdefault(team, set()).add(Role(role))
+    return {team: frozenset(roles) for team, roles in held.items()}
+
+
+def tokens_of(user: Person) -> QuerySet[PersonalToken]:
+    """Their own personal tokens, revoked ones included."""
+    if not isinstance(user, User):
+        return PersonalToken.objects.none()
+    return PersonalToken.objects.filter(user=user)
 
 
 def may(user: Person, permission: Permission, *, team: Team) -> bool:

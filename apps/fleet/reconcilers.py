@@ -8,6 +8,7 @@ from datetime import datetime
 from apps.fleet import selectors, services
 from apps.fleet.models import Cluster
 from controlplane.ports.clusters import ClusterError
+from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
 
@@ -19,12 +20,15 @@ def inventories_sync(*, at: datetime) -> int:
         try:
             adapter = selectors.cluster_adapter(cluster)
             nodes = adapter.inventory()
-        except ClusterError as error:
+            services.inventory_record(
+                cluster=cluster, nodes=nodes, isolation=adapter.isolation(), at=at
+            )
+        except (ClusterError, UnknownAdapter) as error:
             log.warning("a cluster does not answer", extra={"cluster": cluster.name})
             services.cluster_in_trouble(cluster=cluster, trouble=str(error))
-            continue
-        services.inventory_record(
-            cluster=cluster, nodes=nodes, isolation=adapter.isolation(), at=at
-        )
-        answered += 1
+        except Exception as error:
+            log.exception("a cluster could not be looked at", extra={"cluster": cluster.name})
+            services.cluster_in_trouble(cluster=cluster, trouble=f"{type(error).__name__}: {error}")
+        else:
+            answered += 1
     return answered

@@ -36,6 +36,14 @@ def nodes_with_cards() -> QuerySet[Node]:
     return Node.objects.select_related("cluster").prefetch_related("cards")
 
 
+def nodes() -> QuerySet[Node]:
+    return Node.objects.select_related("cluster")
+
+
+def cards() -> QuerySet[Card]:
+    return Card.objects.select_related("node")
+
+
 def cards_by_chip() -> dict[str, dict[str, int]]:
     """``{chip: {"total": n, "usable": m}}`` over the whole fleet."""
     rows = Card.objects.values("chip").annotate(

@@ -7,6 +7,8 @@ from datetime import datetime
 
 from django.db import transaction
 
+from apps.accounts.models import User
+from apps.accounts.services import audit
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.accelerators import CardState
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
@@ -45,20 +47,43 @@ def inventory_record(
 
 
 def _record_cards(node: Node, seen: ObservedNode) -> None:
-    known = {card.index: card for card in node.cards.filter(parent=None)}
+    # Locked, so that an operator's decision made meanwhile is not written over.
+    cards = node.cards.select_for_update(no_key=True).filter(parent=None).order_by("uid")
+    known = {card.index: card for card in cards}
     for observed in seen.cards:
-        card = known.pop(observed.index, None)
-        if card is None:
-            card = Card(node=node, index=observed.index)
+        card = known.pop(observed.index, None) or Card(node=node, index=observed.index)
+        before = _observed_columns(card)
         card.chip, card.memory, card.serial = observed.chip, observed.memory, observed.serial
         # Only the observation's own states are taken back; an operator's decision stays.
         if not observed.healthy and card.state == CardState.USABLE:
             card.state, card.state_reason = CardState.UNKNOWN, UNHEALTHY
-        elif observed.healthy and card.state_reason in (UNSEEN, UNHEALTHY):
+        elif observed.healthy and _is_from_observation(card):
             card.state, card.state_reason = CardState.USABLE, ""
-        card.save()
+        if card.pk is None or _observed_columns(card) != before:
+            card.save()
     missing = [card.pk for card in known.values() if card.state == CardState.USABLE]
     Card.objects.filter(pk__in=missing).update(state=CardState.UNKNOWN, state_reason=UNSEEN)
+
+
+def _observed_columns(card: Card) -> tuple[object, ...]:
+    return card.chip, card.memory, card.serial, card.state, card.state_reason
+
+
+def _is_from_observation(card: Card) -> bool:
+    return card.state == CardState.UNKNOWN and card.state_reason in (UNSEEN, UNHEALTHY)
+
+
+@transaction.atomic
+def node_cordon(*, node: Node, cordoned: bool, actor: User) -> bool:
+    """Let no new work come to a node, or let it come again; what runs there goes on.
+
+    Says whether that changed anything.
+    """
+    if not Node.objects.filter(pk=node.pk).exclude(cordoned=cordoned).update(cordoned=cordoned):
+        return False
+    action = "node.cordon" if cordoned else "node.uncordon"
+    audit(actor=actor, action=action, uid=node.uid, name=str(node), cluster=node.cluster.name)
+    return True
 
 
 def cluster_in_trouble(*, cluster: Cluster, trouble: str) -> None:

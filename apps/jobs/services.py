@@ -255,11 +255,17 @@ def job_retry(*, job: Job, actor: User, at: datetime) -> Attempt:
 
 
 def resumable(attempt: Attempt) -> Attempt | None:
-    """The newest attempt, from this one back, whose working folder is still there to go on from."""
+    """The newest attempt, from this one back, that has run and whose working folder is still there."""
     current: Attempt | None = attempt
-    while current is not None and (current.cluster_id is None or current.removed_at is not None):
+    while current is not None and not _has_checkpoints(current):
         current = current.continues
     return current
+
+
+def _has_checkpoints(attempt: Attempt) -> bool:
+    """One that never ran has not taken over what it was to go on from."""
+    ran = attempt.started_at is not None or attempt.reported_at is not None
+    return ran and attempt.removed_at is None
 
 
 def job_move(

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
-from apps.models.models import Artifact, Dataset, DatasetVersion, ModelLine, ModelVersion
+from apps.models.models import (
+    Artifact,
+    Dataset,
+    DatasetVersion,
+    Evaluation,
+    ModelLine,
+    ModelVersion,
+)
 from controlplane.domain.models import ModelState
 from controlplane.ports import registry
 from controlplane.ports.artifacts import ArtifactStore
@@ -89,3 +97,55 @@ def registrable_folders() -> list[dict[str, Any]]:
         for config in sorted(Path(root).glob("*/config.json"))
     ]
     return [{"name": folder.name, "path": str(folder)} for folder in folders]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedFigure:
+    """One metric of an evaluation beside the base's on the same rows, where that was measured."""
+
+    name: str
+    value: Any
+    base: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedEvaluation:
+    evaluation: Evaluation
+    figures: tuple[ComparedFigure, ...]
+
+
+def evaluations_of(version: ModelVersion, *, user: accounts.Person) -> list[ComparedEvaluation]:
+    """What was measured on datasets that they may see, newest first, beside the base's newest."""
+    rows = Evaluation.objects.filter(
+        model_version__in=[version.pk, version.base_id or 0],
+        dataset_version__dataset__team__in=accounts.teams_of(user),
+    ).select_related("dataset_version__dataset")
+    own, base = [], {}
+    for row in rows.order_by("id"):
+        if row.model_version_id == version.pk:
+            own.append(row)
+        else:
+            base[row.dataset_version_id, row.split] = row.metrics
+    return [_compared(row, base.get((row.dataset_version_id, row.split), {})) for row in own[::-1]]
+
+
+def _compared(evaluation: Evaluation, base: dict[str, Any]) -> ComparedEvaluation:
+    return ComparedEvaluation(
+        evaluation=evaluation,
+        figures=tuple(
+            ComparedFigure(name=name, value=value, base=base.get(name))
+            for name, value in evaluation.metrics.items()
+            if isinstance(value, int | float)
+        ),
+    )
+
+
+def model_lines_with_versions(user: accounts.Person) -> QuerySet[ModelLine]:
+    """Lines with ``versions`` at hand, the newest first."""
+    return model_lines_visible(user).prefetch_related("versions")
+
+
+def datasets_with_versions(user: accounts.Person) -> QuerySet[Dataset]:
+    """Datasets with ``versions`` at hand, the newest first, without their rows' figures."""
+    light = DatasetVersion.objects.defer("statistics", "preview").order_by("-number")
+    return datasets_visible(user).prefetch_related(Prefetch("versions", queryset=light))

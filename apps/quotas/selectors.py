@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from django.db.models import Count, Q, QuerySet
 
+from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.fleet.models import Card, Cluster, Node
 from apps.quotas.models import Allocation, Claim, Queue
@@ -27,6 +28,22 @@ HOLDING = (ClaimState.ADMITTED, ClaimState.REVOKING)
 def queues_for(team: Team) -> QuerySet[Queue]:
     """Queues that the team may submit to."""
     return Queue.objects.filter(Q(team=None) | Q(team=team))
+
+
+def queues_visible(user: accounts.Person) -> QuerySet[Queue]:
+    """Queues that one of their teams may submit to, with what waits and runs in each."""
+    return (
+        Queue.objects.filter(Q(team=None) | Q(team__in=accounts.teams_of(user)))
+        .select_related("team", "parent")
+        .annotate(
+            waiting=Count("claims", filter=Q(claims__state=ClaimState.PENDING)),
+            running=Count("claims", filter=Q(claims__state__in=HOLDING)),
+        )
+    )
+
+
+def claims_visible(user: accounts.Person) -> QuerySet[Claim]:
+    return Claim.objects.filter(team__in=accounts.teams_of(user)).select_related("team", "queue")
 
 
 def claim_of(*, kind: str, uid: str) -> Claim | None:

@@ -137,11 +137,16 @@ def _placement_json(placement: Placement, cards: dict[str, Card]) -> list[dict[s
     ]
 
 
+@transaction.atomic
 def claim_refused(*, refusals: Sequence[Refusal]) -> None:
     """Keep the reason with each claim, where it changed."""
     by_uid = {refusal.claim: refusal for refusal in refusals}
+    # Locked, so that a claim admitted meanwhile keeps the reason of its admission.
+    waiting = Claim.objects.select_for_update(no_key=True, skip_locked=True).filter(
+        uid__in=by_uid, state=ClaimState.PENDING
+    )
     changed = []
-    for claim in Claim.objects.filter(uid__in=by_uid, state=ClaimState.PENDING):
+    for claim in waiting.order_by("id"):
         refusal = by_uid[claim.uid]
         if claim.explanation != refusal.reason:
             claim.explanation = refusal.reason

@@ -37,7 +37,7 @@ from controlplane.domain.jobs import (
 )
 from controlplane.persistence.leases import lease_rows, release_row
 from controlplane.persistence.moves import LeaseLost
-from controlplane.ports.artifacts import ArtifactError
+from controlplane.ports.artifacts import ArtifactError, BlobMissing
 from controlplane.ports.clusters import (
     ClusterUnavailable,
     ExitCause,
@@ -248,7 +248,7 @@ def _turn_completing(attempt: Attempt, at: datetime) -> None:
                 release=ReleaseReason.FINISHED,
                 **archived,
             )
-    except RegistrationRefused as refusal:
+    except (RegistrationRefused, BlobMissing) as refusal:
         _fail(attempt, at, reason=str(refusal))
 
 

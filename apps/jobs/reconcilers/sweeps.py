@@ -51,8 +51,9 @@ def _sweep(cluster: Cluster, adapter: ClusterAdapter, at: datetime) -> int:
             adapter.stop(attempt.launch_name, grace=timedelta())
             touched += 1
         elif _is_needless(attempt, at):
-            adapter.remove(attempt.launch_name)
+            # Said first: a retry must not count on a folder that is about to go.
             Attempt.objects.filter(pk=attempt.pk).update(removed_at=at)
+            adapter.remove(attempt.launch_name)
             touched += 1
     return touched
 

@@ -21,6 +21,7 @@ from apps.models.models import Artifact, ModelLine, ModelVersion, ModelVersionTr
 from apps.models.services.artifacts import File, artifact_create, chunks
 from controlplane.domain.models import (
     MODEL,
+    UNSAFE_SUFFIXES,
     ModelConfig,
     ModelEvent,
     ModelRefused,
@@ -87,6 +88,8 @@ def model_folder_check(path: str) -> tuple[Path, ModelConfig]:
 
     :raises ModelRefused: otherwise, with the reason.
     """
+    if "\0" in path:
+        raise ModelRefused(f"{path!r} is not a path: it holds a NUL character")
     roots = [Path(root).resolve() for root in settings.NINEFOLD_MODEL_ROOTS]
     if not roots:
         raise ModelRefused(
@@ -99,12 +102,30 @@ def model_folder_check(path: str) -> tuple[Path, ModelConfig]:
         )
     if not folder.is_dir():
         raise ModelRefused(f"{path} is not a folder")
-    check_files(frozenset(entry.name for entry in folder.iterdir() if entry.is_file()))
+    files = _files_below(folder)
+    check_files(frozenset(file.name for file in files if file.parent == folder))
     config = read_config(_json((folder / "config.json").read_bytes(), "config.json"))
     for weights in sorted(folder.glob("*.safetensors")):
         with weights.open("rb") as stream:
             _count(stream, weights.name)
     return folder, config
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """Every file of a model's folder, in path order.
+
+    :raises ModelRefused: if one of them is not a plain file inside the folder.
+    """
+    files: list[Path] = []
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            file = Path(parent, name)
+            if not file.resolve().is_relative_to(folder):
+                raise ModelRefused(f"{file.relative_to(folder)} is a link that leaves the folder")
+            if not file.is_file():
+                raise ModelRefused(f"{file.relative_to(folder)} is not a regular file")
+            files.append(file)
+    return sorted(files)
 
 
 @transaction.atomic
@@ -128,7 +149,7 @@ def model_version_import(*, actor: User, team: Team, name: str, path: str) -> Mo
 
 
 def folder_store(path: str) -> list[File]:
-    """Copy a model's files into the artifact store.
+    """Copy a model's files into the artifact store. Those that can run code stay behind.
 
     :raises ModelRefused: if the folder is no longer a model.
     :raises StorageFull: if there is no room.
@@ -136,15 +157,12 @@ def folder_store(path: str) -> list[File]:
     folder, _ = model_folder_check(path)
     store = selectors.artifact_store()
     files: list[File] = []
-    for root, _, names in os.walk(folder):
-        for name in sorted(names):
-            source = Path(root, name)
-            relative = source.relative_to(folder)
-            if source.is_symlink() and not source.resolve().is_relative_to(folder):
-                raise ModelRefused(f"{relative} is a link that leaves the folder")
-            with source.open("rb") as stream:
-                blob = store.put(chunks(stream))
-            files.append((str(relative), blob.digest, blob.size))
+    for source in _files_below(folder):
+        if source.suffix in UNSAFE_SUFFIXES:
+            continue
+        with source.open("rb") as stream:
+            blob = store.put(chunks(stream))
+        files.append((str(source.relative_to(folder)), blob.digest, blob.size))
     return files
 
 
@@ -171,8 +189,16 @@ def model_version_failed(*, version: ModelVersion, reason: str, at: datetime) ->
     move(version, MODEL, ModelEvent.FAIL, into=ModelVersionTransition, at=at, reason=reason)
 
 
+@transaction.atomic
 def model_version_retry(*, version: ModelVersion, actor: User, at: datetime) -> None:
     """:raises IllegalTransition: if its import has not failed."""
+    audit(
+        actor=actor,
+        action="model.retry",
+        team=version.line.team,
+        uid=version.uid,
+        name=str(version),
+    )
     move(
         version,
         MODEL,

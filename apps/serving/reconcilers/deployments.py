@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
-from django.db import transaction
-
 from apps.serving import selectors
 from apps.serving.models import Backend, Deployment, Replica
 from apps.serving.services import deployments as services
@@ -82,10 +80,9 @@ def _level(deployment: Deployment, backend: Backend, current: list[Replica], at:
     """As many replicas as wanted: more are created, the youngest too many are stopped."""
     staying = [replica for replica in current if replica.state != ReplicaState.STOPPING]
     missing = deployment.replica_count - len(staying)
-    with transaction.atomic():
-        for _ in range(missing):
-            services.replica_create(backend=backend, deployment=deployment)
-    if missing < 0:
+    if missing > 0:
+        services.replicas_add(backend=backend, deployment=deployment, count=missing)
+    elif missing < 0:
         services.replicas_stop(
             replicas=staying[missing:],
             reason=ReleaseReason.FINISHED,

@@ -17,6 +17,7 @@ from apps.serving import selectors
 from apps.serving.models import Replica
 from apps.serving.services import deployments as services
 from controlplane.domain.claims import ClaimState, GangShape, ReleaseReason
+from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.serving import (
     FORGIVEN_AFTER,
     ReplicaEvent,
@@ -58,8 +59,9 @@ def replicas_reconcile(*, at: datetime, uid: str | None = None) -> int:
     for replica in leased:
         try:
             TURNS[ReplicaState(replica.state)](replica, at)
-        except LeaseLost:
-            log.info("another worker took over", extra={"replica": replica.uid})
+        except (IllegalTransition, LeaseLost) as race:
+            # Its deployment stopped it meanwhile, or another worker took over.
+            log.info("a turn gave way", extra={"replica": replica.uid, "race": str(race)})
         except ClusterUnavailable as error:
             _note(replica, f"the cluster does not answer: {error}")
         except Exception:
@@ -89,6 +91,8 @@ def _observe(replica: Replica) -> ObservedLaunch | None:
 
 def _turn_pending(replica: Replica, at: datetime) -> None:
     claim = Claim.objects.get(uid=replica.claim_uid)
+    if _revoked(replica, at):
+        return
     if claim.state != ClaimState.ADMITTED:
         _note(replica, claim.explanation)
         return

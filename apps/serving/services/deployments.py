@@ -41,7 +41,7 @@ from controlplane.domain.serving import (
     ReplicaState,
 )
 from controlplane.outbox.messages import publish
-from controlplane.persistence.moves import move
+from controlplane.persistence.moves import LeaseLost, move
 from controlplane.ports import registry
 from controlplane.ports.engines import ROLES, Finding, Task
 
@@ -247,11 +247,15 @@ def deployment_delete(*, deployment: Deployment, actor: User, at: datetime) -> N
 
 
 def _locked(deployment: Deployment) -> Deployment:
-    return (
+    """:raises IllegalTransition: if it has been deleted meanwhile."""
+    row = (
         Deployment.objects.select_for_update(no_key=True, of=("self",))
         .select_related("team")
         .get(pk=deployment.pk)
     )
+    if row.deleted_at is not None:
+        raise IllegalTransition(machine=DEPLOYMENT.name, state="deleted", event="change")
+    return row
 
 
 def _change(row: Deployment, *, actor: User, action: str, at: datetime, reason: str) -> None:
@@ -293,6 +297,22 @@ def replica_move(
 
 
 @transaction.atomic
+def replicas_add(*, backend: Backend, deployment: Deployment, count: int) -> None:
+    """So many more replicas of a backend.
+
+    :raises LeaseLost: if another worker has taken the deployment over; it would add them as well.
+    :raises IllegalTransition: if it is stopped or being stopped: nobody would end them again.
+    """
+    row = Deployment.objects.select_for_update(no_key=True).get(pk=deployment.pk)
+    if row.lease_token != deployment.lease_token:
+        raise LeaseLost("the deployment is being worked on by somebody else")
+    if row.state in (DeploymentState.STOPPING, DeploymentState.STOPPED):
+        raise IllegalTransition(machine=DEPLOYMENT.name, state=row.state, event="get replicas")
+    for _ in range(count):
+        replica_create(backend=backend, deployment=deployment)
+
+
+@transaction.atomic
 def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
     """One more replica of a backend, with a claim."""
     replica = Replica.objects.create(backend=backend, message="waiting for cards")
@@ -330,7 +350,10 @@ def replicas_stop(
 
 @transaction.atomic
 def traffic_move(*, deployment: Deployment, backend: Backend) -> None:
-    """All of the route's traffic to one backend."""
+    """All of the route's traffic to one backend. Writes nothing if it goes there already."""
+    weights = RouteBackend.objects.filter(route__deployment=deployment)
+    if list(weights.values_list("backend", "weight")) == [(backend.pk, ALL_TRAFFIC)]:
+        return
     route = Route.objects.select_for_update(no_key=True).get(deployment=deployment)
     RouteBackend.objects.filter(route=route).exclude(backend=backend).delete()
     RouteBackend.objects.update_or_create(

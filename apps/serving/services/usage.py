@@ -6,25 +6,23 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from apps.serving.models import ApiKey, UsageBatch, UsageRecord
 
 
+@transaction.atomic
 def usage_record(*, gateway: str, sequence: int, records: Sequence[dict[str, Any]]) -> bool:
     """Count a batch; False if it had been counted before."""
-    try:
-        with transaction.atomic():
-            batch = UsageBatch.objects.create(gateway=gateway, sequence=sequence)
-            keys = {
-                key.uid: key
-                for key in ApiKey.objects.filter(uid__in={one.get("key") for one in records})
-            }
-            UsageRecord.objects.bulk_create(
-                _record(batch, record, keys.get(str(record.get("key")))) for record in records
-            )
-    except IntegrityError:
+    batch, fresh = UsageBatch.objects.get_or_create(gateway=gateway, sequence=sequence)
+    if not fresh:
         return False
+    keys = {
+        key.uid: key for key in ApiKey.objects.filter(uid__in={one.get("key") for one in records})
+    }
+    UsageRecord.objects.bulk_create(
+        _record(batch, record, keys.get(str(record.get("key")))) for record in records
+    )
     return True
 
 

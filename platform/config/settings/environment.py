@@ -22,7 +22,7 @@ def secret(name: str) -> str:
     :raises ImproperlyConfigured: if there is neither.
     """
     variable = f"NINEFOLD_{name.upper()}"
-    value = env.str(variable, default="")
+    value: str = env.str(variable, default="")
     path = HOME / "secrets" / name
     if not value and path.is_file():
         value = path.read_text().strip()
@@ -35,7 +35,7 @@ def secret(name: str) -> str:
 
 def database_url() -> str:
     """``NINEFOLD_DATABASE_URL``, or what the embedded PostgreSQL wrote when it started."""
-    value = env.str("NINEFOLD_DATABASE_URL", default="")
+    value: str = env.str("NINEFOLD_DATABASE_URL", default="")
     path = HOME / "run" / "database-url"
     if not value and path.is_file():
         value = path.read_text().strip()

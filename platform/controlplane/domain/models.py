@@ -70,7 +70,8 @@ def read_config(config: Any) -> ModelConfig:
             "config.json asks for code of its own (auto_map); only architectures that the engine "
             "itself knows can be registered"
         )
-    text = config.get("text_config") if isinstance(config.get("text_config"), Mapping) else config
+    nested = config.get("text_config")
+    text: Mapping[str, Any] = nested if isinstance(nested, Mapping) else config
     length = next((text[name] for name in _CONTEXT_FIELDS if isinstance(text.get(name), int)), 0)
     return ModelConfig(architecture=str(architectures[0]), context_length=length)
 

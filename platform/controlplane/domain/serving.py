@@ -118,5 +118,5 @@ def backoff(*, crashes: int) -> timedelta:
     """
     if crashes < 1:
         raise ValueError(f"crashes must be at least 1, got {crashes}")
-    doublings = min(crashes - 1, 30)
-    return min(FIRST_BACKOFF * 2**doublings, LONGEST_BACKOFF)
+    factor = 1 << min(crashes - 1, 30)
+    return min(FIRST_BACKOFF * factor, LONGEST_BACKOFF)

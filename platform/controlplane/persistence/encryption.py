@@ -19,7 +19,7 @@ def encrypt(plain: bytes) -> bytes:
     return _cipher().encrypt(plain)
 
 
-def decrypt(sealed: bytes) -> bytes:
+def decrypt(sealed: bytes | memoryview) -> bytes:
     """By whichever key fits.
 
     :raises Undecryptable: if none does.

@@ -58,20 +58,20 @@ def _take(name: str, *, ttl: timedelta) -> LoopLease | None:
         cursor.execute(
             """
             INSERT INTO persistence_lease AS lease (name, holder, token, expires_at)
-            VALUES (%(name)s, %(holder)s, 1, clock_timestamp() + %(ttl)s)
+            VALUES (%(name)s, %(holder)s, 1, clock_timestamp() + %(ttl)s * interval '1 second')
             ON CONFLICT (name) DO UPDATE
                SET holder = EXCLUDED.holder, token = lease.token + 1, expires_at = EXCLUDED.expires_at
              WHERE lease.expires_at <= clock_timestamp()
             RETURNING token
             """,
-            {"name": name, "holder": whoami(), "ttl": ttl},
+            {"name": name, "holder": whoami(), "ttl": ttl.total_seconds()},
         )
         row = cursor.fetchone()
     return LoopLease(name=name, token=row[0]) if row else None
 
 
 def lease_rows(rows: models.QuerySet[Row], *, limit: int, ttl: timedelta) -> list[Row]:
-    """Take up to ``limit`` rows that nobody works on, oldest lease first, for ``ttl``.
+    """Take up to ``limit`` rows that nobody works on, for ``ttl``: those whose turn is longest ago first.
 
     Each comes with its new ``lease_token``; pass that to ``moves.move`` so that a slow worker cannot
     write over its successor.
@@ -94,6 +94,8 @@ def lease_rows(rows: models.QuerySet[Row], *, limit: int, ttl: timedelta) -> lis
 
 def release_row(row: Leased) -> None:
     """Let others have it at once. Does nothing if it is no longer ours."""
+    # Now rather than never: the row goes to the end of the line, so that every row gets its turn
+    # however many more there are than one batch holds.
     type(row)._default_manager.filter(pk=row.pk, lease_token=row.lease_token).update(
-        leased_until=None
+        leased_until=Now()
     )

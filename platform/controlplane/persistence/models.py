@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from django.db import models
 
@@ -76,4 +76,4 @@ class Transition(models.Model):
         super().save(*args, **kwargs)
 
     def __str__(self) -> str:
-        return f"{self.from_state} → {self.to_state} ({cast(str, self.event)})"
+        return f"{self.from_state} → {self.to_state} ({self.event})"

@@ -47,7 +47,7 @@ def move(
     manager = type(entity)._default_manager
     with transaction.atomic():
         if not manager.filter(**guards).update(state=target, **changes):
-            raise _why_not(entity, machine, current, event)
+            raise _why_not(entity, machine, event, lease_token=lease_token)
         into._default_manager.create(
             **{into.entity_field: entity},
             from_state=current,
@@ -63,11 +63,15 @@ def move(
 
 
 def _why_not(
-    entity: models.Model, machine: Machine[State, Event], expected: State, event: Event
+    entity: models.Model,
+    machine: Machine[State, Event],
+    event: Event,
+    *,
+    lease_token: int | None,
 ) -> Exception:
     """The row changed under us: say what it is now."""
-    manager = type(entity)._default_manager
-    actual = manager.filter(pk=entity.pk).values_list("state", flat=True).first()
-    if actual == expected:
+    rows = type(entity)._default_manager.filter(pk=entity.pk)
+    if lease_token is not None and rows.exclude(lease_token=lease_token).exists():
         return LeaseLost(f"the {machine.name} is being worked on by somebody else")
+    actual = rows.values_list("state", flat=True).first()
     return IllegalTransition(machine=machine.name, state=actual or "deleted", event=event)

@@ -106,6 +106,7 @@ class Launch:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def limited(self, limits: Mapping[str, Resources], *, run_within: timedelta | None) -> Self:
-        """The same Launch with each role's limits by name, and a time limit for the whole of it."""
+        """The same Launch with each role's limits by name; the shorter of two time limits holds."""
         roles = tuple(replace(role, limits=limits[role.name]) for role in self.roles)
-        return replace(self, roles=roles, run_within=run_within)
+        bounds = [bound for bound in (self.run_within, run_within) if bound is not None]
+        return replace(self, roles=roles, run_within=min(bounds, default=None))

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from controlplane.domain.claims import RoleShape
+from controlplane.domain.claims import GangShape, RoleShape
 from controlplane.domain.resources import Resources
 from controlplane.domain.scheduling.explain import (
     explain_cap,
@@ -116,10 +116,25 @@ def _place(claim: ClaimView, snapshot: Snapshot, ledger: _Ledger) -> Placement |
         if replicas is not None:
             ledger.keep(claim, chip)
             return explain_placement(claim, chip, replicas, snapshot)
-        refusal = refusal or explain_no_room(claim, chip, snapshot, ledger.free, ledger.room)
+        refusal = refusal or _explain(claim, chip, snapshot, ledger)
     if refusal is None:
         raise ValueError(f"claim {claim.uid} accepts no chip")
     return refusal
+
+
+def _explain(claim: ClaimView, chip: str, snapshot: Snapshot, ledger: _Ledger) -> Refusal:
+    """Why the gang found no room: would its cards alone have fitted?"""
+    unlimited = replace(
+        claim,
+        shape=GangShape(
+            roles=tuple(replace(role, limits=Resources()) for role in claim.shape.roles)
+        ),
+    )
+    cards_fit = _place_gang(unlimited, chip, snapshot, ledger) is not None
+    ledger.undo()
+    return explain_no_room(
+        claim, chip, snapshot, ledger.free, ledger.room, cards_would_fit=cards_fit
+    )
 
 
 def _place_gang(
@@ -160,5 +175,5 @@ def _minus(room: Resources, taken: Resources) -> Resources:
 
 
 def _fits(wanted: Resources, room: Resources) -> bool:
-    """CPU is shared rather than owned, so only memory can refuse."""
-    return wanted.memory <= room.memory
+    """CPU is shared rather than owned, so only memory can refuse; 0 asks for none."""
+    return not wanted.memory or wanted.memory <= room.memory

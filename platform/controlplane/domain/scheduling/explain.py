@@ -52,6 +52,8 @@ def explain_no_room(
     snapshot: Snapshot,
     free: Mapping[str, Sequence[CardView]],
     room: Mapping[str, Resources],
+    *,
+    cards_would_fit: bool,
 ) -> Refusal:
     """The first thing that stands in the way, from the most lasting to the most passing."""
     largest = max(claim.shape.roles, key=lambda role: role.cards)
@@ -74,17 +76,8 @@ def explain_no_room(
         )
     available = {uid: sum(card.chip == chip for card in cards) for uid, cards in free.items()}
     best = max(available.values(), default=0)
-    if best >= largest.cards and claim.shape.cards <= sum(available.values()):
-        memory = max((left.memory for left in room.values()), default=0)
-        return Refusal(
-            claim=claim.uid,
-            code=RefusalCode.NO_MEMORY,
-            reason=(
-                f"needs {bytes_in_words(largest.limits.memory)} of memory on one node; "
-                f"the most that is free is {bytes_in_words(max(0, memory))}"
-            ),
-            numbers={"wanted": largest.limits.memory, "free": memory},
-        )
+    if cards_would_fit:
+        return _explain_memory(claim, available, room, snapshot)
     return Refusal(
         claim=claim.uid,
         code=RefusalCode.NO_FREE_CARDS,
@@ -98,4 +91,34 @@ def explain_no_room(
             "total": total,
             "best_node": best,
         },
+    )
+
+
+def _explain_memory(
+    claim: ClaimView,
+    available: Mapping[str, int],
+    room: Mapping[str, Resources],
+    snapshot: Snapshot,
+) -> Refusal:
+    """Memory of one node for the greediest replica; a node without its cards is no help."""
+    greediest = max(claim.shape.roles, key=lambda role: role.limits.memory)
+    wanted = greediest.limits.memory
+    free = max(
+        (
+            room[node.uid].memory
+            for node in snapshot.nodes
+            if node.schedulable and available[node.uid] >= greediest.cards
+        ),
+        default=0,
+    )
+    replicas = sum(role.replicas for role in claim.shape.roles)
+    each = " for each replica" if replicas > 1 else ""
+    return Refusal(
+        claim=claim.uid,
+        code=RefusalCode.NO_MEMORY,
+        reason=(
+            f"needs {bytes_in_words(wanted)} of memory on one node{each}; "
+            f"the most that is free is {bytes_in_words(max(0, free))}"
+        ),
+        numbers={"wanted": wanted, "free": free, "replicas": replicas},
     )

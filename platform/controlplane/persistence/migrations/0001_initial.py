@@ -4,23 +4,21 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Lease',
+            name="Lease",
             fields=[
-                ('name', models.CharField(max_length=80, primary_key=True, serialize=False)),
-                ('holder', models.CharField(max_length=120)),
-                ('token', models.BigIntegerField(default=0)),
-                ('expires_at', models.DateTimeField()),
+                ("name", models.CharField(max_length=80, primary_key=True, serialize=False)),
+                ("holder", models.CharField(max_length=120)),
+                ("token", models.BigIntegerField(default=0)),
+                ("expires_at", models.DateTimeField()),
             ],
             options={
-                'db_table': 'persistence_lease',
+                "db_table": "persistence_lease",
             },
         ),
     ]

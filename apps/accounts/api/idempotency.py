@@ -1,0 +1,105 @@
+"""POST once: a repetition with the same ``Idempotency-Key`` gets the first answer again.
+
+The key is taken in the transaction that does the work, so a crash leaves neither, and a repetition that
+comes meanwhile waits for it. Only success is kept: after a refusal the key is free for the corrected
+request.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
+from django.http import QueryDict
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts import services
+from apps.accounts.api.authentication import acting_user
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+_LONGEST_KEY = 120
+
+V = TypeVar("V")
+P = ParamSpec("P")
+Handler = Callable[Concatenate[V, Request, P], Response]
+
+_DOCUMENTED = extend_schema(
+    parameters=[
+        OpenApiParameter(
+            name=HEADER,
+            type=str,
+            location=OpenApiParameter.HEADER,
+            description=(
+                "Any text of up to 120 characters that is new for each thing you want done. The same "
+                "request sent again with it within 24 hours is answered as before and does nothing."
+            ),
+        )
+    ]
+)
+
+
+def idempotent(handler: Handler[V, P]) -> Handler[V, P]:
+    """Make a POST handler repeatable. Goes above ``@action``."""
+
+    @functools.wraps(handler)
+    def once(view: V, request: Request, /, *args: P.args, **kwargs: P.kwargs) -> Response:
+        key = request.headers.get(HEADER)
+        if key is None:
+            return handler(view, request, *args, **kwargs)
+        if not 1 <= len(key) <= _LONGEST_KEY or not key.isprintable() or not key.isascii():
+            message = f"must be 1 to {_LONGEST_KEY} printable ASCII characters, got {len(key)}"
+            raise ValidationError({HEADER: [message]})
+        with transaction.atomic():
+            record, earlier = services.idempotency_begin(
+                user=acting_user(request),
+                key=key,
+                fingerprint=fingerprint(request),
+                at=timezone.now(),
+            )
+            if earlier is not None:
+                body = json.loads(earlier.body) if earlier.body else None
+                return Response(body, status=earlier.status, headers={REPLAYED: "true"})
+            response = handler(view, request, *args, **kwargs)
+            body = JSONRenderer().render(response.data)
+            services.idempotency_end(
+                record=record, answer=services.Answer(status=response.status_code, body=body)
+            )
+        return response
+
+    return _DOCUMENTED(once)
+
+
+def fingerprint(request: Request) -> str:
+    """SHA-256 over method, address and what the body says.
+
+    Not over its bytes: a form sent again has another boundary.
+    """
+    digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
+    data: Any = request.data
+    if isinstance(data, QueryDict):
+        data = {name: [_described(value) for value in values] for name, values in data.lists()}
+    digest.update(json.dumps(data, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _described(value: object) -> object:
+    """A file by name and content; anything else as it is."""
+    if not isinstance(value, UploadedFile):
+        return value
+    digest = hashlib.sha256()
+    for chunk in value.chunks():
+        digest.update(chunk)
+    value.seek(0)
+    described: Mapping[str, object] = {"file": value.name, "sha256": digest.hexdigest()}
+    return described

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from apps.accounts.api import openapi, problems, views
+
+#: Imported for what they register.
+REGISTERS = (openapi, problems)
+
+router = SimpleRouter(trailing_slash=False)
+router.register("tokens", views.TokenViewSet, basename="token")
+router.register("teams", views.TeamViewSet, basename="team")
+
+urlpatterns = [path("me", views.MeView.as_view(), name="me"), path("", include(router.urls))]

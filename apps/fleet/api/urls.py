@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from apps.fleet.api import views
+
+router = SimpleRouter(trailing_slash=False)
+router.register("clusters", views.ClusterViewSet, basename="cluster")
+router.register("nodes", views.NodeViewSet, basename="node")
+router.register("cards", views.CardViewSet, basename="card")
+
+urlpatterns = [
+    path("chips", views.ChipsView.as_view(), name="chips"),
+    path("", include(router.urls)),
+]

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.fleet import selectors
+from apps.fleet.api.serializers import (
+    CardFilters,
+    CardSerializer,
+    ChipSerializer,
+    ClusterSerializer,
+    NodeFilters,
+    NodeSerializer,
+)
+from apps.fleet.models import Card, Cluster, Node
+from controlplane.ports import registry
+from controlplane.web.rest import Query, ResourceViewSet
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Clusters", tags=["fleet"]),
+    retrieve=extend_schema(summary="A cluster", tags=["fleet"]),
+)
+class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Cluster]):
+    """Where work runs. Everybody who is logged in may see the fleet."""
+
+    serializer_class = ClusterSerializer
+
+    def get_queryset(self) -> QuerySet[Cluster]:
+        return selectors.clusters()
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Nodes", tags=["fleet"], parameters=[NodeFilters]),
+    retrieve=extend_schema(summary="A node", tags=["fleet"]),
+)
+class NodeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Node]):
+    serializer_class = NodeSerializer
+    queries = {"list": NodeFilters}
+
+    def get_queryset(self) -> QuerySet[Node]:
+        return selectors.nodes()
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Cards", tags=["fleet"], parameters=[CardFilters]),
+    retrieve=extend_schema(summary="A card", tags=["fleet"]),
+)
+class CardViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Card]):
+    serializer_class = CardSerializer
+    queries = {"list": CardFilters}
+
+    def get_queryset(self) -> QuerySet[Card]:
+        return selectors.cards()
+
+
+class ChipsView(APIView):
+    """The chips that the installed plug-ins know."""
+
+    @extend_schema(summary="Chips", tags=["fleet"], responses=ChipSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        Query.read(request)
+        counts = selectors.cards_by_chip()
+        none = {"total": 0, "usable": 0}
+        return Response(
+            [
+                {
+                    "name": chip.name,
+                    "vendor": chip.vendor,
+                    "kind": chip.kind,
+                    "memory": chip.memory,
+                    "legal_request_sizes": chip.legal_request_sizes,
+                    "cards": counts.get(chip.name, none)["total"],
+                    "usable_cards": counts.get(chip.name, none)["usable"],
+                }
+                for chip in registry.chips().values()
+            ]
+        )

@@ -1,0 +1,93 @@
+"""Pages of models and their versions."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from apps.accounts import selectors as accounts
+from apps.accounts.web.requests import SignedIn
+from apps.models import selectors
+from apps.models.services import versions as services
+from apps.models.web.forms import ImportForm
+from controlplane.domain.models import ModelRefused, ModelState
+from controlplane.domain.permissions import Permission
+from controlplane.web.pages import acted, keyset, show
+
+
+@login_required
+def models(request: SignedIn) -> HttpResponse:
+    rows = selectors.model_lines_with_versions(request.user)
+    page = keyset(rows, before=request.GET.get("before", ""))
+    return render(request, "registry/models.html", {"page": page})
+
+
+@login_required
+def model(request: SignedIn, uid: str) -> HttpResponse:
+    line = get_object_or_404(selectors.model_lines_visible(request.user), uid=uid)
+    versions = selectors.model_versions_visible(request.user).filter(line=line)
+    page = keyset(versions, before=request.GET.get("before", ""))
+    return render(request, "registry/model.html", {"line": line, "page": page})
+
+
+@login_required
+def model_version(request: SignedIn, uid: str) -> HttpResponse:
+    version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
+    context = {
+        "version": version,
+        "ready": version.state == ModelState.READY,
+        "lineage": selectors.lineage_of(version),
+        "evaluations": selectors.evaluations_of(version, user=request.user),
+        "moves": list(version.transitions.all()),
+    }
+    changing = version.state == ModelState.IMPORTING
+    return show(
+        request, "registry/model_version.html", context, fragment="live", changing=changing
+    )
+
+
+@login_required
+@require_POST
+def model_version_retry(request: SignedIn, uid: str) -> HttpResponse:
+    """Try a failed import again."""
+    version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
+    if version.line.team is not None:
+        accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
+    return acted(
+        request,
+        lambda: services.model_version_retry(
+            version=version, actor=request.user, at=timezone.now()
+        ),
+        back=reverse("model-version", args=[uid]),
+        done=_("The import starts again."),
+    )
+
+
+@login_required
+def model_import(request: SignedIn) -> HttpResponse:
+    bound = request.method == "POST"
+    form = ImportForm(request.POST if bound else None, user=request.user)
+    if bound and form.is_valid():
+        team = form.cleaned_data["team"]
+        accounts.require(request.user, Permission.CONTRIBUTE, team=team)
+        try:
+            version = services.model_version_import(
+                actor=request.user,
+                team=team,
+                name=form.line_name(),
+                path=form.cleaned_data["path"],
+            )
+        except ModelRefused as refusal:
+            form.add_error("path", str(refusal))
+        else:
+            messages.success(request, _("%(version)s is being imported.") % {"version": version})
+            return redirect("model-version", uid=version.uid)
+    context = {"form": form, "roots": settings.NINEFOLD_MODEL_ROOTS}
+    return render(request, "registry/model_import.html", context, status=422 if bound else 200)

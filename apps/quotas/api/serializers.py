@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from apps.quotas.models import Claim, Queue
+from controlplane.domain.claims import ClaimState
+from controlplane.web.rest import Filters, Reference
+
+
+class QueueSerializer(serializers.ModelSerializer[Queue]):
+    team = Reference(allow_null=True, help_text="Null: every team may use it.")
+    parent = Reference(allow_null=True)
+    caps = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="Most cards held at once, by chip; a chip that is absent has no limit.",
+    )
+    waiting = serializers.IntegerField(help_text="Claims that wait.")
+    running = serializers.IntegerField(help_text="Claims that hold cards.")
+
+    class Meta:
+        model = Queue
+        fields = ("uid", "name", "parent", "team", "caps", "open", "waiting", "running")
+
+
+class RoleShapeSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    replicas = serializers.IntegerField()
+    cards = serializers.IntegerField(help_text="Of one replica.")
+    cpu = serializers.IntegerField(help_text="Thousandths of a core, for one replica.")
+    memory = serializers.IntegerField(help_text="Bytes, for one replica; 0: no limit.")
+
+
+class ReplicaPlacementSerializer(serializers.Serializer[Any]):
+    role = serializers.CharField()
+    index = serializers.IntegerField()
+    node = serializers.CharField(help_text="A node's uid.")
+    cards = serializers.ListField(child=serializers.IntegerField())
+
+
+class ClaimSerializer(serializers.ModelSerializer[Claim]):
+    team = Reference()
+    queue = Reference()
+    shape = RoleShapeSerializer(many=True)
+    chips = serializers.ListField(child=serializers.CharField())
+    placement = ReplicaPlacementSerializer(many=True)
+    explanation = serializers.CharField(help_text="Why it waits, or why it got these cards.")
+    explanation_numbers = serializers.DictField()
+
+    class Meta:
+        model = Claim
+        fields = (
+            "uid",
+            "state",
+            "team",
+            "queue",
+            "owner_kind",
+            "owner_uid",
+            "shape",
+            "card_count",
+            "chips",
+            "priority",
+            "explanation",
+            "explanation_numbers",
+            "chip",
+            "placement",
+            "progress",
+            "created_at",
+            "admitted_at",
+            "revoke_by",
+            "released_at",
+            "release_reason",
+        )
+
+
+class ClaimFilters(Filters):
+    lookups = {
+        "state": "state__in",
+        "team": "team__uid",
+        "queue": "queue__name",
+        "owner": "owner_uid",
+    }
+
+    state = serializers.MultipleChoiceField(
+        choices=[(state.value, state.value) for state in ClaimState], required=False
+    )
+    team = serializers.CharField(required=False, help_text="A team's uid.")
+    queue = serializers.CharField(required=False, help_text="A queue's name.")
+    owner = serializers.CharField(required=False, help_text="The uid of an attempt or a replica.")
