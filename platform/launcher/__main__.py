@@ -1,13 +1,14 @@
-"""``python -m launcher up|down|status|logs``."""
+"""``python -m launcher up|down|status|logs|engine``."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from launcher import commands
-from launcher.configuration import BadSetting, Configuration
+from launcher.configuration import PROJECT, BadSetting, Configuration
 from launcher.ports import PortInUse
 from launcher.postgres import PostgresFailed
 from launcher.postgres_binaries import NoFittingPostgres
@@ -30,6 +31,9 @@ _EXPECTED = (
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="launcher", description="Run Ninefold on this machine.")
+    parser.add_argument(
+        "--project", type=Path, default=PROJECT, help="the checkout to run (default: this one)"
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     up = verbs.add_parser("up", help="start the product and keep it running")
     up.add_argument(
@@ -40,6 +44,7 @@ def _arguments() -> argparse.Namespace:
     )
     verbs.add_parser("serve", help="what a detached up runs")
     verbs.add_parser("down", help="stop the product and its local jobs")
+    verbs.add_parser("engine", help="create the environment of the engine")
     verbs.add_parser("status", help="show what runs")
     logs = verbs.add_parser("logs", help="print the last lines of the logs")
     logs.add_argument("name", nargs="?", help="only this process")
@@ -48,8 +53,10 @@ def _arguments() -> argparse.Namespace:
 
 
 def _run(options: argparse.Namespace) -> int:
-    configuration = Configuration.from_environment()
+    configuration = Configuration.from_environment(project=options.project.resolve())
     match options.verb:
+        case "engine":
+            return commands.engine(configuration)
         case "up":
             return commands.up(configuration, detached=options.detach)
         case "serve":

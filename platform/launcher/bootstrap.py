@@ -164,6 +164,9 @@ def _run(command: list[str | Path]) -> None:
     # What a caller's environment says about another one must not reach the installers.
     hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
     environ = {name: value for name, value in os.environ.items() if name not in hidden}
+    # A company's own certificates, as pip was told of them, are good for uv too.
+    if "PIP_CERT" in environ:
+        environ.setdefault("SSL_CERT_FILE", environ["PIP_CERT"])
     words = [str(word) for word in command]
     if subprocess.run(words, env=environ, stdin=subprocess.DEVNULL, check=False).returncode != 0:
         raise BootstrapFailed(f"this command failed; its own message is above: {' '.join(words)}")

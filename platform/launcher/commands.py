@@ -21,6 +21,8 @@ from launcher.supervisor import timed
 
 _STOP_SECONDS = 90.0
 _POLL_SECONDS = 0.1
+#: The core's own program for it; the launcher only runs it.
+_ENVIRONMENTS = "controlplane.adapters.clusters.local.environments"
 #: What ``systemctl status`` returns for a service that does not run.
 NOT_RUNNING = 3
 
@@ -75,6 +77,18 @@ def down(configuration: Configuration) -> int:
                 stdin=subprocess.DEVNULL,
                 check=False,
             ).returncode
+
+
+def engine(configuration: Configuration) -> int:
+    """Create the engine's environment, or find that it stands. :returns: 0 if it does then."""
+    configuration.layout.create()
+    return subprocess.run(
+        [configuration.python, "-m", _ENVIRONMENTS, "transformers"],
+        cwd=configuration.project,
+        env=configuration.child_environment(database_url=""),
+        stdin=subprocess.DEVNULL,
+        check=False,
+    ).returncode
 
 
 def status(configuration: Configuration) -> int:
@@ -141,7 +155,10 @@ def _run_detached(configuration: Configuration, *, terminal: Terminal) -> int:
     path = configuration.layout.supervisor_log
     with path.open("wb") as output:
         process = subprocess.Popen(
-            [configuration.python, "-m", "launcher", "serve"],
+            [
+                *(configuration.python, "-m", "launcher"),
+                *("--project", str(configuration.project), "serve"),
+            ],
             cwd=configuration.project,
             env=dict(configuration.environment),
             stdin=subprocess.DEVNULL,

@@ -42,6 +42,17 @@ def kill_session(leader: int) -> None:
                 os.kill(int(entry.name), signal.SIGKILL)
 
 
+def working_in(folder: Path) -> tuple[int, ...]:
+    """Processes whose working folder it is, as far as this account may know."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError):
+                if (entry / "cwd").readlink() == folder:
+                    found.append(int(entry.name))
+    return tuple(found)
+
+
 def command_line(pid: int) -> tuple[str, ...]:
     """The arguments of a process, empty if it is gone, a zombie or a kernel thread."""
     try:

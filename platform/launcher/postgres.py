@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
-from launcher.linux import command_line, may_search_any_folder
+from launcher.linux import command_line, may_search_any_folder, working_in
 from launcher.postgres_binaries import Binaries, choose, installed
 
 DATABASE = "ninefold"
@@ -112,6 +112,7 @@ class Postgres:
             "max_connections": "100",
             "timezone": "UTC",
             "log_timezone": "UTC",
+            "log_checkpoints": "off",
         }
         if not self.durable:
             settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
@@ -151,9 +152,18 @@ class Postgres:
                 os.kill(pid, signal.SIGINT)
             if not _wait_until(lambda: self.running_pid() is None, seconds=_STOP_SECONDS):
                 raise PostgresFailed(f"an earlier PostgreSQL (process {pid}) does not stop")
+        # A killed server's helpers notice within moments; until then they hold its shared memory.
+        if not _wait_until(lambda: not self._helpers(), seconds=_STOP_SECONDS):
+            raise PostgresFailed(f"an earlier PostgreSQL left {self._helpers()}, which do not stop")
         (self.data / "postmaster.pid").unlink(missing_ok=True)
         (self.socket_folder / _SOCKET_NAME).unlink(missing_ok=True)
         (self.socket_folder / f"{_SOCKET_NAME}.lock").unlink(missing_ok=True)
+
+    def _helpers(self) -> list[int]:
+        # A person's shell may stand in that folder too.
+        return [
+            pid for pid in working_in(self.data) if "postgres" in "".join(command_line(pid)[:1])
+        ]
 
     def start(self, *, log: Path) -> RunningPostgres:
         """Start it as a child of the calling thread, with which it ends, and wait for it.

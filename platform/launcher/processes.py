@@ -97,7 +97,9 @@ def postgres_service(server: Postgres) -> Service:
 
 def services(configuration: Configuration) -> tuple[Service, ...]:
     python, bind = configuration.python, configuration.bind
-    celery = (python, "-m", "celery", "--app", "config.celery", "--quiet")
+    # Root is meant, where it is root: the worker gives each job an account of its own.
+    quiet = ("-W", "ignore:You're running the worker with superuser privileges")
+    celery = (python, *quiet, "-m", "celery", "--app", "config.celery", "--quiet")
     return (
         Service(
             name="web",
@@ -108,6 +110,8 @@ def services(configuration: Configuration) -> tuple[Service, ...]:
                 "config.wsgi:application",
             ),
             ready=Answers(url=f"{configuration.web_url}/healthz"),
+            # More threads than cores are meant: a request mostly waits for the database.
+            noise=re.compile("Configuration allows spawning up to 16 Python threads"),
             stop_wave=1,
         ),
         Service(
@@ -119,7 +123,9 @@ def services(configuration: Configuration) -> tuple[Service, ...]:
             ),
             # A turn of a loop that came from the beat: broker, beat and worker all work.
             ready=Says(pattern=re.compile(r"\bTask \S+\[\S+\] succeeded in ")),
-            noise=re.compile(r"\bTask \S+(\[\S+\] (received|succeeded in )|.* Discarding)"),
+            noise=re.compile(
+                r"\bTask \S+\[\S+\] (received|succeeded in )|No hostname was supplied"
+            ),
             stop_wave=1,
         ),
         Service(

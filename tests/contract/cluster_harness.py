@@ -33,7 +33,8 @@ def python_role(code: str, *, replicas: int = 1, name: str = "main", **values: A
 
 
 class Harness(Protocol):
-    cluster: Cluster
+    @property
+    def cluster(self) -> Cluster: ...
 
     def running(self, launch: Launch, *, stubborn: bool = False) -> None:
         """Launch it and return once every process runs; ``stubborn`` ones ignore a polite stop."""
@@ -57,7 +58,7 @@ def ended(cluster: Cluster, name: str) -> ObservedLaunch:
         launch = observed(cluster, name)
         return launch if launch.ended else None
 
-    return until(look, what=f"{name} ends")  # type: ignore[return-value]
+    return until(look, what=f"{name} ends")
 
 
 def phase_is(cluster: Cluster, name: str, phase: Phase) -> Callable[[], bool]:
@@ -94,14 +95,14 @@ class FakeHarness:
 
 def open_folder() -> Path:
     """A temporary folder that jobs' accounts can pass through, unlike pytest's own."""
-    folder = Path(tempfile.mkdtemp(prefix="ninefold-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="ninefold-cluster-"))
     folder.chmod(0o711)
     return folder
 
 
 class LocalHarness:
-    def __init__(self, **options: Any) -> None:
-        self.home = open_folder()
+    def __init__(self, *, home: Path | None = None, **options: Any) -> None:
+        self.home = home or open_folder()
         self.cluster = LocalCluster(self.home, node=NODE, cards=2, **options)
 
     def running(self, launch: Launch, *, stubborn: bool = False) -> None:
@@ -126,4 +127,7 @@ class LocalHarness:
             self.cluster.stop(name, grace=timedelta(0))
         for name in self.cluster.names():
             ended(self.cluster, name)
-        shutil.rmtree(self.home)
+        for entry in self.home.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        if not self.home.is_mount():
+            self.home.rmdir()

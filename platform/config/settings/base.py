@@ -81,7 +81,6 @@ TEMPLATES = [
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
-                "django.template.context_processors.csp",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "config.context.product",
@@ -172,6 +171,30 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "controlplane.web.openapi.describe_problems",
+    ],
+    "ENUM_NAME_OVERRIDES": {
+        "JobKind": "apps.jobs.models.Job.KINDS",
+        "JobState": "apps.jobs.models.Job.STATES",
+        "AttemptState": "apps.jobs.models.Attempt.STATES",
+        "ModelState": "apps.models.models.ModelVersion.STATES",
+        "ClaimState": "apps.quotas.models.Claim.STATES",
+        "DeploymentState": "apps.serving.models.Deployment.STATES",
+        "ReplicaState": "apps.serving.models.Replica.STATES",
+        "CardState": "apps.fleet.models.Card.STATES",
+    },
+    "TAGS": [
+        {"name": "accounts", "description": "Who you are, your teams and tokens."},
+        {"name": "datasets", "description": "Rows to train and test on."},
+        {"name": "models", "description": "Models, their versions and what was measured on them."},
+        {"name": "jobs", "description": "Fine-tunes, evaluations and scripts."},
+        {"name": "serving", "description": "Deployments, gateway keys and usage."},
+        {"name": "scheduling", "description": "Queues, and what waits in them."},
+        {"name": "fleet", "description": "Clusters, nodes and cards."},
+        {"name": "attempts", "description": "For running work only, by its own token."},
+    ],
 }
 
 LOGGING = {

@@ -72,7 +72,9 @@ def test_a_home_that_a_person_made_keeps_its_mode(tmp_path: Path) -> None:
 def test_secrets_are_made_once_and_closed_to_others(tmp_path: Path) -> None:
     made = credentials.generate_missing(tmp_path)
     before = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    assert made == {"secret_key", "encryption_key", "gateway_token", "admin_password"} == set(before)
+    assert (
+        made == {"secret_key", "encryption_key", "gateway_token", "admin_password"} == set(before)
+    )
     assert credentials.generate_missing(tmp_path) == frozenset()
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}

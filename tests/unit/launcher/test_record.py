@@ -63,7 +63,12 @@ def test_a_process_that_never_was_has_no_start_and_no_arguments() -> None:
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(0, "exit status 0"), (3, "exit status 3"), (-9, "killed by SIGKILL"), (137, "killed by SIGKILL")],
+    [
+        (0, "exit status 0"),
+        (3, "exit status 3"),
+        (-9, "killed by SIGKILL"),
+        (137, "killed by SIGKILL"),
+    ],
 )
 def test_exit_statuses_are_told_in_words(status: int, words: str) -> None:
     assert describe_exit(status) == words

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 from launcher.restarts import RestartPolicy
 
-_POLICY = RestartPolicy(
-    first_seconds=0.5, slow_seconds=60.0, quick_deaths=5, steady_seconds=30.0
-)
+_POLICY = RestartPolicy(first_seconds=0.5, slow_seconds=60.0, quick_deaths=5, steady_seconds=30.0)
 
 
 def test_each_quick_death_doubles_the_delay_until_restarts_become_slow() -> None:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.adapters.clusters.local import accounts, interpreters, recovery
-from controlplane.adapters.clusters.local.environments import installer_variables
 from controlplane.adapters.clusters.local.folders import (
     HomeFolder,
     LaunchFolder,
@@ -30,6 +29,7 @@ from controlplane.adapters.clusters.local.job_processes import INSTANCE_VARIABLE
 from controlplane.adapters.clusters.local.logs import read_chunk
 from controlplane.adapters.clusters.local.records import LaunchRecord, Separation
 from controlplane.adapters.clusters.local.states import ReplicaState
+from controlplane.adapters.clusters.local.variables import installer_variables
 from controlplane.adapters.clusters.local.watching import now
 from controlplane.adapters.clusters.refusals import NAME, check_launch
 from controlplane.domain.resources import MIB, Bytes, Millicpu, Resources

@@ -20,12 +20,13 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from controlplane.adapters.clusters.local import accounts, interpreters
 from controlplane.adapters.clusters.local.folders import HomeFolder, try_lock
+from controlplane.adapters.clusters.local.variables import uv_variables
 from controlplane.domain.resources import GIB, MIB, bytes_in_words
 from controlplane.ports.launches import EngineEnvironment
 
@@ -37,20 +38,10 @@ _ROOM_WITH_PREINSTALL = 3 * GIB
 _ROOM = 64 * MIB
 _LAST_LINES = 12
 _PDEATHSIG = 1
-_PASSED_ON = re.compile(
-    r"(PIP_.+|UV_.+|(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|XDG_CACHE_HOME"
-    r"|HOME|PATH|LANG|TMPDIR|NINEFOLD_FIND_LINKS|NINEFOLD_LAUNCH)",
-    re.IGNORECASE,
-)
 
 
 class EnvironmentFailed(Exception):
     """The environment could not be made; the message ends with the installer's last lines."""
-
-
-def installer_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of the product's own environment an installer may see: no address or key of the product."""
-    return {name: value for name, value in environment.items() if _PASSED_ON.fullmatch(name)}
 
 
 def ensure(environment: EngineEnvironment, *, engines: Path, python: Path, report: Report) -> Path:
@@ -109,7 +100,7 @@ class _Builder:
         self._folder = folder
         self._lock = lock
         self._report = report
-        self._variables = _uv_variables(os.environ)
+        self._variables = uv_variables(os.environ)
         self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
 
     def build(self, python: Path) -> None:
@@ -213,19 +204,6 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def _die_with_parent() -> None:
     _libc.prctl(_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-
-
-def _uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    variables = installer_variables(environment)
-    links = environment.get("NINEFOLD_FIND_LINKS") or environment.get("PIP_FIND_LINKS")
-    # uv reads none of pip's variables: what was set for pip is meant for it too.
-    for own, theirs in (
-        ("UV_FIND_LINKS", links),
-        ("UV_DEFAULT_INDEX", environment.get("PIP_INDEX_URL")),
-    ):
-        if theirs:
-            variables.setdefault(own, theirs)
-    return variables | {"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -77,12 +77,13 @@ class BoundedLog:
         self._append(self._redaction.feed(content))
 
     def close(self) -> None:
-        """Write what was held back and, where output was left out, its last lines."""
+        """Write what was held back and, where output is missing, its last lines."""
         self._append(self._redaction.flush())
-        if self._left_out:
-            end = self.tail[-min(self._left_out, TAIL) :]
-            skipped = self._left_out - len(end)
-            self._put(f"\n[ninefold] {skipped} bytes are left out here\n".encode() + end)
+        missing = self._left_out + self._lost
+        if missing:
+            end = self.tail[-missing:]
+            marker = f"\n[ninefold] {missing - len(end)} bytes are left out here\n".encode()
+            self._written(marker + end)
         os.close(self._handle)
 
     def last_line(self) -> str:

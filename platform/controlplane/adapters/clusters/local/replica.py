@@ -239,8 +239,9 @@ class Supervisor:
             self._unwritten = True
 
     def _finish(self, ending: Ending) -> None:
-        self._log.close()
+        # On a full disk this makes room for the last lines and the last state.
         self._own.reserve.unlink(missing_ok=True)
+        self._log.close()
         self._update(
             phase=Phase.EXITED,
             message=ending.message,

@@ -1,0 +1,74 @@
+# What a person does with Ninefold. Needs Python 3.11–3.13 with venv, and nothing else that is running.
+
+PYTHON ?= python3
+DETACH ?=
+UPGRADE ?=
+ARGS ?=
+
+BIN := .venv/bin
+BOOTSTRAP := $(PYTHON) -I platform/launcher/bootstrap.py
+# Checks read Django's settings but touch no database.
+CHECKED := DJANGO_SETTINGS_MODULE=config.settings.test $(BIN)/python -W ignore::RuntimeWarning manage.py
+COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal \
+	--generate-hashes --python-version 3.11 $(UPGRADE)
+
+.DEFAULT_GOAL := help
+.PHONY: help up down status logs test test-real check bench engine lock format product development
+
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: product ## Start the product and keep it running (DETACH=1: in the background)
+	@$(BIN)/python -m launcher up $(if $(filter-out 0,$(DETACH)),--detach)
+
+down: product ## Stop the product and the jobs of this machine
+	@$(BIN)/python -m launcher down
+
+status: product ## Show what runs
+	@$(BIN)/python -m launcher status || test $$? -eq 3
+
+logs: product ## Show the last lines of the logs (ARGS=web: of one process)
+	@$(BIN)/python -m launcher logs $(ARGS)
+
+test: development ## Test all but the slow: real PostgreSQL, and Redis if there is one
+	@echo "set-up: programs that some tests use"
+	@$(BIN)/python -m launcher.system_packages redis-server
+	$(BIN)/python -m pytest tests/unit tests/contract tests/integration tests/functional \
+		-m "not engine and not browser and not product" $(ARGS)
+
+test-real: development ## Test with the real engine, a real browser and the whole product
+	@echo "set-up: programs that some tests use, and the engine's environment"
+	@$(BIN)/python -m launcher.system_packages chromium
+	@$(BIN)/python -m launcher engine
+	$(BIN)/python -m pytest tests -m "engine or browser or product" $(ARGS)
+
+check: development ## Lint, check types, imports, migrations and committed files
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(CHECKED) check --fail-level WARNING
+	$(CHECKED) makemigrations --check --dry-run
+	$(BIN)/python -m pytest -q tests/unit/test_committed_files.py
+
+bench: development ## Measure, and write the figures below var/bench (ARGS=…: only some)
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+engine: product ## Create the engine's environment now rather than with the first job
+	@$(BIN)/python -m launcher engine
+
+lock: development ## Resolve the lock files anew (UPGRADE=--upgrade: to the newest versions)
+	$(COMPILE) pyproject.toml --output-file requirements.lock
+	$(COMPILE) pyproject.toml --extra dev --constraint requirements.lock \
+		--output-file requirements-dev.lock
+	echo uv | $(COMPILE) - --output-file platform/launcher/requirements-uv.lock
+
+format: development ## Put the code into its shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+product:
+	@$(BOOTSTRAP)
+
+development:
+	@$(BOOTSTRAP) --dev

@@ -1,0 +1,57 @@
+"""Programs of the system that some tests use: installed where that is possible, else named.
+
+``python -m launcher.system_packages redis-server chromium``. Only root on Debian can install; for
+anyone else the tests in question skip, and this says what to install. Never asks a question.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+#: Debian package → the program that tells whether it is there.
+PROGRAMS: Mapping[str, str] = MappingProxyType(
+    {"redis-server": "redis-server", "chromium": "chromium"}
+)
+
+
+def missing(packages: Sequence[str]) -> list[str]:
+    return [package for package in packages if shutil.which(PROGRAMS[package]) is None]
+
+
+def install(packages: Sequence[str]) -> bool:
+    """Whether apt installed them all."""
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    commands = (
+        ("apt-get", "update", "--quiet"),
+        ("apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *packages),
+    )
+    for command in commands:
+        done = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        if done.returncode != 0:
+            print(done.stderr.decode(errors="replace").strip())
+            return False
+    return True
+
+
+def main(packages: Sequence[str]) -> int:
+    wanted = missing(packages)
+    if not wanted:
+        return 0
+    names = " ".join(wanted)
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        print(f"installing {names}", flush=True)
+        if install(wanted):
+            return 0
+    print(f"not installed: {names}; tests that need it are skipped (apt-get install {names})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,192 @@
+"""``up``, ``down`` and ``status`` over a dummy product, with the real servers below."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from launcher import record
+from launcher.layout import Layout
+from launcher.linux import command_line
+from tests.integration.launcher.dummy_product import lay_out
+from tests.integration.launcher.waiting import alive, gone, wait_for
+
+_HIDDEN = ("NINEFOLD_DATABASE_URL", "NINEFOLD_HOME", "DJANGO_SETTINGS_MODULE", "PYTHONPATH")
+
+
+class Dummy:
+    """A dummy product in a folder of its own, on ports of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project = lay_out(folder)
+        self.home = self.project / "var"
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if name not in _HIDDEN},
+            "NINEFOLD_WEB_PORT": str(_free_port()),
+            "NINEFOLD_GATEWAY_PORT": str(_free_port()),
+        }
+
+    def run(self, *words: str, **changes: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "launcher", "--project", self.project, *words],
+            capture_output=True,
+            text=True,
+            cwd=self.project,
+            env={**self.environment, **changes},
+            timeout=120,
+            check=False,
+        )
+
+    def start(self) -> str:
+        """What ``up`` said once all was ready."""
+        done = self.run("up", "--detach")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def record(self) -> record.Record:
+        found = record.read(Layout(home=self.home))
+        assert found is not None
+        return found
+
+    def calls(self) -> list[str]:
+        """What ``manage.py`` was asked to do, in order."""
+        return [line.split()[0] for line in (self.project / "calls").read_text().splitlines()]
+
+
+@pytest.fixture
+def dummy(tmp_path: Path) -> Iterator[Dummy]:
+    made = Dummy(tmp_path)
+    yield made
+    made.run("down")
+    wait_for(lambda: _below(made.home) == [], what="nothing is left of the product")
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dummy]:
+    """One that runs, for tests that only look."""
+    made = Dummy(tmp_path_factory.mktemp("started"))
+    made.start()
+    yield made
+    made.run("down")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _below(home: Path) -> list[tuple[str, ...]]:
+    """Commands of the processes that use this home."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and alive(int(entry.name)):
+            words = command_line(int(entry.name))
+            try:
+                given = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if f"NINEFOLD_HOME={home}\0".encode() in given or str(home / "pg/data") in words:
+                found.append(words)
+    return found
+
+
+def test_up_says_the_password_once_and_down_leaves_nothing(dummy: Dummy) -> None:
+    said = dummy.start()
+    password = (dummy.home / "secrets/admin_password").read_text().strip()
+    assert f"password         {password}" in said
+    assert f"gateway          {dummy.record().gateway_url}/v1" in said
+    assert password not in (dummy.home / "logs/supervisor.log").read_text()
+
+    assert dummy.run("down").returncode == 0
+    assert _below(dummy.home) == []
+    assert dummy.run("status").returncode == 3
+    assert dummy.calls() == ["migrate", "collectstatic", "bootstrap", "stop_jobs"]
+
+    again = dummy.start()
+    assert password not in again
+    assert f"password         in {dummy.home}/secrets/admin_password" in again
+    assert dummy.calls()[4:] == ["migrate", "bootstrap"]
+
+
+def test_a_killed_supervisor_leaves_nothing_and_the_next_up_works(dummy: Dummy) -> None:
+    dummy.start()
+    killed = dummy.record().pid
+    os.kill(killed, signal.SIGKILL)
+    gone(killed)
+    dummy.start()
+    os.kill(dummy.record().pid, signal.SIGKILL)
+    wait_for(lambda: _below(dummy.home) == [], what="everything ends", seconds=30)
+
+
+def test_a_database_that_dies_comes_back(dummy: Dummy) -> None:
+    dummy.start()
+    postmaster = int((dummy.home / "pg/data/postmaster.pid").read_text().splitlines()[0])
+    os.kill(postmaster, signal.SIGKILL)
+    wait_for(lambda: dummy.record().processes[0].restarts == 1, what="PostgreSQL is started again")
+    assert dummy.run("down").returncode == 0
+    assert "stop_jobs" in dummy.calls()
+
+
+def test_a_failing_step_is_shown_and_nothing_stays_running(dummy: Dummy) -> None:
+    (dummy.project / "broken").touch()
+    failed = dummy.run("up", "--detach")
+    assert failed.returncode == 1
+    assert (
+        "migrating the database failed (exit status 1):\n    relation is missing" in failed.stdout
+    )
+    assert _below(dummy.home) == []
+
+
+def test_a_port_in_use_is_named_with_its_variable_and_nothing_is_started(dummy: Dummy) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        refused = dummy.run("up", NINEFOLD_GATEWAY_PORT=str(port))
+    assert refused.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port} (Address already in use)" in refused.stderr
+    assert f"process {os.getpid()} " in refused.stderr
+    assert "Choose another port with NINEFOLD_GATEWAY_PORT" in refused.stderr
+    assert not (dummy.home / "pg").exists()
+
+
+def test_down_where_nothing_ever_ran_says_so(dummy: Dummy) -> None:
+    done = dummy.run("down")
+    assert (done.returncode, done.stdout) == (0, f"nothing has ever run in {dummy.home}\n")
+
+
+def test_a_second_up_says_what_is_running(started: Dummy) -> None:
+    again = started.run("up")
+    assert again.returncode == 0
+    now = started.record()
+    assert re.search(rf"Ninefold is running since [-\d]+ [:\d]+: {now.web_url}", again.stdout)
+    assert f"process {now.pid} keeps postgres {now.processes[0].pid}, web " in again.stdout
+
+
+def test_the_status_lists_every_process(started: Dummy) -> None:
+    shown = started.run("status")
+    assert shown.returncode == 0
+    names = re.findall(r"^(\w+) +\d+  running +0 ", shown.stdout, flags=re.MULTILINE)
+    assert names == ["postgres", "web", "worker", "beat", "gateway"]
+
+
+def test_a_port_that_another_ninefold_has_names_its_home(started: Dummy, tmp_path: Path) -> None:
+    refused = started.run("up", NINEFOLD_HOME=str(tmp_path / "other"))
+    assert refused.returncode == 1
+    assert f"the Ninefold whose files are in {started.home} has it" in refused.stderr
+    assert "Choose another port with NINEFOLD_WEB_PORT" in refused.stderr
+
+
+def test_the_log_of_a_process_that_is_none_names_those_that_are(started: Dummy) -> None:
+    shown = started.run("logs", "nobody")
+    assert shown.returncode == 1
+    assert "there are: beat, gateway, postgres, supervisor, web, worker" in shown.stderr
+    assert "ready" in started.run("logs", "worker").stdout

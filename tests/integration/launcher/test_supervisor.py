@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from launcher.configuration import PROJECT
+from launcher.logs import Terminal
+from launcher.processes import Says, Service, Step
+from launcher.restarts import RestartPolicy
+from launcher.supervisor import StepFailed, StopRequested, Supervisor
+from tests.integration.launcher.programs import python
+from tests.integration.launcher.waiting import alive, gone, pid_in, wait_for
+
+_ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'platform'}"}
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts a supervisor over dummies; what it left, jobs above all, is ended after the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*names: str) -> subprocess.Popen[str]:
+        program = PROJECT / "tests/integration/launcher/supervised.py"
+        output = (tmp_path / "out").open("w")
+        with output:
+            process = subprocess.Popen(
+                [sys.executable, program, tmp_path, *names],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=_ENVIRONMENT,
+                start_new_session=True,
+            )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+    for path in tmp_path.glob("*-job"):
+        os.kill(int(path.read_text()), signal.SIGKILL)
+
+
+@pytest.fixture
+def said(tmp_path: Path) -> Callable[[], str]:
+    return (tmp_path / "out").read_text
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    made = Supervisor(
+        folder=tmp_path,
+        environment=os.environ,
+        logs=tmp_path,
+        terminal=Terminal(io.StringIO()),
+        policy=RestartPolicy(first_seconds=0.05),
+    )
+    with made:
+        yield made
+
+
+def test_a_process_that_dies_is_started_again_and_it_is_said(
+    start: Callable[..., subprocess.Popen[str]], said: Callable[[], str], tmp_path: Path
+) -> None:
+    process = start("web")
+    first = pid_in(tmp_path / "web")
+    wait_for(lambda: "all ready" in said(), what="ready")
+    os.kill(pid_in(tmp_path / "web-job"), signal.SIGKILL)
+    os.kill(first, signal.SIGKILL)
+    wait_for(lambda: pid_in(tmp_path / "web") != first, what="started again")
+    assert "web ended (killed by SIGKILL); starting it again in 0.05 s" in said()
+    wait_for(lambda: said().count("web | web is up") == 2, what="prefixed line of the second life")
+    process.terminate()
+    assert process.wait(timeout=20) == 0
+
+
+def test_a_process_that_keeps_dying_is_retried_slowly_and_its_log_named(
+    start: Callable[..., subprocess.Popen[str]], said: Callable[[], str], tmp_path: Path
+) -> None:
+    start("fickle")
+    wait_for(lambda: "4 times in a row" in said(), what="given up trying quickly")
+    assert "starting it again in 30 s (it died 4 times in a row: see fickle.log" in said()
+    assert "fickle ended (exit status 3)" in said()
+    assert (tmp_path / "fickle.log").read_text() == "good-bye\n" * 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_everything_but_jobs(
+    start: Callable[..., subprocess.Popen[str]],
+    said: Callable[[], str],
+    tmp_path: Path,
+    number: signal.Signals,
+) -> None:
+    process = start("web", "worker")
+    pids = [pid_in(tmp_path / name) for name in ("web", "web-worker", "worker", "worker-worker")]
+    job = pid_in(tmp_path / "worker-job")
+    wait_for(lambda: "all ready" in said(), what="ready")
+    process.send_signal(number)
+    assert process.wait(timeout=20) == 0
+    assert said().endswith("stopped\n")
+    assert [pid for pid in pids if alive(pid)] == []
+    assert alive(job)
+
+
+def test_a_killed_supervisor_leaves_nothing_behind_but_jobs(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    process = start("web", "worker")
+    pids = [pid_in(tmp_path / name) for name in ("web", "web-worker", "worker", "worker-worker")]
+    job = pid_in(tmp_path / "worker-job")
+    process.kill()
+    process.wait()
+    gone(*pids)
+    assert alive(job)
+
+
+def test_a_second_signal_ends_the_waiting_for_a_process_that_does_not_stop(
+    start: Callable[..., subprocess.Popen[str]], said: Callable[[], str], tmp_path: Path
+) -> None:
+    process = start("stubborn")
+    pid = pid_in(tmp_path / "stubborn")
+    wait_for(lambda: "all ready" in said(), what="ready")
+    process.terminate()
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=0.7)
+    process.terminate()
+    process.wait(timeout=5)
+    assert not alive(pid)
+
+
+def test_waves_stop_one_after_the_other(supervisor: Supervisor, tmp_path: Path) -> None:
+    note = (
+        "import signal, sys, time\n"
+        "def end(*_):\n"
+        "    time.sleep(0.2); open('order', 'a').write(sys.argv[1]); sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end); print('up', flush=True); time.sleep(60)\n"
+    )
+    for name, wave in (("c", 2), ("a", 0), ("b", 1)):
+        supervisor.add(
+            Service(
+                name=name,
+                command=(*python(note), name),
+                ready=Says(pattern=re.compile("^up$")),
+                stop_wave=wave,
+            )
+        )
+    assert supervisor.wait_until_ready(seconds=20) == ()
+    supervisor.stop()
+    assert (tmp_path / "order").read_text() == "abc"
+
+
+def test_those_that_are_not_ready_in_time_are_named(supervisor: Supervisor) -> None:
+    sleeper = python("import time; time.sleep(60)")
+    supervisor.add(Service(name="quick", command=sleeper))
+    supervisor.add(Service(name="late", command=sleeper, ready=lambda: False))
+    supervisor.add(Service(name="mute", command=sleeper, ready=Says(pattern=re.compile("up"))))
+    assert supervisor.wait_until_ready(seconds=0.6) == ("late", "mute")
+
+
+def test_noise_is_read_for_readiness_but_not_kept(supervisor: Supervisor, tmp_path: Path) -> None:
+    supervisor.add(
+        Service(
+            name="worker",
+            command=python("import time; print('tick 1\\nnews', flush=True); time.sleep(60)"),
+            ready=Says(pattern=re.compile("^tick")),
+            noise=re.compile("^tick"),
+        )
+    )
+    assert supervisor.wait_until_ready(seconds=20) == ()
+    supervisor.stop()
+    assert (tmp_path / "worker.log").read_text() == "news\n"
+
+
+def test_a_failed_step_shows_its_last_lines(supervisor: Supervisor, tmp_path: Path) -> None:
+    step = Step(name="migrating", command=python("print('no such table'); raise SystemExit(2)"))
+    with pytest.raises(StepFailed, match=r"migrating failed \(exit status 2\):\n    no such table"):
+        supervisor.run_step(step)
+    assert (tmp_path / "setup.log").read_text() == "no such table\n"
+
+
+def test_a_signal_during_a_step_stops_the_step(supervisor: Supervisor, tmp_path: Path) -> None:
+    code = (
+        "import os, signal, time; open('pid', 'w').write(f'{os.getpid()}\\n');"
+        f"os.kill({os.getpid()}, signal.SIGTERM); time.sleep(60)"
+    )
+    with pytest.raises(StopRequested):
+        supervisor.run_step(Step(name="migrating", command=python(code)))
+    assert not alive(pid_in(tmp_path / "pid"))
+
+
+def test_a_step_that_prints_a_lot_does_not_block(supervisor: Supervisor, tmp_path: Path) -> None:
+    supervisor.run_step(Step(name="loud", command=python("print('x' * 99_999 + '\\n' * 9)")))
+    assert "x" * 60_000 in (tmp_path / "setup.log").read_text()
