@@ -1,4 +1,4 @@
-"""Gives a test run a PostgreSQL of its own, before Django reads its settings.
+"""Gives a test run a PostgreSQL and a home folder of its own, before Django reads its settings.
 
 Loaded early (``-p tests.postgres_plugin``). ``NINEFOLD_TEST_DATABASE_URL`` names a server to use
 instead. Otherwise one is started in a temporary folder and ends with the run, even a killed one.
@@ -20,6 +20,7 @@ from launcher.postgres_binaries import NoFittingPostgres
 
 _GIVEN = "NINEFOLD_TEST_DATABASE_URL"
 _USED = "NINEFOLD_DATABASE_URL"
+_HOME = "NINEFOLD_HOME"
 
 
 # A wrapper runs before every plain hook, so before pytest-django reads the settings in its own.
@@ -27,12 +28,21 @@ _USED = "NINEFOLD_DATABASE_URL"
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None]:
     if "PYTEST_XDIST_WORKER" not in os.environ:
         os.environ[_USED] = os.environ.get(_GIVEN) or _start(early_config)
+        home = _temporary("ninefold-home-", early_config)
+        (home / "static").mkdir()
+        os.environ[_HOME] = str(home)
     return (yield)
 
 
-def _start(config: pytest.Config) -> str:
-    folder = Path(tempfile.mkdtemp(prefix="ninefold-pg-"))
+def _temporary(prefix: str, config: pytest.Config) -> Path:
+    """A folder that goes with the run."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return folder
+
+
+def _start(config: pytest.Config) -> str:
+    folder = _temporary("ninefold-pg-", config)
     try:
         running = start_temporary(folder)
     except (PostgresFailed, NoFittingPostgres) as error:

@@ -58,8 +58,17 @@ def may(user: Person, permission: Permission, *, team: Team) -> bool:
     return allows(roles_of(user, team), permission)
 
 
-def require(user: Person, permission: Permission, *, team: Team) -> None:
-    """:raises PermissionRefused: naming what is missing and who can give it."""
+def require(user: Person, permission: Permission, *, team: Team | None) -> None:
+    """``team`` owns what they want to change; None where it belongs to everybody.
+
+    :raises PermissionRefused: naming what is missing and who can give it.
+    """
+    if team is None:
+        if not isinstance(user, User) or not user.is_superuser:
+            raise PermissionRefused(
+                "this belongs to every team; only an administrator of the company can change it"
+            )
+        return
     roles = roles_of(user, team)
     if not allows(roles, permission):
         held = ", ".join(sorted(roles)) or "no role"

@@ -190,9 +190,10 @@ def idempotency_begin(
         raise IdempotencyMismatch(
             f"the Idempotency-Key {key!r} came with another request before; use a new one"
         )
-    return record, Answer(
-        status=record.status or 0, body=decrypt(record.body["sealed"].encode("ascii"))
-    )
+    if record.status is None or record.body is None:
+        raise IdempotencyBusy("this request has not been answered; ask again shortly")
+    sealed = str(record.body["sealed"]).encode("ascii")
+    return record, Answer(status=record.status, body=decrypt(sealed))
 
 
 def idempotency_end(*, record: IdempotencyRecord, answer: Answer) -> None:

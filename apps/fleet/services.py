@@ -51,7 +51,10 @@ def _record_cards(node: Node, seen: ObservedNode) -> None:
     cards = node.cards.select_for_update(no_key=True).filter(parent=None).order_by("uid")
     known = {card.index: card for card in cards}
     for observed in seen.cards:
-        card = known.pop(observed.index, None) or Card(node=node, index=observed.index)
+        card = known.pop(observed.index, None)
+        fresh = card is None
+        if card is None:
+            card = Card(node=node, index=observed.index)
         before = _observed_columns(card)
         card.chip, card.memory, card.serial = observed.chip, observed.memory, observed.serial
         # Only the observation's own states are taken back; an operator's decision stays.
@@ -59,7 +62,7 @@ def _record_cards(node: Node, seen: ObservedNode) -> None:
             card.state, card.state_reason = CardState.UNKNOWN, UNHEALTHY
         elif observed.healthy and _is_from_observation(card):
             card.state, card.state_reason = CardState.USABLE, ""
-        if card.pk is None or _observed_columns(card) != before:
+        if fresh or _observed_columns(card) != before:
             card.save()
     missing = [card.pk for card in known.values() if card.state == CardState.USABLE]
     Card.objects.filter(pk__in=missing).update(state=CardState.UNKNOWN, state_reason=UNSEEN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -40,6 +40,7 @@ from controlplane.domain.resources import Bytes, Millicpu, Resources
 from controlplane.outbox.messages import publish
 from controlplane.persistence.moves import move
 from controlplane.ports import registry
+from controlplane.ports.artifacts import ArtifactError, Blob, StorageFull
 from controlplane.ports.engines import ROLES, Finding, Task
 
 
@@ -75,6 +76,14 @@ class JobRequest:
     extra_findings: tuple[Finding, ...] = field(default=())
 
 
+def spec_of(request: JobRequest) -> dict[str, Any]:
+    """What was asked for, over what the engine recommends for the model."""
+    version = request.model_version
+    facts = registry_selectors.model_facts(version) if version else None
+    recommended = registry.engine(request.engine).recommended(Task(request.kind), model=facts)
+    return {**recommended, **request.spec}
+
+
 def job_check(request: JobRequest) -> tuple[Finding, ...]:
     """Everything wrong with the request; empty means that it can be submitted."""
     findings = [*request.extra_findings, *_check_chips(request), *_check_inputs(request)]
@@ -88,11 +97,19 @@ def job_check(request: JobRequest) -> tuple[Finding, ...]:
     chip = registry.chips().get(request.chips[0]) if request.chips else None
     findings += registry.engine(request.engine).check(
         Task(request.kind),
-        request.spec,
+        spec_of(request),
         chip=chip,
         model=registry_selectors.model_facts(version) if version else None,
     )
     return tuple(findings)
+
+
+def job_preview(request: JobRequest) -> tuple[tuple[Finding, ...], Mapping[str, Any] | None]:
+    """Everything wrong with the request, and its spec with every default if nothing is."""
+    findings = job_check(request)
+    if findings:
+        return findings, None
+    return (), registry.engine(request.engine).normalise(Task(request.kind), spec_of(request))
 
 
 def _check_chips(request: JobRequest) -> list[Finding]:
@@ -176,7 +193,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
         name=request.name.strip(),
         kind=request.kind,
         engine=request.engine,
-        spec=dict(registry.engine(request.engine).normalise(task, request.spec)),
+        spec=dict(registry.engine(request.engine).normalise(task, spec_of(request))),
         model_version=request.model_version,
         dataset_version=request.dataset_version,
         code=request.code,
@@ -326,6 +343,10 @@ def attempt_end(
         attempt_create(job=job, continues=resumable(attempt))
 
 
+#: Characters of an output file's path.
+LONGEST_OUTPUT_PATH = 300
+
+
 class ReportRefused(Exception):
     """What the attempt sent cannot be kept; the message says why."""
 
@@ -367,6 +388,33 @@ def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at
     quotas.claim_progress(
         uid=row.claim_uid, progress=min(1.0, done), checkpointed_at=checkpointed_at
     )
+
+
+def file_receive(*, attempt: Attempt, path: str, sha256: str, chunks: Iterable[bytes]) -> Blob:
+    """Store a file that the attempt sends, and remember it until the manifest lists it.
+
+    :raises ReportRefused: if the path may leave a folder, or the content has another digest.
+    :raises StorageFull: if the artifact store has no room.
+    """
+    check_output_path(path)
+    try:
+        blob = registry_selectors.artifact_store().put(chunks, expected=f"sha256:{sha256}")
+    except StorageFull:
+        raise
+    except ArtifactError as error:
+        raise ReportRefused(f"{path!r} did not arrive whole: {error}") from None
+    file_record(attempt=attempt, path=path, digest=blob.digest, size=blob.size)
+    return blob
+
+
+def check_output_path(path: str) -> None:
+    """:raises ReportRefused: unless it is relative, plain and stays below the folder it is put in."""
+    plain = path.isprintable() and "\\" not in path and len(path) <= LONGEST_OUTPUT_PATH
+    if not plain or any(part in ("", ".", "..") for part in path.split("/")):
+        raise ReportRefused(
+            f'a file\'s path is relative, without "..", and has at most {LONGEST_OUTPUT_PATH} '
+            f"characters; got {path!r}"
+        )
 
 
 def file_record(*, attempt: Attempt, path: str, digest: str, size: int) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from apps.models.models import ModelVersion
 from apps.models.services import versions
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.models import ModelRefused, ModelState
-from controlplane.persistence.leases import loop_lease
+from controlplane.persistence.leases import LoopLease, loop_lease
+from controlplane.persistence.moves import LeaseLost
 from controlplane.ports.artifacts import ArtifactError
 
 log = logging.getLogger(__name__)
 
 LEASE = "registry.import"
-LEASE_TTL = timedelta(minutes=30)
+#: Renewed while a copy makes progress, so that a killed worker holds nobody up for long.
+LEASE_TTL = timedelta(minutes=2)
+RENEW_EVERY = timedelta(seconds=20)
 
 
 def models_import(*, at: datetime) -> int:
@@ -24,12 +29,32 @@ def models_import(*, at: datetime) -> int:
         if lease is None:
             return 0
         waiting = ModelVersion.objects.filter(state=ModelState.IMPORTING).select_related("line")
-        return sum(_import(version, at) for version in waiting.order_by("id"))
+        heartbeat = _heartbeat(lease)
+        try:
+            return sum(_import(version, at, heartbeat) for version in waiting.order_by("id"))
+        except LeaseLost:
+            log.info("another worker imports now")
+            return 0
 
 
-def _import(version: ModelVersion, at: datetime) -> bool:
+def _heartbeat(lease: LoopLease) -> Callable[[], None]:
+    """Renews the lease now and then; raises ``LeaseLost`` if it is somebody else's."""
+    renewed = time.monotonic()
+
+    def beat() -> None:
+        nonlocal renewed
+        if time.monotonic() - renewed < RENEW_EVERY.total_seconds():
+            return
+        if not lease.renew(ttl=LEASE_TTL):
+            raise LeaseLost("the models are being imported by somebody else")
+        renewed = time.monotonic()
+
+    return beat
+
+
+def _import(version: ModelVersion, at: datetime, heartbeat: Callable[[], None]) -> bool:
     try:
-        files = versions.folder_store(version.source_path)
+        files = versions.folder_store(version.source_path, progressed=heartbeat)
         versions.model_version_imported(version=version, files=files, at=at)
     except (ModelRefused, ArtifactError, OSError) as error:
         versions.model_version_failed(version=version, reason=str(error), at=at)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from django.conf import settings
 from django.db.models import Prefetch, Q, QuerySet
@@ -149,3 +150,57 @@ def datasets_with_versions(user: accounts.Person) -> QuerySet[Dataset]:
     """Datasets with ``versions`` at hand, the newest first, without their rows' figures."""
     light = DatasetVersion.objects.defer("statistics", "preview").order_by("-number")
     return datasets_visible(user).prefetch_related(Prefetch("versions", queryset=light))
+
+
+def artifacts_visible(user: accounts.Person) -> QuerySet[Artifact]:
+    """Artifacts of their teams and those that everybody may use."""
+    return Artifact.objects.filter(
+        _shared_or_of(accounts.teams_of(user), "team")
+    ).select_related("team")
+
+
+def code_visible(user: accounts.Person) -> QuerySet[Artifact]:
+    """Archives that a script job may run."""
+    return artifacts_visible(user).filter(kind=Artifact.Kind.CODE, team__isnull=False)
+
+
+def evaluations_visible(user: accounts.Person) -> QuerySet[Evaluation]:
+    return Evaluation.objects.filter(
+        dataset_version__dataset__team__in=accounts.teams_of(user)
+    ).select_related("model_version__line", "dataset_version__dataset", "artifact")
+
+
+class NoSuchFile(LookupError):
+    """The artifact has no file of that path."""
+
+
+def artifact_file(artifact: Artifact, path: str) -> tuple[BinaryIO, int]:
+    """The file opened, and its size in bytes. The caller closes it.
+
+    :raises NoSuchFile: if there is none of that path.
+    :raises BlobMissing: if the store has lost it.
+    """
+    digest = artifact.tree.get(path)
+    if digest is None:
+        raise NoSuchFile(f"there is no file {path!r}; there are {', '.join(artifact.tree)}")
+    store = artifact_store()
+    return store.open(digest), store.size(digest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """What one job made; what it did not make is None."""
+
+    model_version: ModelVersion | None
+    evaluation: Evaluation | None
+    artifact: Artifact | None
+
+
+def outputs_of(*, job_uid: str, attempt_uids: Sequence[str]) -> Outputs:
+    """Everything that the job's attempts made."""
+    made_by = [f"attempt:{uid}" for uid in attempt_uids]
+    return Outputs(
+        model_version=ModelVersion.objects.filter(job_uid=job_uid).select_related("line").first(),
+        evaluation=Evaluation.objects.filter(job_uid=job_uid).first(),
+        artifact=Artifact.objects.filter(made_by__in=made_by).first(),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
@@ -46,6 +46,11 @@ def claims_visible(user: accounts.Person) -> QuerySet[Claim]:
     return Claim.objects.filter(team__in=accounts.teams_of(user)).select_related("team", "queue")
 
 
+def queue_default(team: Team) -> Queue | None:
+    """Where the team's work goes if nobody says: its own open queue before those for everybody."""
+    return queues_for(team).filter(open=True).order_by(F("team").asc(nulls_last=True), "id").first()
+
+
 def claim_of(*, kind: str, uid: str) -> Claim | None:
     """The newest claim of that owner."""
     return Claim.objects.filter(owner_kind=kind, owner_uid=uid).order_by("-id").first()
@@ -68,6 +73,17 @@ def placements_of(claim: Claim) -> tuple[Placement, ...]:
         Placement(node=names[one["node"]], cards=tuple(one["cards"]))
         for one in sorted(claim.placement, key=lambda one: int(one["index"]))
     )
+
+
+def cards_held(queue: Queue) -> dict[str, int]:
+    """Cards that the queue's claims hold now, by chip."""
+    rows = (
+        Allocation.objects.filter(claim__queue=queue, released_at=None)
+        .order_by()
+        .values_list("card__chip")
+        .annotate(held=Count("id"))
+    )
+    return dict(rows)
 
 
 def snapshot() -> Snapshot:

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from apps.accounts.models import Team
+from apps.accounts.models import Team, User
+from apps.accounts.services import audit
 from apps.fleet.models import Card, Node
 from apps.quotas.models import Allocation, Claim, ClaimTransition, Queue
 from controlplane.domain.accelerators import CardState
@@ -37,7 +38,12 @@ def claim_request(
     chips: Sequence[str],
     priority: int = 0,
 ) -> Claim:
-    """A new pending claim of ``owner`` (kind, uid)."""
+    """A new pending claim of ``owner`` (kind, uid).
+
+    :raises ValueError: if it accepts no chip; it would wait for ever.
+    """
+    if not chips:
+        raise ValueError("a claim must accept at least one chip, got none")
     kind, uid = owner
     claim = Claim.objects.create(
         owner_kind=kind,
@@ -208,6 +214,16 @@ def claim_progress(*, uid: str, progress: float, checkpointed_at: datetime | Non
     if checkpointed_at is not None:
         changes["checkpointed_at"] = checkpointed_at
     Claim.objects.filter(uid=uid).update(**changes)
+
+
+@transaction.atomic
+def queue_open(*, queue: Queue, is_open: bool, actor: User) -> bool:
+    """Let a queue admit claims, or close it; what it holds goes on. Says whether that changed anything."""
+    if not Queue.objects.filter(pk=queue.pk).exclude(open=is_open).update(open=is_open):
+        return False
+    action = "queue.open" if is_open else "queue.close"
+    audit(actor=actor, action=action, team=queue.team, uid=queue.uid, name=queue.name)
+    return True
 
 
 def queue_ensure_default() -> Queue:

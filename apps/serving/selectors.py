@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import itertools
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Prefetch, Q, QuerySet, Sum
+from django.db.models import Count, F, Max, Prefetch, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
 
 from apps.accounts import selectors as accounts
+from apps.fleet import selectors as fleet
+from apps.jobs import selectors as jobs
+from apps.quotas.models import Allocation
 from apps.serving.models import (
     ApiKey,
     Backend,
@@ -23,6 +29,8 @@ from apps.serving.models import (
     UsageRecord,
 )
 from controlplane.domain.serving import ReplicaState
+from controlplane.ports.clusters import ClusterError, LogChunk
+from controlplane.ports.engines import ROLES, Task
 
 OWNER_KIND = "replica"
 #: A gateway that has not asked for this long no longer takes a share of the limits.
@@ -64,6 +72,20 @@ def engine_key(replica: Replica) -> str:
 def keys_visible(user: accounts.Person) -> QuerySet[ApiKey]:
     return ApiKey.objects.filter(team__in=accounts.teams_of(user)).select_related(
         "team", "created_by"
+    )
+
+
+def key_works(*, at: datetime) -> Q:
+    """Neither revoked nor expired."""
+    return Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=at))
+
+
+def keys_with_usage(user: accounts.Person) -> QuerySet[ApiKey]:
+    """With ``calls``, ``tokens`` and ``last_used_at`` of each key."""
+    return keys_visible(user).annotate(
+        calls=Count("usage"),
+        tokens=Coalesce(Sum(F("usage__prompt_tokens") + F("usage__completion_tokens")), 0),
+        last_used_at=Max("usage__at"),
     )
 
 
@@ -127,12 +149,7 @@ def _route(route: Route) -> dict[str, Any]:
 
 
 def _valid_keys(at: datetime) -> QuerySet[ApiKey]:
-    return (
-        ApiKey.objects.filter(revoked_at=None)
-        .filter(Q(expires_at=None) | Q(expires_at__gt=at))
-        .select_related("team")
-        .order_by("id")
-    )
+    return ApiKey.objects.filter(key_works(at=at)).select_related("team").order_by("id")
 
 
 def _key(key: ApiKey) -> dict[str, Any]:
@@ -164,3 +181,104 @@ def usage_totals(records: QuerySet[UsageRecord]) -> dict[str, int]:
         "prompt_tokens": totals["prompt"] or 0,
         "completion_tokens": totals["completion"] or 0,
     }
+
+
+def route_name_free(wanted: str) -> str:
+    """``wanted``, or with the first number behind it that makes a name nobody serves under."""
+    taken = set(Route.objects.filter(name__startswith=wanted).values_list("name", flat=True))
+    names = (wanted if number == 1 else f"{wanted}-{number}" for number in itertools.count(1))
+    return next(name for name in names if name not in taken)
+
+
+def deployments_with_revisions(user: accounts.Person) -> QuerySet[Deployment]:
+    """Deployments with ``revisions`` at hand, the newest first, each with its model version."""
+    revisions = Revision.objects.select_related("model_version__line").order_by("-number")
+    return deployments_visible(user).prefetch_related(Prefetch("revisions", queryset=revisions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who holds a card; no address where they may not look."""
+
+    #: ``job`` or ``deployment``.
+    kind: str
+    name: str
+    uid: str
+
+
+def card_holders(user: accounts.Person) -> dict[int, Holder]:
+    """Who holds each card that is held, by the card's primary key."""
+    held = list(
+        Allocation.objects.filter(released_at=None).values_list(
+            "card_id", "claim__owner_kind", "claim__owner_uid", "claim__team__name"
+        )
+    )
+    owners = {(kind, uid) for _, kind, uid, _ in held}
+    known = _job_holders(owners, user) | _deployment_holders(owners, user)
+    return {
+        card: known.get((kind, uid)) or Holder(kind=kind, name=team, uid="")
+        for card, kind, uid, team in held
+    }
+
+
+Owner = tuple[str, str]
+
+
+def _job_holders(owners: set[Owner], user: accounts.Person) -> dict[Owner, Holder]:
+    uids = [uid for kind, uid in owners if kind == jobs.OWNER_KIND]
+    rows = jobs.jobs_visible(user).filter(attempts__uid__in=uids)
+    return {
+        (jobs.OWNER_KIND, attempt): Holder(kind="job", name=name, uid=uid)
+        for attempt, name, uid in rows.values_list("attempts__uid", "name", "uid")
+    }
+
+
+def _deployment_holders(owners: set[Owner], user: accounts.Person) -> dict[Owner, Holder]:
+    uids = [uid for kind, uid in owners if kind == OWNER_KIND]
+    path = "backend__revision__deployment"
+    rows = Replica.objects.filter(
+        uid__in=uids, **{f"{path}__team__in": accounts.teams_of(user)}
+    ).values_list("uid", f"{path}__name", f"{path}__uid")
+    return {
+        (OWNER_KIND, replica): Holder(kind="deployment", name=name, uid=uid)
+        for replica, name, uid in rows
+    }
+
+
+def revisions_of(deployment: Deployment) -> QuerySet[Revision]:
+    """Its revisions, the newest first, with ``live`` replicas at each of their backends."""
+    live = Prefetch(
+        "replicas",
+        queryset=Replica.objects.filter(state__in=LIVE_REPLICAS).order_by("id"),
+        to_attr="live",
+    )
+    backends = Prefetch("backends", queryset=Backend.objects.prefetch_related(live))
+    return (
+        deployment.revisions.select_related("model_version__line", "created_by")
+        .prefetch_related(backends)
+        .order_by("-number")
+    )
+
+
+def replicas_visible(user: accounts.Person) -> QuerySet[Replica]:
+    return Replica.objects.filter(
+        backend__revision__deployment__team__in=accounts.teams_of(user)
+    ).select_related("backend__revision__deployment__team", "cluster")
+
+
+def replica_log(replica: Replica, *, offset: int, limit: int) -> LogChunk:
+    """Up to ``limit`` bytes of its present run from ``offset``; negative counts from the end."""
+    ended = replica.state == ReplicaState.STOPPED
+    if replica.cluster is None:
+        return LogChunk(content=b"", next_offset=0, complete=ended)
+    adapter = fleet.cluster_adapter(replica.cluster)
+    role = ROLES[Task.SERVE]
+    try:
+        return adapter.log(replica.launch_name, role=role, index=0, offset=offset, limit=limit)
+    except ClusterError:
+        return LogChunk(content=b"", next_offset=max(0, offset), complete=False)
+
+
+def snapshot_newer_than(version: int) -> GatewaySnapshot | None:
+    """The newest snapshot if its version is higher."""
+    return GatewaySnapshot.objects.filter(version__gt=version).order_by("-version").first()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
-from apps.serving.reconcilers import deployments, replicas
+from apps.serving.reconcilers import deployments, replicas, sweeps
 from apps.serving.services import snapshots
 
 
@@ -14,6 +14,11 @@ def reconcile_deployments() -> None:
     at = timezone.now()
     deployments.deployments_reconcile(at=at)
     replicas.replicas_reconcile(at=at)
+
+
+@shared_task
+def sweep_launches() -> None:
+    sweeps.launches_sweep()
 
 
 @shared_task

@@ -32,6 +32,7 @@ app.conf.beat_schedule = {
     "turn jobs": _every(1, "apps.jobs.tasks.reconcile_attempts"),
     "sweep launches": _every(30, "apps.jobs.tasks.sweep_launches"),
     "turn deployments": _every(1, "apps.serving.tasks.reconcile_deployments"),
+    "sweep replicas": _every(30, "apps.serving.tasks.sweep_launches"),
     "publish to gateways": _every(2, "apps.serving.tasks.publish_snapshot"),
     "take stock of clusters": _every(15, "apps.fleet.tasks.sync_inventories"),
     "import models": _every(5, "apps.models.tasks.import_models"),

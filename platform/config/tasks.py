@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from celery import shared_task
+from django.utils import timezone
 
+from apps.accounts.services import idempotency_prune
 from config.wiring import send
 from controlplane.outbox import messages
 
@@ -19,3 +21,4 @@ def relay_outbox() -> None:
 def tidy_up() -> None:
     """Delete what nobody will read again."""
     messages.prune()
+    idempotency_prune(at=timezone.now())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+from types import FrameType
 
 import uvicorn
 
 from gateway.app import Gateway
 from gateway.settings import Settings, SettingsError
-
 
 _OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
@@ -25,6 +26,11 @@ class FieldsFormatter(logging.Formatter):
         return f"{super().format(record)} {fields}".rstrip()
 
 
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    """Uvicorn raises the signal again once it has drained; an ordered end is no failure."""
+    sys.exit(0)
+
+
 def main() -> int:
     """Serve until a signal; the process's exit status."""
     handler = logging.StreamHandler()
@@ -35,6 +41,8 @@ def main() -> int:
     except SettingsError as error:
         logging.getLogger("gateway").error("the gateway cannot start: %s", error)
         return 2
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
     server = uvicorn.Server(
         uvicorn.Config(
             Gateway(settings),
@@ -43,6 +51,8 @@ def main() -> int:
             # The metrics and the usage records tell more than a line for each request would.
             access_log=False,
             server_header=False,
+            # Nothing here looks at the address of the client, so no header need be believed.
+            proxy_headers=False,
             log_config=None,
             timeout_graceful_shutdown=int(settings.drain_seconds),
             lifespan="on",

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from gateway.encodings import compact_json
 from gateway.errors import bad_request
 from gateway.snapshots import Operation, Route
 
@@ -31,7 +32,7 @@ class Call:
                 **(payload.get("stream_options") or {}),
                 "include_usage": True,
             }
-        return json.dumps(payload, separators=(",", ":")).encode()
+        return compact_json(payload)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 
 from gateway.calls import Call
+from gateway.encodings import compact_json
 from gateway.errors import ApiError, internal_error, unavailable, upstream_failed
 from gateway.exchanges import ClientLeft, Exchange
 from gateway.limits import Limits
@@ -231,7 +232,7 @@ class Relay:
             raise _too_late(self._deadlines.total) from None
         content = _answer(body)
         progress.whole = token_count(content.get("usage"))
-        answer = json.dumps(renamed(content, route=route), separators=(",", ":")).encode()
+        answer = compact_json(renamed(content, route=route))
         await exchange.respond(status=200, body=answer)
 
     async def _stream(self, exchange: Exchange, progress: _Progress) -> None:

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.encodings import compact_json
 from gateway.replies import TokenCount, renamed, scrubbed_error, token_count
 
 #: An event that grows beyond this ends the stream; engines send a few hundred bytes.
@@ -125,7 +126,7 @@ class StreamRewriter:
         elif not self._count(content):
             return None
         content = renamed(content, route=self._route)
-        return others + b"data: " + json.dumps(content, separators=(",", ":")).encode() + b"\n\n"
+        return others + b"data: " + compact_json(content) + b"\n\n"
 
     def _count(self, content: dict[str, Any]) -> bool:
         """Take note of a chunk; whether the client is to see it."""
@@ -170,4 +171,4 @@ def _carries_answer(choice: dict[str, Any]) -> bool:
 
 def error_event(content: dict[str, object]) -> bytes:
     """An error after the answer has begun: the status can no longer tell it."""
-    return b"data: " + json.dumps(content, separators=(",", ":")).encode() + b"\n\n"
+    return b"data: " + compact_json(content) + b"\n\n"

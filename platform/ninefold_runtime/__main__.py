@@ -1,15 +1,16 @@
-"""``python -m ninefold_runtime finetune | evaluate | script | serve | tiny-models``."""
+"""``python -m ninefold_runtime finetune | evaluate | script | serve | tiny-model``."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 from ninefold_runtime import specs
-from ninefold_runtime.exits import ExitCode, understood
+from ninefold_runtime.exits import BadInput, ExitCode, understood
 from ninefold_runtime.inputs import Folders
 from ninefold_runtime.report import Address, Reporter
 from ninefold_runtime.signals import StopRequest
@@ -20,8 +21,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     work = Path()
     try:
-        if options.task == "tiny-models":
-            return _tiny_models(options)
+        if options.task == "tiny-model":
+            return _tiny_model(options)
         folders = Folders.of_process()
         work = folders.work
         return _TASKS[options.task](options, folders)
@@ -43,9 +44,11 @@ def _parser() -> argparse.ArgumentParser:
         task.add_argument("--spec", type=Path, required=True)
         if name == "serve":
             task.add_argument("--port", type=int, required=True)
-    tiny = tasks.add_parser("tiny-models", help="write small models that can be trained anywhere")
-    tiny.add_argument("--out", type=Path, required=True)
-    tiny.add_argument("--name", action="append", help="one of them; may be repeated")
+    tiny = tasks.add_parser("tiny-model", help="write a small model that can be trained anywhere")
+    tiny.add_argument("name")
+    tiny.add_argument(
+        "--out", type=Path, help="the model's folder; by default the outputs of the job"
+    )
     return parser
 
 
@@ -90,11 +93,14 @@ def _serve(options: argparse.Namespace, folders: Folders) -> int:
     return ExitCode.FINISHED
 
 
-def _tiny_models(options: argparse.Namespace) -> int:
+def _tiny_model(options: argparse.Namespace) -> int:
+    out = options.out or os.environ.get("NINEFOLD_OUTPUTS")
+    if not out:
+        raise BadInput("say where to write the model: --out FOLDER, or set NINEFOLD_OUTPUTS")
     from ninefold_runtime.samples import tiny_models
 
-    for folder in tiny_models.build(options.out, names=options.name or tiny_models.NAMES):
-        print(folder)
+    tiny_models.build(options.name, folder=Path(out))
+    print(f"wrote {options.name}")
     return ExitCode.FINISHED
 
 

@@ -1,8 +1,6 @@
-"""Conversations as token ids: where the loss falls, and what the model is shown to answer.
+"""Conversations as token ids: what a model is shown, and where its answer begins.
 
-The loss must fall on the assistant's tokens alone. A chat template that marks them (``{% generation %}``)
-says where every turn is; for a known family TRL has a marked twin; for any other template only the
-last turn is trained, whose place follows from rendering the prompt with and without it.
+Where an answer begins follows from rendering the conversation with and without it.
 """
 
 from __future__ import annotations
@@ -10,27 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from transformers.utils.chat_template_utils import jinja2
+
 from ninefold_runtime.exits import BadInput
 from ninefold_runtime.inputs import Message
-
-
-def marks_assistant(tokenizer: Any) -> bool:
-    """Whether every assistant turn can be told from the rest."""
-    from trl.chat_template_utils import get_training_chat_template, has_generation_markers
-
-    if has_generation_markers(tokenizer.chat_template):
-        return True
-    try:
-        return get_training_chat_template(tokenizer) is not None
-    except ValueError:
-        return False
-
-
-def training_row(messages: list[Message], *, every_turn: bool) -> dict[str, list[Message]]:
-    """The row in the form in which TRL puts the loss on every assistant turn, or on the last one."""
-    if every_turn:
-        return {"messages": messages}
-    return {"prompt": messages[:-1], "completion": messages[-1:]}
 
 
 def prompt_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
@@ -54,12 +35,10 @@ def answered_ids(tokenizer: Any, messages: Sequence[Message]) -> tuple[list[int]
 def _rendered(
     tokenizer: Any, messages: Sequence[Message], *, add_generation_prompt: bool
 ) -> list[int]:
-    from jinja2 import TemplateError
-
     try:
         ids = tokenizer.apply_chat_template(
             list(messages), add_generation_prompt=add_generation_prompt, return_dict=False
         )
-    except TemplateError as error:
+    except jinja2.exceptions.TemplateError as error:
         raise BadInput(f"the model's chat template refuses the messages: {error}") from error
     return [int(token) for token in ids]

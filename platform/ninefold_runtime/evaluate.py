@@ -141,7 +141,9 @@ def _perplexity(
     """Exponential of the mean loss over the answers' tokens; conversations are cut at the context."""
     total, count = 0.0, 0
     rendered = [conversations.answered_ids(tokenizer, messages) for messages in rows]
-    rendered = sorted(((ids[:context], begin) for ids, begin in rendered), key=lambda each: len(each[0]))
+    rendered = sorted(
+        ((ids[:context], begin) for ids, begin in rendered), key=lambda each: len(each[0])
+    )
     for batch in _batches(rendered, spec.batch_size):
         loss, tokens = generation.answer_losses(model, batch, padding=tokenizer.pad_token_id)
         total, count = total + loss, count + tokens

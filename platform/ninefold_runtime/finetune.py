@@ -19,7 +19,7 @@ from peft import LoraConfig
 from transformers import PrinterCallback, ProgressCallback
 from trl import SFTConfig, SFTTrainer
 
-from ninefold_runtime import checkpoints, conversations, devices, models
+from ninefold_runtime import checkpoints, devices, models, training_rows
 from ninefold_runtime.exits import BadInput, Diverged, Stopped
 from ninefold_runtime.inputs import Folders, Message
 from ninefold_runtime.length_batches import LengthGroupedOrder
@@ -30,6 +30,7 @@ from ninefold_runtime.training_progress import Observer
 
 #: Above this many parameters activations are recomputed rather than kept, on accelerators.
 _RECOMPUTE_ABOVE = 1_000_000_000
+_LONGEST_BY_DEFAULT = 2048
 
 
 class _Trainer(SFTTrainer):  # type: ignore[misc]  # trl is not typed beside the control plane
@@ -72,10 +73,8 @@ def finetune(
     model = models.load_model(
         source, precision="float32" if spec.method == "full" else spec.precision
     )
-    limit = models.context_length(source)
-    if spec.max_length > limit:
-        raise BadInput(f"max_length is {spec.max_length}; the model supports {limit} positions")
-    every_turn = conversations.marks_assistant(tokenizer)
+    max_length = _max_length(spec, context=models.context_length(source))
+    every_turn = training_rows.marks_assistant(tokenizer)
     _announce(reporter, model, train_rows, validation_rows, every_turn=every_turn)
     if gone := checkpoints.discard_incomplete(folders.checkpoints):
         reporter.message(f"ignored incomplete checkpoints: {', '.join(sorted(gone))}")
@@ -86,7 +85,12 @@ def finetune(
         model=model,
         processing_class=tokenizer,
         args=_arguments(
-            spec, folders, model, every_turn=every_turn, validates=validation_rows is not None
+            spec,
+            folders,
+            recompute=model.num_parameters() > _RECOMPUTE_ABOVE,
+            max_length=max_length,
+            every_turn=every_turn,
+            validates=validation_rows is not None,
         ),
         train_dataset=_dataset(train_rows, cache / "train", every_turn=every_turn),
         eval_dataset=validation_rows
@@ -96,7 +100,9 @@ def finetune(
     )
     trainer.remove_callback(PrinterCallback)
     trainer.remove_callback(ProgressCallback)
-    _refuse_truncation_to_nothing(spec, rows=len(train_rows), kept=len(trainer.train_dataset))
+    _note_lost_rows(
+        reporter, max_length=max_length, rows=len(train_rows), kept=len(trainer.train_dataset)
+    )
 
     newest = checkpoints.newest(folders.checkpoints)
     if newest is not None:
@@ -143,15 +149,29 @@ def _announce(
 def _dataset(rows: list[list[Message]], cache: Path, *, every_turn: bool) -> Any:
     def generate() -> Iterator[dict[str, list[Message]]]:
         for messages in rows:
-            yield conversations.training_row(messages, every_turn=every_turn)
+            yield training_rows.training_row(messages, every_turn=every_turn)
 
     # Memory-mapped from the working folder, so that a large dataset need not fit into memory as tokens.
     shutil.rmtree(cache, ignore_errors=True)
     return datasets.Dataset.from_generator(generate, cache_dir=str(cache))
 
 
+def _max_length(spec: FinetuneSpec, *, context: int) -> int:
+    if spec.max_length is None:
+        return min(context, _LONGEST_BY_DEFAULT)
+    if spec.max_length > context:
+        raise BadInput(f"max_length is {spec.max_length}; the model supports {context} positions")
+    return spec.max_length
+
+
 def _arguments(
-    spec: FinetuneSpec, folders: Folders, model: Any, *, every_turn: bool, validates: bool
+    spec: FinetuneSpec,
+    folders: Folders,
+    *,
+    recompute: bool,
+    max_length: int,
+    every_turn: bool,
+    validates: bool,
 ) -> Any:
     on_processor = devices.device().type == "cpu"
     return SFTConfig(
@@ -162,8 +182,8 @@ def _arguments(
         per_device_train_batch_size=spec.batch_size,
         per_device_eval_batch_size=spec.batch_size,
         gradient_accumulation_steps=spec.gradient_accumulation,
-        gradient_checkpointing=not on_processor and model.num_parameters() > _RECOMPUTE_ABOVE,
-        max_length=spec.max_length,
+        gradient_checkpointing=not on_processor and recompute,
+        max_length=max_length,
         warmup_steps=spec.warmup_ratio,
         weight_decay=spec.weight_decay,
         lr_scheduler_type=spec.scheduler,
@@ -198,10 +218,18 @@ def _lora(spec: FinetuneSpec) -> Any:
     )
 
 
-def _refuse_truncation_to_nothing(spec: FinetuneSpec, *, rows: int, kept: int) -> None:
+def _note_lost_rows(reporter: Reporter, *, max_length: int, rows: int, kept: int) -> None:
+    """Say how many rows teach nothing, since their answer begins beyond ``max_length``.
+
+    :raises BadInput: if none is left.
+    """
     if kept == 0:
         raise BadInput(
-            f"max_length of {spec.max_length} tokens cuts the answer off in every one of {rows} rows"
+            f"max_length of {max_length} tokens cuts the answer off in every one of {rows} rows"
+        )
+    if kept < rows:
+        reporter.message(
+            f"left out {rows - kept} rows whose answer begins beyond {max_length} tokens"
         )
 
 

@@ -31,8 +31,7 @@ def answers(
             pad_token_id=padding,
         )
     return [
-        str(tokenizer.decode(row, skip_special_tokens=True))
-        for row in output[:, width:].tolist()
+        str(tokenizer.decode(row, skip_special_tokens=True)) for row in output[:, width:].tolist()
     ]
 
 
@@ -47,8 +46,7 @@ def answer_losses(
     ids = [list(each) + [padding] * (width - len(each)) for each, _ in conversations]
     mask = [[1] * len(each) + [0] * (width - len(each)) for each, _ in conversations]
     answered = [
-        [begin <= index < len(each) for index in range(1, width)]
-        for each, begin in conversations
+        [begin <= index < len(each) for index in range(1, width)] for each, begin in conversations
     ]
     inputs = torch.tensor(ids, device=model.device)
     with torch.inference_mode():

@@ -55,9 +55,14 @@ class Folders:
             raise BadInput("the model has no *.safetensors file; other formats are not loaded")
         return folder
 
-    def archive(self) -> Path:
-        """:raises BadInput: unless the code tree holds exactly one archive."""
-        folder = self._tree("code")
+    def archive(self) -> Path | None:
+        """The code of a script; None if it has none.
+
+        :raises BadInput: if there is a code tree and it does not hold exactly one archive.
+        """
+        folder = self.inputs / "code"
+        if not folder.is_dir():
+            return None
         found = [folder / name for name in ARCHIVE_NAMES if (folder / name).is_file()]
         if len(found) != 1:
             names = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
@@ -119,8 +124,12 @@ def _conversation(line: str, *, where: str) -> list[Message]:
             or message.get("role") not in _ROLES
             or not isinstance(message.get("content"), str)
         ):
-            raise BadInput(f"{where} has a message without a known role and a text: {message!r:.80}")
+            raise BadInput(
+                f"{where} has a message without a known role and a text: {message!r:.80}"
+            )
         kept.append({"role": message["role"], "content": message["content"]})
     if kept[-1]["role"] != "assistant":
-        raise BadInput(f"{where} ends with {kept[-1]['role']!r}; the last message must be the assistant's")
+        raise BadInput(
+            f"{where} ends with {kept[-1]['role']!r}; the last message must be the assistant's"
+        )
     return kept

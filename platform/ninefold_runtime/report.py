@@ -203,12 +203,12 @@ class Reporter:
         self, method: str, path: str, *, body: bytes | Path, headers: Mapping[str, str]
     ) -> None:
         """:raises _Away: if it may succeed later. :raises _Refused: if it never will."""
-        assert self._address is not None
+        if self._address is None:
+            return
         parts = urlsplit(self._address.url)
         secure = parts.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        assert parts.hostname is not None
-        connection = kind(parts.hostname, parts.port, timeout=_TIMEOUT_SECONDS)
+        connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT_SECONDS)
         sent = {**headers, "Authorization": f"Bearer {self._address.token}"}
         try:
             with io.BytesIO(body) if isinstance(body, bytes) else body.open("rb") as content:
@@ -280,7 +280,9 @@ def _reason(body: bytes) -> str:
 
 def _files_below(folder: Path) -> list[Path]:
     """Regular files in a fixed order; links are not followed, since they could leave the folder."""
-    return sorted(path for path in folder.rglob("*") if path.is_file() and not _through_link(path, folder))
+    return sorted(
+        path for path in folder.rglob("*") if path.is_file() and not _through_link(path, folder)
+    )
 
 
 def _through_link(path: Path, folder: Path) -> bool:

@@ -22,9 +22,7 @@ _WITHHELD = ("NINEFOLD_ATTEMPT_TOKEN", "NINEFOLD_REPORT_URL", "NINEFOLD_ENGINE_K
 _LOOK_EVERY_SECONDS = 0.2
 
 
-def run_script(
-    *, spec: ScriptSpec, folders: Folders, reporter: Reporter, stop: StopRequest
-) -> int:
+def run_script(*, spec: ScriptSpec, folders: Folders, reporter: Reporter, stop: StopRequest) -> int:
     """The exit code of the program; its outputs are handed over only if that is 0.
 
     A program killed by signal N counts as 128 + N, as in a shell.
@@ -33,7 +31,9 @@ def run_script(
     :raises Stopped: if asked to end; the program was told, and has ended.
     """
     code = folders.work / "code"
-    count = archives.unpack(folders.archive(), code)
+    archive = folders.archive()
+    code.mkdir(exist_ok=True)
+    count = archives.unpack(archive, code) if archive is not None else 0
     folders.outputs.mkdir(exist_ok=True)
     reporter.message(f"unpacked {count} files; running {' '.join(spec.argv)}")
     environment = {name: value for name, value in os.environ.items() if name not in _WITHHELD}

@@ -39,7 +39,7 @@ class StopRequest:
         finally:
             self._deferred = False
 
-    def _on_signal(self, number: int, frame: object) -> None:
+    def _on_signal(self, number: int, _frame: object) -> None:
         first = not self.requested
         self.requested = True
         if first and not self._deferred:

@@ -11,11 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ninefold_runtime.exits import BadInput
 
-S = TypeVar("S")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+S = TypeVar("S", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +39,8 @@ class FinetuneSpec:
     learning_rate: float
     batch_size: int
     gradient_accumulation: int
-    #: Longest example in tokens; what is beyond is cut off.
-    max_length: int
+    #: Longest example in tokens; what is beyond is cut off. None means the model's context, up to 2,048.
+    max_length: int | None
     warmup_ratio: float
     weight_decay: float
     seed: int
@@ -97,13 +100,14 @@ def parse(content: object, kind: type[S], *, at: str = "") -> S:
     if not isinstance(content, Mapping):
         raise BadInput(f"{at or 'the spec'} must be an object, not {type(content).__name__}")
     hints = get_type_hints(kind)
-    assert is_dataclass(kind)
     known = {field.name for field in fields(kind)}
     prefix = f"{at}." if at else ""
     if missing := sorted(known - set(content)):
         raise BadInput(f"the spec lacks {', '.join(prefix + name for name in missing)}")
     if unknown := sorted(set(content) - known):
-        raise BadInput(f"the spec has unknown fields: {', '.join(prefix + name for name in unknown)}")
+        raise BadInput(
+            f"the spec has unknown fields: {', '.join(prefix + name for name in unknown)}"
+        )
     values = {name: _value(content[name], hints[name], at=prefix + name) for name in sorted(known)}
     return kind(**values)
 
@@ -140,4 +144,8 @@ def _in_words(hint: Any) -> str:
         return " or ".join(_in_words(choice) for choice in get_args(hint))
     if hint is NoneType:
         return "null"
-    return str(hint) if get_origin(hint) else {int: "a whole number", float: "a number"}.get(hint, hint.__name__)
+    return (
+        str(hint)
+        if get_origin(hint)
+        else {int: "a whole number", float: "a number"}.get(hint, hint.__name__)
+    )

@@ -33,19 +33,19 @@ class Observer(TrainerCallback):  # type: ignore[misc]  # transformers is not ty
         self.evaluation: float | None = None
         self.evaluated_step = -1
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         self._began_at = self._last_at = time.monotonic()
         self._began_step = state.global_step
         self._tokens_at_last = float(state.num_input_tokens_seen or 0)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
         if self._stop.requested:
             control.should_save = True
             control.should_evaluate = False
             control.should_training_stop = True
 
     def on_log(
-        self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
+        self, _args: Any, state: Any, _control: Any, logs: dict[str, Any] | None = None, **_: Any
     ) -> None:
         logs = logs or {}
         if "eval_loss" in logs:
@@ -61,7 +61,7 @@ class Observer(TrainerCallback):  # type: ignore[misc]  # transformers is not ty
                 tokens_per_second=self._tokens_per_second(state),
             )
 
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:
         root = Path(args.output_dir)
         folder = root / f"checkpoint-{state.global_step}"
         checkpoints.seal(folder)
@@ -82,7 +82,7 @@ class Observer(TrainerCallback):  # type: ignore[misc]  # transformers is not ty
         if done <= 0:
             return None
         elapsed = time.monotonic() - self._began_at
-        return round(elapsed / done * (state.max_steps - state.global_step), 1)
+        return round(float(elapsed / done * (state.max_steps - state.global_step)), 1)
 
     def _tokens_per_second(self, state: Any) -> float | None:
         now, tokens = time.monotonic(), float(state.num_input_tokens_seen or 0)

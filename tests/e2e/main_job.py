@@ -153,9 +153,6 @@ class MainJob:
 
     def _finetune(self, model: str, dataset: str) -> str:
         with self.report.step("fine-tune") as notes:
-            recommended = self.client.get(
-                "engines/transformers/recommended", task="finetune", model_version=model
-            )
             job = self._job(
                 {
                     "kind": "finetune",
@@ -164,7 +161,7 @@ class MainJob:
                     "dataset_version": dataset,
                     "output_name": "address-parser",
                     "cards": 2,
-                    "spec": {**recommended, **self.recipe.spec},
+                    "spec": dict(self.recipe.spec),
                 },
                 within=self.recipe.within,
             )
@@ -193,7 +190,7 @@ class MainJob:
             )
         key = self.client.post("keys", {"team": self._team(), "name": f"main job {self.stamp}"})
         with self.report.step("talk to it through the gateway") as notes:
-            notes.append(self._talk(name, key["key"]))
+            notes.append(self._talk(name, key["text"]))
         with self.report.step("usage is counted") as notes:
             usage = wait_until(
                 lambda: self.client.get("usage", route=name),

@@ -54,7 +54,7 @@ class RestClient:
                 "Referer": self._base,
             },
         )
-        token: str = json.load(opener.open(request))["token"]
+        token: str = json.load(opener.open(request))["text"]
         return token
 
     def get(self, path: str, **query: str | int) -> Any:

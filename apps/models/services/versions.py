@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -148,8 +148,10 @@ def model_version_import(*, actor: User, team: Team, name: str, path: str) -> Mo
     return version
 
 
-def folder_store(path: str) -> list[File]:
+def folder_store(path: str, *, progressed: Callable[[], None]) -> list[File]:
     """Copy a model's files into the artifact store. Those that can run code stay behind.
+
+    ``progressed`` is called after each mebibyte; what it raises ends the copy.
 
     :raises ModelRefused: if the folder is no longer a model.
     :raises StorageFull: if there is no room.
@@ -161,9 +163,15 @@ def folder_store(path: str) -> list[File]:
         if source.suffix in UNSAFE_SUFFIXES:
             continue
         with source.open("rb") as stream:
-            blob = store.put(chunks(stream))
+            blob = store.put(_watched(chunks(stream), progressed))
         files.append((str(source.relative_to(folder)), blob.digest, blob.size))
     return files
+
+
+def _watched(pieces: Iterable[bytes], progressed: Callable[[], None]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece
+        progressed()
 
 
 @transaction.atomic

@@ -49,9 +49,7 @@ def dataset_new(request: SignedIn) -> HttpResponse:
             messages.info(request, str(duplicate))
             return redirect("dataset-version", uid=duplicate.existing.uid)
         else:
-            messages.success(
-                request, _("%(version)s is ready to train on.") % {"version": version}
-            )
+            messages.success(request, _("%(version)s is ready to train on.") % {"version": version})
             return redirect("dataset-version", uid=version.uid)
     context = {"form": form, "refused": refused}
     return render(request, "registry/dataset_new.html", context, status=422)

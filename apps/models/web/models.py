@@ -48,9 +48,7 @@ def model_version(request: SignedIn, uid: str) -> HttpResponse:
         "moves": list(version.transitions.all()),
     }
     changing = version.state == ModelState.IMPORTING
-    return show(
-        request, "registry/model_version.html", context, fragment="live", changing=changing
-    )
+    return show(request, "registry/model_version.html", context, fragment="live", changing=changing)
 
 
 @login_required

@@ -8,9 +8,7 @@ urlpatterns = [
     path("models", models.models, name="models"),
     path("models/import", models.model_import, name="model-import"),
     path("models/versions/<str:uid>", models.model_version, name="model-version"),
-    path(
-        "models/versions/<str:uid>/retry", models.model_version_retry, name="model-version-retry"
-    ),
+    path("models/versions/<str:uid>/retry", models.model_version_retry, name="model-version-retry"),
     path("models/<str:uid>", models.model, name="model"),
     path("datasets", datasets.datasets, name="datasets"),
     path("datasets/new", datasets.dataset_new, name="dataset-new"),

@@ -1,28 +1,24 @@
 """Settings of the test run: the product's, with secrets and files of its own.
 
-``tests/postgres_plugin.py`` starts a temporary PostgreSQL and names it in the environment before
-this module is read.
+``tests/postgres_plugin.py`` starts a temporary PostgreSQL and names it, and a temporary home, in the
+environment before this module is read; checks that touch neither get names that lead nowhere.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 
 os.environ.setdefault("NINEFOLD_DATABASE_URL", "postgresql:///ninefold?host=/nonexistent")
 os.environ.setdefault("NINEFOLD_SECRET_KEY", "only-for-tests")
 os.environ.setdefault("NINEFOLD_ENCRYPTION_KEY", "b25seS1mb3ItdGVzdHMtMzItYnl0ZXMtbG9uZy0hISE=")
 os.environ.setdefault("NINEFOLD_GATEWAY_TOKEN", "only-for-tests")
-os.environ.setdefault("NINEFOLD_HOME", tempfile.mkdtemp(prefix="ninefold-test-"))
+os.environ.setdefault("NINEFOLD_HOME", "/nonexistent/ninefold")
 
 from config.settings.base import *  # noqa: F403
-from config.settings.base import NINEFOLD_HOME, STORAGES
+from config.settings.base import STORAGES
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {
     **STORAGES,
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
-for folder in ("static", "tmp", "broker"):
-    Path(NINEFOLD_HOME, folder).mkdir(parents=True, exist_ok=True)

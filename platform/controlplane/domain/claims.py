@@ -11,7 +11,7 @@ processes are gone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
@@ -105,7 +105,7 @@ class GangShape:
         return [role.as_json() for role in self.roles]
 
     @classmethod
-    def from_json(cls, value: list[Mapping[str, Any]]) -> Self:
+    def from_json(cls, value: Sequence[Mapping[str, Any]]) -> Self:
         return cls(roles=tuple(RoleShape.from_json(role) for role in value))
 
     @property

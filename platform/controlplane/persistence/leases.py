@@ -37,6 +37,14 @@ class LoopLease:
             .exists()
         )
 
+    def renew(self, *, ttl: timedelta) -> bool:
+        """Hold it for ``ttl`` from now; False if it has been lost meanwhile."""
+        return bool(
+            Lease.objects.filter(name=self.name, token=self.token, expires_at__gt=Now()).update(
+                expires_at=Now() + ttl
+            )
+        )
+
 
 def whoami() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"

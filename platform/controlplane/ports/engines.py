@@ -89,6 +89,10 @@ class Engine(Protocol):
         """Everything wrong with the spec; empty means that it can be rendered."""
         ...
 
+    def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+        """Values that suit this model better than the defaults; they hold where a spec says nothing."""
+        ...
+
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The spec with every default written out. The result is what a job keeps and shows."""
         ...

@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
-from rest_framework.pagination import CursorPagination
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.pagination import Cursor, CursorPagination
+from rest_framework.request import Request
+
+#: Largest value of a primary key.
+_LARGEST_KEY = 2**63 - 1
 
 
 class KeysetPagination(CursorPagination):
-    """Newest first, by primary key; ``?cursor=`` from ``next`` and ``previous``, ``?page_size=`` up to 200."""
+    """Newest first, by primary key; ``?cursor=`` from ``next`` and ``previous``, ``?page_size=`` up to 200.
+
+    Rows that are added while somebody pages neither repeat nor hide a row.
+    """
 
     ordering = "-id"
     page_size = 50
     page_size_query_param = "page_size"
     max_page_size = 200
+
+    #: Query parameters that belong to paging.
+    parameters = frozenset({"cursor", "page_size"})
+
+    def get_page_size(self, request: Request) -> int | None:
+        given = request.query_params.get("page_size")
+        if given is None:
+            return self.page_size
+        if not given.isdecimal() or not 1 <= int(given) <= self.max_page_size:
+            message = f"must be a whole number from 1 to {self.max_page_size}, got {given!r}"
+            raise ValidationError({"page_size": [message]})
+        return int(given)
+
+    def decode_cursor(self, request: Request) -> Cursor | None:
+        try:
+            cursor = super().decode_cursor(request)
+        except NotFound:
+            raise self._no_cursor() from None
+        if cursor is None or cursor.position is None:
+            return cursor
+        position = str(cursor.position)
+        if not position.isdecimal() or int(position) > _LARGEST_KEY:
+            raise self._no_cursor()
+        return cursor
+
+    def _no_cursor(self) -> ValidationError:
+        return ValidationError({"cursor": ["take it from next or previous of an earlier page"]})

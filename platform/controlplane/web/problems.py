@@ -1,23 +1,27 @@
 """Errors become HTTP here and nowhere else: problem details, RFC 9457.
 
 Apps raise their own exceptions; each says how it looks to a client by being registered below, from the
-app's ``api`` package. What is not registered is a fault of ours and stays a 500.
+app's ``api`` package. What is not registered is a fault of ours: a 500.
 """
 
 from __future__ import annotations
 
+import errno
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
-from django.http import Http404
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, JsonResponse
 from rest_framework import exceptions
-from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from controlplane.domain.machines import IllegalTransition
+from controlplane.ports.artifacts import BlobMissing, StorageFull
+
+log = logging.getLogger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -33,9 +37,12 @@ class Problem:
     #: ``[{"field", "message"}]`` where single fields are wrong.
     errors: list[dict[str, Any]] = field(default_factory=list)
     headers: Mapping[str, str] = field(default_factory=dict)
+    #: Members beside the standard ones, for programs.
+    extensions: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {
+            **self.extensions,
             "type": f"/docs/problems#{self.code}",
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
@@ -47,7 +54,8 @@ class Problem:
         return body
 
 
-Translator = Callable[[Any], Problem]
+#: None leaves the error to be a fault of ours.
+Translator = Callable[[Any], Problem | None]
 _translators: dict[type[Exception], Translator] = {}
 
 
@@ -69,17 +77,23 @@ def problem_of(error: Exception) -> Problem | None:
     return None
 
 
-def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """What DRF calls for each exception of a REST view."""
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
+    """What DRF calls for each exception of a REST view. A fault of ours is logged and says nothing."""
+    set_rollback()
     problem = problem_of(error)
     if problem is None:
-        return None
-    set_rollback()
+        request = context.get("request")
+        place = {"method": request.method, "path": request.path} if request is not None else {}
+        log.error("a REST call failed", exc_info=error, extra=place)
+        problem = Problem(
+            status=500, code="internal", detail="this is a fault of ours; the server's log has it"
+        )
     return problem_response(problem)
 
 
-def problem_response(problem: Problem) -> Response:
-    return Response(
+def problem_response(problem: Problem) -> JsonResponse:
+    """JSON whatever the client prefers: an error in another form would hide its fields."""
+    return JsonResponse(
         problem.as_json(),
         status=problem.status,
         headers=dict(problem.headers),
@@ -95,6 +109,33 @@ def _illegal(error: IllegalTransition) -> Problem:
 @translates(Http404)
 def _missing(error: Http404) -> Problem:
     return Problem(status=404, code="not-found", detail="there is nothing at this address for you")
+
+
+@translates(SuspiciousOperation)
+def _suspicious(error: SuspiciousOperation) -> Problem:
+    large = isinstance(error, RequestDataTooBig)
+    return Problem(
+        status=413 if large else 400,
+        code="too-large" if large else "bad-request",
+        detail=str(error),
+    )
+
+
+@translates(StorageFull)
+def _full(error: StorageFull) -> Problem:
+    return Problem(status=507, code="storage-full", detail=str(error))
+
+
+@translates(BlobMissing)
+def _blob_missing(error: BlobMissing) -> Problem:
+    return Problem(status=410, code="blob-missing", detail=str(error))
+
+
+@translates(OSError)
+def _disk(error: OSError) -> Problem | None:
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    return Problem(status=507, code="storage-full", detail="no room is left to receive the file")
 
 
 @translates(PermissionDenied)
@@ -115,8 +156,9 @@ def _invalid(error: exceptions.ValidationError) -> Problem:
 @translates(exceptions.APIException)
 def _api(error: exceptions.APIException) -> Problem:
     headers: dict[str, str] = {}
-    if isinstance(error, exceptions.Throttled) and error.wait is not None:
-        headers["Retry-After"] = str(int(error.wait) + 1)
+    wait = getattr(error, "wait", None)
+    if wait is not None:
+        headers["Retry-After"] = str(int(wait) + 1)
     if error.status_code == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     return Problem(

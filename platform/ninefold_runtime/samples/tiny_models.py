@@ -9,14 +9,14 @@ every text survives a round trip.
 Input and output embeddings are tied: a model that attends to a character can then repeat it without ever
 having learnt that character, which is what lets a few thousand rows suffice.
 
-Run ``python -m ninefold_runtime tiny-models --out DIR``; building twice gives the same bytes.
+Run ``python -m ninefold_runtime tiny-model NAME --out FOLDER``; building twice gives the same bytes.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -55,24 +55,19 @@ _CHINESE = (
 )
 
 
-def build(out: Path, *, names: Sequence[str] = NAMES) -> list[Path]:
-    """Write each model into a folder of its name, and return the folders.
+def build(name: str, *, folder: Path) -> None:
+    """Write the model into the folder.
 
-    :raises BadInput: if a name is not one of ``NAMES``.
+    :raises BadInput: if the name is not one of ``NAMES``.
     """
-    if unknown := [name for name in names if name not in NAMES]:
-        raise BadInput(f"there is no tiny model {unknown[0]!r}; there are {', '.join(NAMES)}")
+    if name not in NAMES:
+        raise BadInput(f"there is no tiny model {name!r}; there are {', '.join(NAMES)}")
     # Training the tokenizer in parallel would make the order of equal merges a matter of luck.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    folders = []
-    for name in names:
-        folder = out / name
-        tokenizer = _tokenizer(name)
-        model = _model(name, tokenizer)
-        model.save_pretrained(folder, safe_serialization=True)
-        tokenizer.save_pretrained(folder)
-        folders.append(folder)
-    return folders
+    tokenizer = _tokenizer(name)
+    model = _model(name, tokenizer)
+    model.save_pretrained(folder, safe_serialization=True)
+    tokenizer.save_pretrained(folder)
 
 
 def _model(name: str, tokenizer: Any) -> Any:
@@ -133,7 +128,9 @@ def _byte_pairs() -> tuple[dict[str, int], list[tuple[str, str]]]:
     pieces = Tokenizer(models.BPE())
     pieces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     special = [_PAD, _SYSTEM, _USER, _ASSISTANT, _END, *LABEL_TOKENS]
-    characters = sorted({character for text in _texts() for character in text if ord(character) > 127})
+    characters = sorted(
+        {character for text in _texts() for character in text if ord(character) > 127}
+    )
     trainer = trainers.BpeTrainer(
         # Training ends by itself, when no pair is left that occurs twice.
         vocab_size=1_000_000,

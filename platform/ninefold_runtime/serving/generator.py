@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jinja2 import TemplateError
+from transformers import StoppingCriteriaList
 
+from ninefold_runtime import conversations
+from ninefold_runtime.exits import BadInput
 from ninefold_runtime.serving.generations import Failed, Finished, Overloaded, Piece, Ticket
 from ninefold_runtime.serving.requests import Message, Rejected, Sampling
 from ninefold_runtime.serving.texts import Detokenizer, StopScanner
@@ -21,9 +23,7 @@ from ninefold_runtime.serving.texts import Detokenizer, StopScanner
 class TransformersGenerator:
     """Implements ``generations.Generator``."""
 
-    def __init__(
-        self, *, model: Any, tokenizer: Any, context_length: int, queue_size: int
-    ) -> None:
+    def __init__(self, *, model: Any, tokenizer: Any, context_length: int, queue_size: int) -> None:
         self._model = model
         self._tokenizer = tokenizer
         # A fast tokenizer must not be used by two threads at once; this one belongs to the worker.
@@ -41,14 +41,9 @@ class TransformersGenerator:
 
     def encode_chat(self, messages: Sequence[Message]) -> list[int]:
         try:
-            ids = self._tokenizer.apply_chat_template(
-                list(messages), add_generation_prompt=True, return_dict=False
-            )
-        except TemplateError as error:
-            raise Rejected(
-                f"the model's chat template refuses the messages: {error}", param="messages"
-            ) from error
-        return [int(token) for token in ids]
+            return conversations.prompt_ids(self._tokenizer, messages)
+        except BadInput as refusal:
+            raise Rejected(str(refusal), param="messages") from refusal
 
     def encode_text(self, text: str) -> list[int]:
         return [int(token) for token in self._tokenizer.encode(text)]
@@ -86,7 +81,12 @@ class TransformersGenerator:
         room = self._context_length - len(ticket.prompt)
         wanted = ticket.sampling.max_tokens
         limit = room if wanted is None else min(wanted, room)
-        stream = _Stream(ticket, self._decoding_tokenizer)
+        ends = self._model.generation_config.eos_token_id
+        stream = _Stream(
+            ticket,
+            self._decoding_tokenizer,
+            ends=frozenset(ends if isinstance(ends, list) else [ends]),
+        )
         if ticket.sampling.seed is not None:
             torch.manual_seed(ticket.sampling.seed)
         prompt = torch.tensor([list(ticket.prompt)], device=self._model.device)
@@ -96,7 +96,7 @@ class TransformersGenerator:
                 attention_mask=torch.ones_like(prompt),
                 max_new_tokens=limit,
                 streamer=stream,
-                stopping_criteria=[stream.must_stop],
+                stopping_criteria=StoppingCriteriaList([stream.must_stop]),
                 pad_token_id=self._tokenizer.pad_token_id,
                 **_choice(ticket.sampling, self._model.generation_config),
             )
@@ -106,13 +106,13 @@ class TransformersGenerator:
 class _Stream:
     """Hears each token as it is chosen (the interface of transformers' streamers)."""
 
-    def __init__(self, ticket: Ticket, tokenizer: Any) -> None:
+    def __init__(self, ticket: Ticket, tokenizer: Any, *, ends: frozenset[int]) -> None:
         self._ticket = ticket
         self._text = Detokenizer(
             lambda tokens: str(tokenizer.decode(list(tokens), skip_special_tokens=True))
         )
         self._stops = StopScanner(ticket.sampling.stops)
-        self._ends = frozenset({tokenizer.eos_token_id})
+        self._ends = ends
         self._prompt_seen = False
         self._count = 0
         self._ended = False
@@ -129,7 +129,7 @@ class _Stream:
     def end(self) -> None:
         self._pass_on(self._stops.push(self._text.finish()) + self._stops.finish())
 
-    def must_stop(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+    def must_stop(self, input_ids: Any, _scores: Any, **_: Any) -> Any:
         over = self._stops.stopped or self._ticket.cancelled.is_set()
         return torch.full((input_ids.shape[0],), over, device=input_ids.device)
 

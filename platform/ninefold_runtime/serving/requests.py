@@ -15,7 +15,17 @@ Message = dict[str, str]
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 _SHARED = frozenset(
-    {"model", "stream", "stream_options", "temperature", "top_p", "max_tokens", "stop", "seed", "user"}
+    {
+        "model",
+        "stream",
+        "stream_options",
+        "temperature",
+        "top_p",
+        "max_tokens",
+        "stop",
+        "seed",
+        "user",
+    }
 )
 _CHAT = _SHARED | {"messages", "max_completion_tokens"}
 _COMPLETION = _SHARED | {"prompt"}
@@ -120,9 +130,7 @@ def _request(
     stream = _boolean(fields, "stream")
     options = fields.get("stream_options") or {}
     if not isinstance(options, dict) or set(options) - {"include_usage"}:
-        raise Rejected(
-            "stream_options may hold include_usage only", param="stream_options"
-        )
+        raise Rejected("stream_options may hold include_usage only", param="stream_options")
     if options and not stream:
         raise Rejected("stream_options needs stream to be true", param="stream_options")
     chosen = "max_completion_tokens" if fields.get("max_completion_tokens") else "max_tokens"
@@ -189,7 +197,7 @@ def _number(
         kind = "a whole number" if whole else "a number"
         bounds = f"from {least:g}" if most == _LARGEST_SEED else f"from {least:g} to {most:g}"
         raise Rejected(f"{name} must be {kind} {bounds}, not {value!r}", param=name)
-    return value
+    return int(value) if whole else float(value)
 
 
 def _stops(fields: Mapping[str, Any]) -> tuple[str, ...]:
@@ -230,7 +238,9 @@ def _message(value: Any, *, at: str) -> Message:
         raise Rejected(
             f"{at}.role must be one of {', '.join(_ROLES)}, not {role!r}", param=f"{at}.role"
         )
-    if unknown := sorted(name for name in value if name not in ("role", "content", "name") and value[name]):
+    if unknown := sorted(
+        name for name in value if name not in ("role", "content", "name") and value[name]
+    ):
         raise Rejected(
             f"{at}.{unknown[0]} is not supported by this server",
             param=f"{at}.{unknown[0]}",

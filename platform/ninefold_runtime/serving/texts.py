@@ -82,6 +82,4 @@ class StopScanner:
     def _overlap(self, stop: str) -> int:
         """Length of the longest end of the held text with which the stop string begins."""
         longest = min(len(stop) - 1, len(self._held))
-        return next(
-            (size for size in range(longest, 0, -1) if self._held.endswith(stop[:size])), 0
-        )
+        return next((size for size in range(longest, 0, -1) if self._held.endswith(stop[:size])), 0)

@@ -59,7 +59,7 @@ class Command(BaseCommand):
             request=JobRequest(
                 kind=JobKind.SCRIPT,
                 name=f"build {name}",
-                spec={"argv": ["python", "-m", "ninefold_runtime", "tiny-models", "--name", name]},
+                spec={"argv": ["python", "-m", "ninefold_runtime", "tiny-model", name]},
                 queue=queue,
                 output_name=name,
                 output_shared=True,

@@ -2,14 +2,185 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+
 from django import template
+from django.contrib.staticfiles import finders
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
 
 from controlplane.domain.resources import bytes_in_words
+from controlplane.web.states import look_of
 
 register = template.Library()
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 @register.filter
 def filesize(amount: int | None) -> str:
     """``1536`` → ``1.5 KiB``."""
     return bytes_in_words(amount or 0)
+
+
+@cache
+def _drawing(name: str) -> SafeString:
+    path = finders.find(f"vendor/icons/{name}.svg")
+    if not path:
+        raise template.TemplateSyntaxError(
+            f"there is no icon {name!r}; add its file to static/vendor/icons"
+        )
+    source = Path(path).read_text(encoding="utf-8")
+    inside = re.search(r"<svg[^>]*>(.*)</svg>", source, re.DOTALL)
+    if inside is None:
+        raise template.TemplateSyntaxError(f"the file of icon {name!r} is no SVG")
+    drawing = " ".join(inside[1].split())
+    # The drawings are vendored files, not input.
+    return mark_safe(  # noqa: S308
+        '<svg class="icon" aria-hidden="true" focusable="false" width="24" height="24" '
+        'viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" '
+        f'stroke-linecap="round" stroke-linejoin="round">{drawing}</svg>'
+    )
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """The drawing itself, hidden from screen readers: a word always stands beside it.
+
+    :raises TemplateSyntaxError: if no such icon is vendored.
+    """
+    return _drawing(name)
+
+
+@register.simple_tag
+def state(value: str) -> SafeString:
+    """Icon, word and colour of a state."""
+    look = look_of(value)
+    return format_html(
+        '<span class="badge nf-state bg-{0}-lt" data-state="{1}">{2}<span>{3}</span></span>',
+        look.colour,
+        value,
+        _drawing(look.icon),
+        look.word,
+    )
+
+
+@register.simple_tag
+def state_word(value: str) -> str:
+    """The word alone, for where no markup may stand."""
+    return str(look_of(value).word)
+
+
+@register.filter
+def duration(amount: float | timedelta | None) -> str:
+    """Seconds in words, two units at most: ``11520`` → ``3 h 12 min``."""
+    if amount is None:
+        return "–"
+    exact = amount.total_seconds() if isinstance(amount, timedelta) else float(amount)
+    seconds = max(0, round(exact))
+    if seconds < _MINUTE:
+        return _("%(s)d s") % {"s": seconds}
+    if seconds < _HOUR:
+        minutes, rest = divmod(seconds, _MINUTE)
+        if minutes >= 10 or not rest:
+            return _("%(min)d min") % {"min": minutes}
+        return _("%(min)d min %(s)d s") % {"min": minutes, "s": rest}
+    if seconds < _DAY:
+        return _("%(h)d h %(min)d min") % {
+            "h": seconds // _HOUR,
+            "min": seconds % _HOUR // _MINUTE,
+        }
+    return _("%(d)d d %(h)d h") % {"d": seconds // _DAY, "h": seconds % _DAY // _HOUR}
+
+
+@register.filter
+def until(later: datetime | None, earlier: datetime | None) -> str:
+    """The time from ``earlier`` to ``later``, or to now where it has not ended."""
+    if earlier is None:
+        return "–"
+    return duration((later or timezone.now()) - earlier)
+
+
+@register.simple_tag
+def ago(at: datetime | None) -> SafeString | str:
+    """How far away an instant is, with the instant itself on hover."""
+    if at is None:
+        return "–"
+    distance = (timezone.now() - at).total_seconds()
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        at.isoformat(),
+        timezone.localtime(at).strftime("%Y-%m-%d %H:%M:%S %Z"),
+        _relative(distance),
+    )
+
+
+def _relative(seconds: float) -> str:
+    if -5 < seconds < 5:
+        return _("just now")
+    amount = duration(_coarse(abs(seconds)))
+    if seconds > 0:
+        return _("%(amount)s ago") % {"amount": amount}
+    return _("in %(amount)s") % {"amount": amount}
+
+
+def _coarse(seconds: float) -> float:
+    """Whole hours or days once they matter more than what is left."""
+    if seconds >= _DAY:
+        return seconds // _DAY * _DAY
+    return seconds // _MINUTE * _MINUTE if seconds >= _MINUTE else seconds
+
+
+@register.filter
+def figure(value: object) -> str:
+    """A measured number with sensible precision: ``0.0123456`` → ``0.01235``; large ones with commas."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "–" if value is None else str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value and not 0.001 <= abs(value) < 100_000:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+@register.filter
+def at_key(mapping: dict[str, object] | None, key: str) -> object:
+    """``mapping[key]``, or None where it is absent."""
+    return (mapping or {}).get(key)
+
+
+@register.filter
+def minus(value: object, other: object) -> float | None:
+    """The difference of two figures, None where one is missing."""
+    if isinstance(value, int | float) and isinstance(other, int | float):
+        return value - other
+    return None
+
+
+@register.filter
+def short(uid: str) -> str:
+    """The first eight digits of a uid, enough to tell rows apart on one page."""
+    return uid[:8]
+
+
+@register.filter
+def words(code: str) -> str:
+    """``label_accuracy`` → ``label accuracy``."""
+    return code.replace("_", " ")
+
+
+@register.simple_tag(takes_context=True)
+def query(context: template.Context, **changes: object) -> str:
+    """The query string of this page with some parameters changed; empty values drop theirs."""
+    parameters = context["request"].GET.copy()
+    for name, value in changes.items():
+        if value in (None, ""):
+            parameters.pop(name, None)
+        else:
+            parameters[name] = str(value)
+    return f"?{parameters.urlencode()}"

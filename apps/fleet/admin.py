@@ -1,0 +1,81 @@
+"""Clusters, nodes and cards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from apps.accounts.admin import AuditedAdmin
+from apps.accounts.models import User
+from apps.fleet import services
+from apps.fleet.models import Card, Cluster, Node
+from controlplane.ports import registry
+from controlplane.web.admin import ReadOnlyAdmin, RowForm
+
+
+class ClusterForm(RowForm[Cluster]):
+    class Meta:
+        model = Cluster
+        fields = ("name", "kind", "options", "binding")
+
+    def clean_kind(self) -> str:
+        kind = str(self.cleaned_data["kind"])
+        known = registry.cluster_kinds()
+        if kind not in known:
+            raise forms.ValidationError(
+                f"no cluster adapter is called {kind!r}; installed: {', '.join(known)}"
+            )
+        return kind
+
+    def clean_options(self) -> dict[str, Any]:
+        options = self.cleaned_data["options"] or {}
+        if not isinstance(options, dict):
+            raise forms.ValidationError('options must be a JSON object, for example {"cards": 2}')
+        return options
+
+
+@admin.register(Cluster)
+class ClusterAdmin(AuditedAdmin[Cluster]):
+    form = ClusterForm
+    list_display = ("name", "kind", "binding", "last_seen_at", "trouble")
+    list_filter = ("kind", "binding")
+    search_fields = ("name", "uid")
+    readonly_fields = ("uid", "created_at", "last_seen_at", "trouble", "isolation")
+
+
+@admin.register(Node)
+class NodeAdmin(ReadOnlyAdmin[Node]):
+    list_display = ("name", "cluster", "ready", "cordoned", "cpu", "memory", "last_seen_at")
+    list_filter = ("cluster", "ready", "cordoned")
+    search_fields = ("name", "uid")
+    list_select_related = ("cluster",)
+    actions = ("cordon", "uncordon")
+
+    @admin.action(description="Cordon: no new work on the selected nodes", permissions=["operate"])
+    def cordon(self, request: HttpRequest, nodes: QuerySet[Node]) -> None:
+        self._cordon(request, nodes, cordoned=True)
+
+    @admin.action(description="Uncordon the selected nodes", permissions=["operate"])
+    def uncordon(self, request: HttpRequest, nodes: QuerySet[Node]) -> None:
+        self._cordon(request, nodes, cordoned=False)
+
+    def _cordon(self, request: HttpRequest, nodes: QuerySet[Node], *, cordoned: bool) -> None:
+        if isinstance(request.user, User):
+            changed = sum(
+                services.node_cordon(node=node, cordoned=cordoned, actor=request.user)
+                for node in nodes.select_related("cluster")
+            )
+            word = "cordoned" if cordoned else "open to new work"
+            messages.success(request, f"{changed} of {len(nodes)} nodes changed; all are {word}.")
+
+
+@admin.register(Card)
+class CardAdmin(ReadOnlyAdmin[Card]):
+    list_display = ("__str__", "chip", "state", "state_reason", "memory", "serial")
+    list_filter = ("state", "chip", "node__cluster")
+    search_fields = ("node__name", "serial", "uid")
+    list_select_related = ("node",)

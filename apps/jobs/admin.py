@@ -1,0 +1,87 @@
+"""Jobs and attempts, to look at; jobs can be cancelled and retried."""
+
+from __future__ import annotations
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from apps.accounts.models import User
+from apps.jobs import services
+from apps.jobs.models import (
+    Attempt,
+    AttemptTransition,
+    Job,
+    JobTransition,
+    ProgressPoint,
+    UploadedFile,
+)
+from controlplane.domain.machines import IllegalTransition
+from controlplane.web.admin import ReadOnlyAdmin, TransitionAdmin, shortened
+
+
+@admin.register(Job)
+class JobAdmin(ReadOnlyAdmin[Job]):
+    list_display = ("name", "kind", "state", "team", "created_by", "queue", "created_at")
+    list_filter = ("state", "kind", "team", "queue")
+    search_fields = ("name", "uid", "created_by__username", "output_name")
+    list_select_related = ("team", "created_by", "queue")
+    date_hierarchy = "created_at"
+    actions = ("cancel", "retry")
+
+    @admin.action(description="Cancel the selected jobs", permissions=["operate"])
+    def cancel(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
+        for job in jobs:
+            try:
+                if isinstance(request.user, User):
+                    services.job_cancel(job=job, actor=request.user, at=timezone.now())
+            except IllegalTransition as refusal:
+                messages.error(request, f"{job}: {refusal}")
+            else:
+                messages.success(request, f"{job}: is being cancelled.")
+
+    @admin.action(description="Retry the selected jobs", permissions=["operate"])
+    def retry(self, request: HttpRequest, jobs: QuerySet[Job]) -> None:
+        for job in jobs:
+            try:
+                if isinstance(request.user, User):
+                    services.job_retry(job=job, actor=request.user, at=timezone.now())
+            except IllegalTransition as refusal:
+                messages.error(request, f"{job}: {refusal}")
+            else:
+                messages.success(request, f"{job}: waits for cards again.")
+
+
+@admin.register(Attempt)
+class AttemptAdmin(ReadOnlyAdmin[Attempt]):
+    list_display = ("__str__", "state", "message", "cluster", "chip", "exit_cause", "created_at")
+    list_filter = ("state", "exit_cause", "cluster", "chip")
+    search_fields = ("uid", "job__uid", "job__name", "claim_uid")
+    list_select_related = ("job", "cluster")
+    exclude = ("log_digest", "manifest")
+
+
+@admin.register(ProgressPoint)
+class ProgressPointAdmin(ReadOnlyAdmin[ProgressPoint]):
+    list_display = ("attempt", "step", "at", "values")
+    search_fields = ("attempt__uid", "attempt__job__uid")
+    list_select_related = ("attempt__job",)
+    ordering = ("-id",)
+
+
+@admin.register(UploadedFile)
+class UploadedFileAdmin(ReadOnlyAdmin[UploadedFile]):
+    list_display = ("path", "attempt", "size", "digest_shortened")
+    search_fields = ("path", "attempt__uid")
+    list_select_related = ("attempt__job",)
+    fields = ("attempt", "path", "digest_shortened", "size")
+    readonly_fields = ("digest_shortened",)
+    ordering = ("-id",)
+
+    @admin.display(description="digest")
+    def digest_shortened(self, file: UploadedFile) -> str:
+        return shortened(file.digest.rpartition(":")[2])
+
+
+admin.site.register((JobTransition, AttemptTransition), TransitionAdmin)

@@ -1,0 +1,144 @@
+"""Where attempts report. Known by their own token and by nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
+
+from django.contrib.auth.models import AnonymousUser
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import exceptions, status
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.jobs import selectors, services
+from apps.jobs.api.serializers import (
+    ManifestSerializer,
+    ProgressSerializer,
+    StoredFileSerializer,
+)
+from apps.jobs.models import Attempt
+from controlplane.domain.resources import GIB
+from controlplane.web.parsers import BodyTooLarge, BoundedJSONParser, content_length
+from controlplane.web.rest import AnyAccept, Query
+
+DIGEST_HEADER = "X-Content-SHA256"
+LARGEST_FILE = 256 * GIB
+_CHUNK = 1024 * 1024
+_HEX = frozenset("0123456789abcdef")
+
+
+class LengthRequired(exceptions.APIException):
+    """The request does not announce the size of its body."""
+
+    status_code = status.HTTP_411_LENGTH_REQUIRED
+    default_code = "length-required"
+    default_detail = "send the size of the file as Content-Length"
+
+
+class AttemptTokenAuthentication(BaseAuthentication):
+    """``Authorization: Bearer`` with the token of the attempt that the address names."""
+
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, Attempt]:
+        """:raises AuthenticationFailed: if it is not that attempt's, or the attempt has ended."""
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        uid = request.parser_context["kwargs"]["uid"]
+        known = scheme.lower() == "bearer" and token.isascii()
+        attempt = selectors.attempt_by_token(uid=uid, token=token.strip()) if known else None
+        if attempt is None:
+            raise exceptions.AuthenticationFailed(
+                "this needs the token of the attempt, and an attempt that has not ended"
+            )
+        return AnonymousUser(), attempt
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class AttemptView(APIView):
+    """An address of one attempt, for itself only."""
+
+    attempt: Attempt
+
+    authentication_classes = (AttemptTokenAuthentication,)
+    permission_classes = (AllowAny,)
+    parser_classes = (BoundedJSONParser,)
+    content_negotiation_class = AnyAccept
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        Query.read(request)
+        # The authentication above lets nobody else through.
+        self.attempt = cast(Attempt, request.auth)
+
+
+class ProgressView(AttemptView):
+    @extend_schema(
+        summary="Report progress",
+        tags=["attempts"],
+        request=ProgressSerializer,
+        responses={204: None},
+    )
+    def post(self, request: Request, uid: str) -> Response:
+        body = ProgressSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        services.progress_record(
+            attempt=self.attempt, points=body.validated_data["points"], at=timezone.now()
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class FileView(AttemptView):
+    @extend_schema(
+        summary="Hand over a file",
+        description="Sending a path again replaces it. Nothing counts until the manifest lists it.",
+        tags=["attempts"],
+        parameters=[
+            OpenApiParameter("path", str, OpenApiParameter.PATH),
+            OpenApiParameter(
+                DIGEST_HEADER, str, OpenApiParameter.HEADER, required=True, description="64 hex"
+            ),
+        ],
+        request={"application/octet-stream": OpenApiTypes.BINARY},
+        responses=StoredFileSerializer,
+    )
+    def put(self, request: Request, uid: str, path: str) -> Response:
+        sha256 = request.headers.get(DIGEST_HEADER, "").lower()
+        if len(sha256) != 64 or not _HEX.issuperset(sha256):
+            message = f"must be the SHA-256 of the body in 64 hex digits, got {sha256!r}"
+            raise exceptions.ValidationError({DIGEST_HEADER: [message]})
+        size = content_length(request.headers)
+        if size is None:
+            raise LengthRequired
+        if size > LARGEST_FILE:
+            raise BodyTooLarge(size=size, limit=LARGEST_FILE)
+        blob = services.file_receive(
+            attempt=self.attempt, path=path, sha256=sha256, chunks=_chunks(request.stream)
+        )
+        return Response({"path": path, "digest": blob.digest, "size": blob.size})
+
+
+def _chunks(stream: BinaryIO | None) -> Iterator[bytes]:
+    """The body piece by piece, as it comes; an empty body has no stream."""
+    while stream is not None and (chunk := stream.read(_CHUNK)):
+        yield chunk
+
+
+class ManifestView(AttemptView):
+    @extend_schema(
+        summary="Say what was made",
+        description="Comes last: it makes the files that were handed over the result.",
+        tags=["attempts"],
+        request=ManifestSerializer,
+        responses={204: None},
+    )
+    def put(self, request: Request, uid: str) -> Response:
+        body = ManifestSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        services.manifest_record(attempt=self.attempt, manifest=body.validated_data)
+        return Response(status=status.HTTP_204_NO_CONTENT)

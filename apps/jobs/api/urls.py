@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from django.urls import include, path, re_path
+from rest_framework.routers import SimpleRouter
+
+from apps.jobs.api import attempts, openapi, problems, views
+from controlplane.web.rest import UID
+
+#: Imported for what they register.
+REGISTERS = (openapi, problems)
+
+router = SimpleRouter(trailing_slash=False)
+router.register("jobs", views.JobViewSet, basename="job")
+
+_ATTEMPT = f"attempts/(?P<uid>{UID})"
+
+urlpatterns = [
+    path("code", views.CodeView.as_view(), name="code"),
+    path("engines", views.EnginesView.as_view(), name="engines"),
+    re_path(f"^{_ATTEMPT}/progress$", attempts.ProgressView.as_view(), name="attempt-progress"),
+    re_path(f"^{_ATTEMPT}/files/(?P<path>.+)$", attempts.FileView.as_view(), name="attempt-file"),
+    re_path(f"^{_ATTEMPT}/manifest$", attempts.ManifestView.as_view(), name="attempt-manifest"),
+    path("", include(router.urls)),
+]

@@ -1,0 +1,302 @@
+"""What somebody wants run: one form for each kind of job.
+
+A field that is left empty is left out of the spec, so that the engine's own default counts; the form
+shows that default as the placeholder. What is allowed in a field only the engine says (``job_check``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from apps.accounts.models import User
+from apps.accounts.web.forms import TeamForm
+from apps.jobs.services import JobRequest
+from apps.models import selectors as models
+from apps.models.models import Artifact, DatasetVersion, ModelVersion
+from apps.quotas import selectors as quotas
+from controlplane.domain.datasets.splits import Split
+from controlplane.domain.jobs import JobKind
+from controlplane.ports import registry
+from controlplane.ports.engines import Task
+
+ENGINE = "transformers"
+
+
+class JobForm(TeamForm):
+    """What all kinds have in common."""
+
+    kind: ClassVar[JobKind]
+    #: Form field → dotted path in the spec.
+    spec_fields: ClassVar[Mapping[str, str]] = {}
+    finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip"}
+
+    name = forms.CharField(label=_("Name of the job"), max_length=120, required=False)
+    chip = forms.ChoiceField(label=_("Chip"))
+    cards = forms.IntegerField(label=_("Cards"), initial=1)
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, user=user, **kwargs)
+        chip = self.fields["chip"]
+        assert isinstance(chip, forms.ChoiceField)  # noqa: S101 - declared above
+        chip.choices = [(name, name) for name in registry.chips()]
+        self._show_defaults()
+
+    def _show_defaults(self) -> None:
+        defaults = registry.engine(ENGINE).normalise(Task(self.kind), {})
+        for name, path in self.spec_fields.items():
+            value: Any = defaults
+            for key in path.split("."):
+                value = value.get(key) if isinstance(value, Mapping) else None
+            field = self.fields[name]
+            if isinstance(field, forms.ChoiceField):
+                field.initial = value
+            elif value is not None:
+                field.widget.attrs["placeholder"] = (
+                    f"{value:g}" if value.__class__ is float else value
+                )
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if values.get("team") is not None:
+            values["queue"] = quotas.queue_default(values["team"])
+            if values["queue"] is None:
+                raise ValidationError(
+                    gettext("No queue is open to team %(team)s; an administrator can open one.")
+                    % {"team": values["team"]}
+                )
+        return values
+
+    def spec(self) -> dict[str, Any]:
+        """What was filled in, as the engine's fields."""
+        spec: dict[str, Any] = {}
+        for name, path in self.spec_fields.items():
+            value = self.cleaned_data.get(name)
+            if value in (None, "", []):
+                continue
+            *parents, key = path.split(".")
+            place = spec
+            for parent in parents:
+                place = place.setdefault(parent, {})
+            place[key] = value
+        return spec
+
+    def default_name(self) -> str:
+        raise NotImplementedError
+
+    def request(self, *, code: Artifact | None = None) -> JobRequest:
+        """The request that the filled form makes."""
+        values = self.cleaned_data
+        return JobRequest(
+            kind=self.kind,
+            name=values["name"] or self.default_name(),
+            spec=self.spec(),
+            queue=values["queue"],
+            engine=ENGINE,
+            model_version=values.get("model_version"),
+            dataset_version=values.get("dataset_version"),
+            code=code,
+            output_name=values.get("output_name", ""),
+            chips=(values["chip"],),
+            cards=values["cards"],
+            run_seconds=values.get("maximum_run_time_seconds"),
+        )
+
+
+class ModelJobForm(JobForm):
+    """A job that takes a model version and a dataset version."""
+
+    model_version = forms.ModelChoiceField(
+        label=_("Model"),
+        queryset=ModelVersion.objects.none(),
+        to_field_name="uid",
+        empty_label=_("choose one"),
+    )
+    dataset_version = forms.ModelChoiceField(
+        label=_("Dataset"),
+        queryset=DatasetVersion.objects.none(),
+        to_field_name="uid",
+        empty_label=_("choose one"),
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, user=user, **kwargs)
+        for name, rows in (
+            ("model_version", models.model_versions_usable(user)),
+            ("dataset_version", models.dataset_versions_visible(user)),
+        ):
+            field = self.fields[name]
+            assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
+            field.queryset = rows
+
+
+def _number(label: Any, *, whole: bool = False, help_text: Any = "") -> forms.Field:
+    """A number whose bounds the engine knows. ``step=any`` keeps browsers from refusing 1e-5."""
+    if whole:
+        return forms.IntegerField(label=label, required=False, help_text=help_text)
+    widget = forms.NumberInput(attrs={"step": "any"})
+    return forms.FloatField(label=label, required=False, help_text=help_text, widget=widget)
+
+
+class FinetuneForm(ModelJobForm):
+    kind = JobKind.FINETUNE
+    spec_fields: ClassVar[Mapping[str, str]] = {
+        "method": "method",
+        "learning_rate": "learning_rate",
+        "epochs": "epochs",
+        "batch_size": "batch_size",
+        "gradient_accumulation": "gradient_accumulation",
+        "max_length": "max_length",
+        "max_steps": "max_steps",
+        "warmup_ratio": "warmup_ratio",
+        "weight_decay": "weight_decay",
+        "scheduler": "scheduler",
+        "precision": "precision",
+        "checkpoint_every_steps": "checkpoint_every_steps",
+        "log_every_steps": "log_every_steps",
+        "lora_rank": "lora.rank",
+        "lora_alpha": "lora.alpha",
+        "lora_dropout": "lora.dropout",
+        "seed": "seed",
+    }
+    more = (*list(spec_fields)[3:], "name", "chip", "cards")
+    field_order = ("team", "model_version", "dataset_version", "output_name", "method")
+
+    output_name = forms.SlugField(
+        label=_("Name of the new model"),
+        max_length=80,
+        help_text=_("Letters, digits, - and _. A known name adds a version to that model."),
+    )
+    method = forms.ChoiceField(
+        label=_("Method"),
+        choices=[("full", _("all weights")), ("lora", _("LoRA: small added weights"))],
+        required=False,
+    )
+    learning_rate = _number(_("Learning rate"))
+    epochs = _number(_("Epochs"), help_text=_("How often each row is seen."))
+    batch_size = _number(_("Batch size"), whole=True)
+    gradient_accumulation = _number(_("Gradient accumulation"), whole=True)
+    max_length = _number(_("Longest row in tokens"), whole=True)
+    max_steps = _number(_("Most steps"), whole=True, help_text=_("Empty: as the epochs need."))
+    warmup_ratio = _number(_("Warm-up, share of the steps"))
+    weight_decay = _number(_("Weight decay"))
+    scheduler = forms.ChoiceField(
+        label=_("Learning rate over time"),
+        choices=[("cosine", _("cosine")), ("linear", _("linear")), ("constant", _("constant"))],
+        required=False,
+    )
+    precision = forms.ChoiceField(
+        label=_("Precision"),
+        choices=[("auto", _("automatic")), ("float32", "float32"), ("bfloat16", "bfloat16")],
+        required=False,
+    )
+    checkpoint_every_steps = _number(_("Checkpoint every … steps"), whole=True)
+    log_every_steps = _number(_("Report every … steps"), whole=True)
+    lora_rank = _number(_("LoRA rank"), whole=True)
+    lora_alpha = _number(_("LoRA alpha"))
+    lora_dropout = _number(_("LoRA dropout"))
+    seed = _number(_("Seed"), whole=True)
+
+    def spec(self) -> dict[str, Any]:
+        spec = super().spec()
+        if spec.get("method") != "lora":
+            spec.pop("lora", None)
+        return spec
+
+    def default_name(self) -> str:
+        return f"fine-tune {self.cleaned_data['output_name']}"
+
+
+class EvaluateForm(ModelJobForm):
+    kind = JobKind.EVALUATE
+    spec_fields: ClassVar[Mapping[str, str]] = {
+        "metrics": "metrics",
+        "split": "split",
+        "limit": "limit",
+        "max_new_tokens": "max_new_tokens",
+        "batch_size": "batch_size",
+        "seed": "seed",
+    }
+    more = ("max_new_tokens", "batch_size", "seed", "name", "chip", "cards")
+    field_order = ("team", "model_version", "dataset_version", "metrics", "split", "limit")
+
+    metrics = forms.MultipleChoiceField(
+        label=_("Metrics"),
+        choices=[
+            ("exact_match", _("exact match: share of answers that are right as a whole")),
+            ("label_accuracy", _("label accuracy: share of labels that are right")),
+            ("perplexity", _("perplexity: how surprised it is by the right answers")),
+        ],
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+    )
+    split = forms.ChoiceField(
+        label=_("Split"), choices=[(split.value, split.value) for split in Split], required=False
+    )
+    limit = _number(_("Most rows"), whole=True, help_text=_("Empty: all of them."))
+    max_new_tokens = _number(_("Longest answer in tokens"), whole=True)
+    batch_size = _number(_("Batch size"), whole=True)
+    seed = _number(_("Seed"), whole=True)
+
+    def default_name(self) -> str:
+        return f"evaluate {self.cleaned_data['model_version']}"[:120]
+
+
+class ScriptForm(JobForm):
+    kind = JobKind.SCRIPT
+    spec_fields: ClassVar[Mapping[str, str]] = {
+        "argv": "argv",
+        "environment": "environment",
+        "maximum_run_time_seconds": "maximum_run_time_seconds",
+    }
+    more = ("name", "chip")
+    field_order = ("team", "argv", "code", "environment", "maximum_run_time_seconds", "cards")
+
+    argv = forms.CharField(
+        label=_("Command, one argument a line"),
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+        help_text=_("No shell reads it. What it writes into outputs/ is kept."),
+    )
+    code = forms.FileField(
+        label=_("Code"),
+        required=False,
+        help_text=_("A .tar.gz, .tar or .zip that is unpacked where the command runs."),
+    )
+    environment = forms.CharField(
+        label=_("Environment, one NAME=value a line"),
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+        required=False,
+    )
+    maximum_run_time_seconds = _number(_("Longest run in seconds"), whole=True)
+
+    def clean_argv(self) -> list[str]:
+        text: str = self.cleaned_data["argv"]
+        return [line for line in text.splitlines() if line]
+
+    def clean_environment(self) -> dict[str, str]:
+        text: str = self.cleaned_data["environment"]
+        variables = {}
+        for number, line in enumerate(text.splitlines(), start=1):
+            if not line.strip():
+                continue
+            name, separator, value = line.partition("=")
+            if not separator:
+                raise ValidationError(
+                    gettext("Line %(number)d is no NAME=value: %(line)s")
+                    % {"number": number, "line": line[:80]}
+                )
+            variables[name.strip()] = value
+        return variables
+
+    def default_name(self) -> str:
+        return " ".join(self.cleaned_data["argv"])[:120]
+
+
+FORMS: Mapping[JobKind, type[JobForm]] = {
+    form.kind: form for form in (FinetuneForm, EvaluateForm, ScriptForm)
+}

@@ -1,0 +1,88 @@
+"""Pages on which jobs are put together."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from apps.accounts import selectors as accounts
+from apps.accounts.web.requests import SignedIn
+from apps.jobs import services
+from apps.jobs.models import Job
+from apps.jobs.web.forms import FORMS, JobForm
+from apps.models.models import Artifact
+from apps.models.services.artifacts import RegistrationRefused, code_upload
+from controlplane.domain.jobs import JobKind
+from controlplane.domain.permissions import Permission
+from controlplane.ports.artifacts import StorageFull
+
+
+@login_required
+def job_new(request: SignedIn) -> HttpResponse:
+    return render(request, "jobs/job_new.html", {"kinds": [kind.value for kind in JobKind]})
+
+
+def _form(request: SignedIn, kind: str) -> JobForm:
+    try:
+        form_class = FORMS[JobKind(kind)]
+    except ValueError:
+        raise Http404 from None
+    if request.method == "POST":
+        return form_class(request.POST, request.FILES, user=request.user)
+    chosen = {
+        field: request.GET[parameter]
+        for parameter, field in (
+            ("model", "model_version"),
+            ("dataset", "dataset_version"),
+        )
+        if parameter in request.GET
+    }
+    return form_class(user=request.user, initial=chosen)
+
+
+@login_required
+def job_submission(request: SignedIn, kind: str) -> HttpResponse:
+    """The form of one kind; what is wrong comes back beside the fields, and what was typed stays."""
+    form = _form(request, kind)
+    if form.is_bound and form.is_valid():
+        try:
+            job = _submit(request, form)
+        except services.SpecRefused as refusal:
+            form.add_findings(refusal.findings)
+        except RegistrationRefused as refusal:
+            form.add_error("code", str(refusal))
+        except StorageFull as full:
+            form.add_error(None, str(full))
+        else:
+            messages.success(request, _("The job was submitted."))
+            return redirect("job", uid=job.uid)
+    status = 422 if form.is_bound else 200
+    return render(request, "jobs/submission.html", {"form": form, "kind": kind}, status=status)
+
+
+def _submit(request: SignedIn, form: JobForm) -> Job:
+    team = form.cleaned_data["team"]
+    accounts.require(request.user, Permission.RUN, team=team)
+    code: Artifact | None = None
+    if archive := form.cleaned_data.get("code"):
+        code = code_upload(team=team, stream=archive.file, filename=archive.name)
+    return services.job_submit(actor=request.user, team=team, request=form.request(code=code))
+
+
+@login_required
+@require_POST
+def job_check(request: SignedIn, kind: str) -> HttpResponse:
+    """What is wrong with the form so far, as a fragment; nothing is kept."""
+    form = _form(request, kind)
+    if form.is_valid():
+        form.add_findings(services.job_check(form.request()))
+    wrong = [
+        (form.fields[name].label if name in form.fields else "", list(errors))
+        for name, errors in form.errors.items()
+    ]
+    context = {"wrong": wrong, "values": form.cleaned_data}
+    return render(request, "jobs/submission.html#check", context)

@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
+from rest_framework import serializers
+
+from apps.accounts.api.serializers import OwnedSerializer
+from apps.models.models import (
+    Artifact,
+    Dataset,
+    DatasetVersion,
+    Evaluation,
+    ModelLine,
+    ModelVersion,
+)
+from controlplane.domain.datasets import ColumnMapping, Format, Role, Schema, Split
+from controlplane.domain.models import ModelState
+from controlplane.web.rest import Filters, Query, Reference, StrictSerializer
+
+_SPLITS = [(split.value, split.value) for split in Split]
+
+
+class FileSerializer(serializers.Serializer[Any]):
+    path = serializers.CharField()
+    digest = serializers.CharField(help_text="sha256:<64 hex>")
+    size = serializers.IntegerField(help_text="Bytes.")
+
+
+class ArtifactSerializer(serializers.ModelSerializer[Artifact]):
+    team = Reference(allow_null=True, help_text="Null: everybody may use it.")
+    files = FileSerializer(many=True)
+
+    class Meta:
+        model = Artifact
+        fields = ("uid", "kind", "team", "files", "size", "created_at")
+
+
+class LengthsSerializer(serializers.Serializer[Any]):
+    """In characters."""
+
+    p50 = serializers.IntegerField()
+    p95 = serializers.IntegerField()
+    most = serializers.IntegerField()
+
+
+class StatisticsSerializer(serializers.Serializer[Any]):
+    format = serializers.ChoiceField(choices=[(each.value, each.value) for each in Format])
+    schema = serializers.ChoiceField(choices=[(each.value, each.value) for each in Schema])
+    rows_by_split = serializers.DictField(child=serializers.IntegerField())
+    duplicates = serializers.IntegerField(help_text="Rows equal to an earlier one; they are kept.")
+    ignored_columns = serializers.ListField(child=serializers.CharField())
+    roles = serializers.DictField(child=serializers.IntegerField())
+    prompt_characters = LengthsSerializer()
+    answer_characters = LengthsSerializer()
+    histogram = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="Rows by characters: below 16, 32, 64 … 32768, and above.",
+    )
+
+
+class MessageSerializer(serializers.Serializer[Any]):
+    role = serializers.ChoiceField(choices=[(role.value, role.value) for role in Role])
+    content = serializers.CharField()
+
+
+class PreviewRowSerializer(serializers.Serializer[Any]):
+    row = serializers.IntegerField()
+    split = serializers.ChoiceField(choices=_SPLITS)
+    messages = MessageSerializer(many=True)
+
+
+class DatasetVersionBriefSerializer(serializers.ModelSerializer[DatasetVersion]):
+    class Meta:
+        model = DatasetVersion
+        fields = ("uid", "number", "row_count", "created_at")
+
+
+class DatasetSerializer(serializers.ModelSerializer[Dataset]):
+    team = Reference()
+    versions = DatasetVersionBriefSerializer(many=True, help_text="The newest first.")
+
+    class Meta:
+        model = Dataset
+        fields = ("uid", "name", "team", "description", "created_at", "versions")
+
+
+class DatasetVersionSerializer(serializers.ModelSerializer[DatasetVersion]):
+    name = serializers.CharField(source="__str__")
+    dataset = Reference()
+    team = Reference(source="dataset.team")
+    artifact = serializers.CharField(source="artifact.uid")
+    created_by = serializers.CharField(source="created_by.username")
+    statistics = StatisticsSerializer()
+
+    class Meta:
+        model = DatasetVersion
+        fields = (
+            "uid",
+            "name",
+            "dataset",
+            "team",
+            "number",
+            "row_count",
+            "content_hash",
+            "source_name",
+            "artifact",
+            "created_by",
+            "created_at",
+            "statistics",
+        )
+
+
+class DatasetVersionDetailSerializer(DatasetVersionSerializer):
+    preview = PreviewRowSerializer(many=True)
+
+    class Meta(DatasetVersionSerializer.Meta):
+        fields = (*DatasetVersionSerializer.Meta.fields, "preview")  # type: ignore[assignment]
+
+
+class ColumnsSerializer(StrictSerializer[Any]):
+    """Which column plays which part; either instruction and output, or messages."""
+
+    instruction = serializers.CharField(required=False)
+    input = serializers.CharField(required=False)
+    output = serializers.CharField(required=False)
+    system = serializers.CharField(required=False)
+    messages = serializers.CharField(required=False)
+    split = serializers.CharField(required=False)
+
+
+@extend_schema_field(ColumnsSerializer)
+class ColumnsField(serializers.JSONField):
+    """A JSON object in a form."""
+
+
+class InspectSerializer(StrictSerializer[Any]):
+    file = serializers.FileField(
+        allow_empty_file=True, help_text="JSON Lines, a JSON array, or CSV; UTF-8."
+    )
+    columns = ColumnsField(
+        required=False,
+        default=None,
+        help_text="Only for files whose columns have other names than the known ones.",
+    )
+
+    def validate_columns(self, value: Any) -> ColumnMapping | None:
+        if value is None:
+            return None
+        columns = ColumnsSerializer(data=value)
+        columns.is_valid(raise_exception=True)
+        return ColumnMapping(**columns.validated_data)
+
+
+class UploadSerializer(InspectSerializer, OwnedSerializer):
+    name = serializers.SlugField(
+        max_length=80, help_text="Of the dataset; a known name adds a version to it."
+    )
+    description = serializers.CharField(required=False, allow_blank=True, default="")
+
+
+class InspectionSerializer(serializers.Serializer[Any]):
+    columns = ColumnsSerializer()
+    rows = serializers.IntegerField()
+    splits_given = serializers.BooleanField(
+        help_text="Whether the file names the split of each row."
+    )
+    content_hash = serializers.CharField()
+    statistics = StatisticsSerializer()
+    preview = PreviewRowSerializer(many=True)
+
+
+class ModelLineSerializer(serializers.ModelSerializer[ModelLine]):
+    team = Reference(allow_null=True, help_text="Null: everybody may use it.")
+
+    class Meta:
+        model = ModelLine
+        fields = ("uid", "name", "team", "description", "created_at")
+
+
+class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
+    name = serializers.CharField(source="__str__")
+    model = Reference(source="line")
+    team = Reference(source="line.team", allow_null=True, help_text="Null: everybody may use it.")
+    artifact = serializers.CharField(source="artifact.uid", allow_null=True, default=None)
+    base = Reference(allow_null=True, help_text="What it was trained from.")
+    #: A shared model may come from a dataset that the reader may not know of.
+    dataset_version = serializers.SerializerMethodField()
+    metrics = serializers.DictField(help_text="Last figures of the run that made it.")
+
+    class Meta:
+        model = ModelVersion
+        fields = (
+            "uid",
+            "name",
+            "model",
+            "team",
+            "number",
+            "state",
+            "architecture",
+            "context_length",
+            "parameters",
+            "artifact",
+            "source_path",
+            "base",
+            "dataset_version",
+            "job_uid",
+            "attempt_uid",
+            "metrics",
+            "created_at",
+        )
+
+    @extend_schema_field(Reference(allow_null=True))
+    def get_dataset_version(self, version: ModelVersion) -> dict[str, Any] | None:
+        dataset_version = version.dataset_version
+        if dataset_version is None or dataset_version.dataset.team_id not in self.context["teams"]:
+            return None
+        return dict(Reference(dataset_version).data)
+
+
+class ModelVersionDetailSerializer(ModelVersionSerializer):
+    state_reason = serializers.SerializerMethodField(help_text="Why it is in that state.")
+
+    class Meta(ModelVersionSerializer.Meta):
+        fields = (*ModelVersionSerializer.Meta.fields, "state_reason")  # type: ignore[assignment]
+
+    def get_state_reason(self, version: ModelVersion) -> str:
+        last = version.transitions.last()
+        return last.reason if last else ""
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "A folder with config.json and safetensors",
+            value={"name": "qwen2-tiny", "path": "/srv/models/ninefold-tiny-qwen2"},
+            request_only=True,
+        )
+    ]
+)
+class ImportSerializer(OwnedSerializer):
+    name = serializers.SlugField(max_length=80, help_text="Of the model; a known name adds to it.")
+    path = serializers.CharField(
+        max_length=1000, help_text="A folder below one of NINEFOLD_MODEL_ROOTS on the server."
+    )
+
+
+class FolderSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    path = serializers.CharField()
+
+
+class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
+    model_version = Reference()
+    dataset_version = Reference()
+    metrics = serializers.DictField()
+    artifact = serializers.CharField(source="artifact.uid")
+
+    class Meta:
+        model = Evaluation
+        fields = (
+            "uid",
+            "model_version",
+            "dataset_version",
+            "split",
+            "metrics",
+            "artifact",
+            "job_uid",
+            "attempt_uid",
+            "created_at",
+        )
+
+
+class DatasetFilters(Filters):
+    lookups = {"team": "team__uid", "name": "name"}
+
+    team = serializers.CharField(required=False, help_text="A team's uid.")
+    name = serializers.CharField(required=False)
+
+
+class DatasetVersionFilters(Filters):
+    lookups = {"team": "dataset__team__uid", "dataset": "dataset__uid"}
+
+    team = serializers.CharField(required=False, help_text="A team's uid.")
+    dataset = serializers.CharField(required=False, help_text="A dataset's uid.")
+
+
+class ModelLineFilters(Filters):
+    lookups = {"team": "team__uid", "name": "name"}
+
+    team = serializers.CharField(required=False, help_text="A team's uid.")
+    name = serializers.CharField(required=False)
+
+
+class ModelVersionFilters(Filters):
+    lookups = {
+        "team": "line__team__uid",
+        "model": "line__name",
+        "state": "state__in",
+        "job": "job_uid",
+    }
+
+    team = serializers.CharField(required=False, help_text="A team's uid.")
+    model = serializers.CharField(required=False, help_text="A model's name.")
+    state = serializers.MultipleChoiceField(
+        choices=[(state.value, state.value) for state in ModelState], required=False
+    )
+    job = serializers.CharField(required=False, help_text="The uid of the job that made it.")
+
+
+class EvaluationFilters(Filters):
+    lookups = {
+        "model_version": "model_version__uid",
+        "dataset_version": "dataset_version__uid",
+        "job": "job_uid",
+    }
+
+    model_version = serializers.CharField(required=False, help_text="A model version's uid.")
+    dataset_version = serializers.CharField(required=False, help_text="A dataset version's uid.")
+    job = serializers.CharField(required=False, help_text="The uid of the job that made it.")
+
+
+class RowsQuery(Query):
+    split = serializers.ChoiceField(choices=_SPLITS, default=Split.TRAIN.value)

@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import FileResponse
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from rest_framework import mixins, status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts import selectors as accounts
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
+from apps.models import selectors
+from apps.models.api import serializers
+from apps.models.models import (
+    Artifact,
+    Dataset,
+    DatasetVersion,
+    Evaluation,
+    ModelLine,
+    ModelVersion,
+)
+from apps.models.services import datasets, versions
+from controlplane.domain.permissions import Permission
+from controlplane.web.parsers import BoundedMultiPartParser
+from controlplane.web.rest import AnyAccept, ResourceViewSet
+from controlplane.web.streams import download
+
+DOWNLOAD = {(200, "application/octet-stream"): OpenApiTypes.BINARY}
+REPORT = "report.json"
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Datasets", tags=["datasets"], parameters=[serializers.DatasetFilters]
+    ),
+    retrieve=extend_schema(summary="A dataset", tags=["datasets"]),
+)
+class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Dataset]):
+    serializer_class = serializers.DatasetSerializer
+    parser_classes = (BoundedMultiPartParser,)
+    queries = {"list": serializers.DatasetFilters}
+
+    def get_queryset(self) -> QuerySet[Dataset]:
+        return selectors.datasets_with_versions(self.request.user)
+
+    @extend_schema(
+        summary="Upload a file as a new dataset or version",
+        description=(
+            "The file is taken whole or refused with the rows that are wrong (422). The same rows "
+            "again are refused with the version that has them (409)."
+        ),
+        tags=["datasets"],
+        request=serializers.UploadSerializer,
+        responses={201: serializers.DatasetVersionDetailSerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.checked(serializers.UploadSerializer)
+        accounts.require(request.user, Permission.CONTRIBUTE, team=given["team"])
+        file = given.pop("file")
+        version = datasets.dataset_upload(
+            actor=acting_user(request), stream=file.file, filename=file.name, **given
+        )
+        body = serializers.DatasetVersionDetailSerializer(version).data
+        return Response(body, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Look into a file without keeping it",
+        description="Preview and statistics, or the rows that are wrong (422).",
+        tags=["datasets"],
+        request=serializers.InspectSerializer,
+        responses=serializers.InspectionSerializer,
+    )
+    @action(detail=False, methods=["post"])
+    def inspect(self, request: Request) -> Response:
+        given = self.checked(serializers.InspectSerializer)
+        file = given["file"]
+        inspection = datasets.dataset_inspect(
+            stream=file.file, filename=file.name, columns=given["columns"]
+        )
+        columns = {part: name for part, name in asdict(inspection.columns).items() if name}
+        return Response(
+            {
+                "columns": columns,
+                "rows": inspection.rows,
+                "splits_given": inspection.splits_given,
+                "content_hash": inspection.digest,
+                "statistics": datasets.statistics_json(inspection),
+                "preview": [asdict(row) for row in inspection.preview],
+            }
+        )
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Dataset versions",
+        tags=["datasets"],
+        parameters=[serializers.DatasetVersionFilters],
+    ),
+    retrieve=extend_schema(
+        summary="A dataset version with its first rows",
+        tags=["datasets"],
+        responses=serializers.DatasetVersionDetailSerializer,
+    ),
+)
+class DatasetVersionViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[DatasetVersion]
+):
+    queries = {"list": serializers.DatasetVersionFilters, "rows": serializers.RowsQuery}
+
+    def get_queryset(self) -> QuerySet[DatasetVersion]:
+        return selectors.dataset_versions_visible(self.request.user)
+
+    def get_serializer_class(self) -> type[serializers.DatasetVersionSerializer]:
+        if self.action == "retrieve":
+            return serializers.DatasetVersionDetailSerializer
+        return serializers.DatasetVersionSerializer
+
+    @extend_schema(
+        summary="The rows of a split, as JSON Lines",
+        tags=["datasets"],
+        parameters=[serializers.RowsQuery],
+        responses=DOWNLOAD,
+    )
+    @action(detail=True, content_negotiation_class=AnyAccept)
+    def rows(self, request: Request, uid: str) -> FileResponse:
+        version = self.get_object()
+        path = f"{self.query['split']}.jsonl"
+        stream, size = selectors.artifact_file(version.artifact, path)
+        name = f"{version.dataset.name}-v{version.number}-{path}"
+        return download(stream, size=size, filename=name)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Models", tags=["models"], parameters=[serializers.ModelLineFilters]
+    ),
+    retrieve=extend_schema(summary="A model", tags=["models"]),
+)
+class ModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[ModelLine]):
+    """Named series of versions."""
+
+    serializer_class = serializers.ModelLineSerializer
+    queries = {"list": serializers.ModelLineFilters}
+
+    def get_queryset(self) -> QuerySet[ModelLine]:
+        return selectors.model_lines_visible(self.request.user)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Model versions", tags=["models"], parameters=[serializers.ModelVersionFilters]
+    ),
+    retrieve=extend_schema(
+        summary="A model version",
+        tags=["models"],
+        responses=serializers.ModelVersionDetailSerializer,
+    ),
+)
+class ModelVersionViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[ModelVersion]
+):
+    queries = {"list": serializers.ModelVersionFilters}
+
+    def get_queryset(self) -> QuerySet[ModelVersion]:
+        return selectors.model_versions_visible(self.request.user)
+
+    def get_serializer_class(self) -> type[serializers.ModelVersionSerializer]:
+        if self.action in ("list", "lineage"):
+            return serializers.ModelVersionSerializer
+        return serializers.ModelVersionDetailSerializer
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        teams = accounts.roles_by_team(self.request.user).keys()
+        return {**super().get_serializer_context(), "teams": teams}
+
+    @extend_schema(
+        summary="The version and what it was made from",
+        description="From the version itself down to the first base.",
+        tags=["models"],
+        responses=serializers.ModelVersionSerializer(many=True),
+    )
+    @action(detail=True, pagination_class=None)
+    def lineage(self, request: Request, uid: str) -> Response:
+        chain = selectors.lineage_of(self.get_object())
+        return Response(self.get_serializer(chain, many=True).data)
+
+    @extend_schema(
+        summary="Register a folder on the server as a model version",
+        description="The folder is checked now and copied in the background.",
+        tags=["models"],
+        request=serializers.ImportSerializer,
+        responses={201: serializers.ModelVersionDetailSerializer},
+    )
+    @idempotent
+    @action(detail=False, methods=["post"], url_path="import", url_name="import")
+    def import_folder(self, request: Request) -> Response:
+        given = self.checked(serializers.ImportSerializer)
+        accounts.require(request.user, Permission.CONTRIBUTE, team=given["team"])
+        version = versions.model_version_import(actor=acting_user(request), **given)
+        return Response(self.get_serializer(version).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Folders that can be registered",
+        tags=["models"],
+        responses=serializers.FolderSerializer(many=True),
+    )
+    @action(detail=False, pagination_class=None)
+    def folders(self, request: Request) -> Response:
+        return Response(selectors.registrable_folders())
+
+    @extend_schema(
+        summary="Try a failed import again",
+        tags=["models"],
+        request=None,
+        responses=serializers.ModelVersionDetailSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def retry(self, request: Request, uid: str) -> Response:
+        version = self.get_object()
+        accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
+        versions.model_version_retry(version=version, actor=acting_user(request), at=timezone.now())
+        return Response(self.get_serializer(version).data)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Evaluations", tags=["models"], parameters=[serializers.EvaluationFilters]
+    ),
+    retrieve=extend_schema(summary="An evaluation", tags=["models"]),
+)
+class EvaluationViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Evaluation]
+):
+    serializer_class = serializers.EvaluationSerializer
+    queries = {"list": serializers.EvaluationFilters}
+
+    def get_queryset(self) -> QuerySet[Evaluation]:
+        return selectors.evaluations_visible(self.request.user)
+
+    @extend_schema(summary="The report, as JSON", tags=["models"], responses=DOWNLOAD)
+    @action(detail=True, content_negotiation_class=AnyAccept)
+    def report(self, request: Request, uid: str) -> FileResponse:
+        evaluation = self.get_object()
+        stream, size = selectors.artifact_file(evaluation.artifact, REPORT)
+        return download(stream, size=size, filename=f"evaluation-{uid[:8]}.json")
+
+
+@extend_schema_view(retrieve=extend_schema(summary="An artifact", tags=["models"]))
+class ArtifactViewSet(mixins.RetrieveModelMixin, ResourceViewSet[Artifact]):
+    """Immutable files: of datasets, models, reports, code and what scripts left."""
+
+    serializer_class = serializers.ArtifactSerializer
+
+    def get_queryset(self) -> QuerySet[Artifact]:
+        return selectors.artifacts_visible(self.request.user)
+
+    @extend_schema(
+        summary="One file of an artifact",
+        tags=["models"],
+        parameters=[OpenApiParameter("path", str, OpenApiParameter.PATH)],
+        responses=DOWNLOAD,
+    )
+    @action(detail=True, url_path="files/(?P<path>.+)", content_negotiation_class=AnyAccept)
+    def files(self, request: Request, uid: str, path: str) -> FileResponse:
+        stream, size = selectors.artifact_file(self.get_object(), path)
+        return download(stream, size=size, filename=path.rpartition("/")[2])

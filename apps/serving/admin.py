@@ -1,0 +1,174 @@
+"""Deployments, routes, keys and usage, to look at; deployments can be stopped, keys revoked."""
+
+from __future__ import annotations
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from apps.accounts.models import User
+from apps.serving.models import (
+    ApiKey,
+    Backend,
+    Deployment,
+    DeploymentTransition,
+    Gateway,
+    GatewaySnapshot,
+    Replica,
+    ReplicaTransition,
+    Revision,
+    Route,
+    RouteBackend,
+    UsageBatch,
+    UsageRecord,
+)
+from apps.serving.services import deployments, keys
+from controlplane.domain.machines import IllegalTransition
+from controlplane.web.admin import ReadOnlyAdmin, TransitionAdmin, shortened
+
+
+@admin.register(Deployment)
+class DeploymentAdmin(ReadOnlyAdmin[Deployment]):
+    list_display = ("name", "state", "state_reason", "team", "replica_count", "created_at")
+    list_filter = ("state", "team", ("deleted_at", admin.EmptyFieldListFilter))
+    search_fields = ("name", "uid")
+    list_select_related = ("team",)
+    actions = ("stop",)
+
+    @admin.action(description="Stop the selected deployments", permissions=["operate"])
+    def stop(self, request: HttpRequest, rows: QuerySet[Deployment]) -> None:
+        for deployment in rows:
+            try:
+                if isinstance(request.user, User):
+                    deployments.deployment_stop(
+                        deployment=deployment, actor=request.user, at=timezone.now()
+                    )
+            except IllegalTransition as refusal:
+                messages.error(request, f"{deployment}: {refusal}")
+            else:
+                messages.success(request, f"{deployment}: is being stopped.")
+
+
+@admin.register(Revision)
+class RevisionAdmin(ReadOnlyAdmin[Revision]):
+    list_display = ("__str__", "model_version", "engine", "cards", "created_by", "created_at")
+    list_filter = ("engine",)
+    search_fields = ("deployment__name", "uid")
+    list_select_related = ("deployment", "model_version__line", "created_by")
+
+
+@admin.register(Backend)
+class BackendAdmin(ReadOnlyAdmin[Backend]):
+    list_display = ("__str__", "created_at")
+    search_fields = ("revision__deployment__name", "uid")
+    list_select_related = ("revision__deployment",)
+
+
+@admin.register(Replica)
+class ReplicaAdmin(ReadOnlyAdmin[Replica]):
+    list_display = ("__str__", "state", "message", "cluster", "chip", "generation", "crashes")
+    list_filter = ("state", "cluster", "chip")
+    search_fields = ("uid", "claim_uid", "backend__revision__deployment__name")
+    list_select_related = ("backend__revision__deployment", "cluster")
+
+
+@admin.register(Route)
+class RouteAdmin(ReadOnlyAdmin[Route]):
+    list_display = ("name", "deployment", "created_at")
+    search_fields = ("name", "uid")
+    list_select_related = ("deployment",)
+
+
+@admin.register(RouteBackend)
+class RouteBackendAdmin(ReadOnlyAdmin[RouteBackend]):
+    list_display = ("route", "backend", "weight")
+    search_fields = ("route__name",)
+    list_select_related = ("route", "backend__revision__deployment")
+    ordering = ("route__name",)
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnlyAdmin[ApiKey]):
+    list_display = ("name", "prefix", "team", "created_by", "expires_at", "revoked_at")
+    list_filter = ("team", ("revoked_at", admin.EmptyFieldListFilter))
+    search_fields = ("name", "prefix", "uid")
+    list_select_related = ("team", "created_by")
+    fields = (
+        "uid",
+        "team",
+        "created_by",
+        "name",
+        "prefix",
+        "digest_shortened",
+        "routes",
+        "requests_per_minute",
+        "tokens_per_minute",
+        "concurrency",
+        "created_at",
+        "expires_at",
+        "revoked_at",
+    )
+    readonly_fields = ("digest_shortened",)
+    actions = ("revoke",)
+
+    @admin.display(description="digest")
+    def digest_shortened(self, key: ApiKey) -> str:
+        return shortened(key.digest)
+
+    @admin.action(description="Revoke the selected keys", permissions=["operate"])
+    def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> None:
+        if isinstance(request.user, User):
+            for key in rows.select_related("team"):
+                keys.key_revoke(key=key, actor=request.user, at=timezone.now())
+            messages.success(request, "The selected keys stop working within moments.")
+
+
+@admin.register(Gateway)
+class GatewayAdmin(ReadOnlyAdmin[Gateway]):
+    list_display = ("name", "last_seen_at", "version")
+    search_fields = ("name",)
+    ordering = ("name",)
+
+
+@admin.register(GatewaySnapshot)
+class GatewaySnapshotAdmin(ReadOnlyAdmin[GatewaySnapshot]):
+    list_display = ("version", "digest_shortened", "issued_at")
+    # The body carries the engines' credentials; it is shown nowhere.
+    fields = ("version", "digest_shortened", "issued_at")
+    readonly_fields = ("digest_shortened",)
+    search_fields = ("digest",)
+
+    @admin.display(description="digest")
+    def digest_shortened(self, snapshot: GatewaySnapshot) -> str:
+        return shortened(snapshot.digest)
+
+
+@admin.register(UsageBatch)
+class UsageBatchAdmin(ReadOnlyAdmin[UsageBatch]):
+    list_display = ("gateway", "sequence", "received_at")
+    list_filter = ("gateway",)
+    search_fields = ("gateway",)
+    ordering = ("-id",)
+
+
+@admin.register(UsageRecord)
+class UsageRecordAdmin(ReadOnlyAdmin[UsageRecord]):
+    list_display = (
+        "at",
+        "route",
+        "team",
+        "key",
+        "operation",
+        "status",
+        "outcome",
+        "prompt_tokens",
+        "completion_tokens",
+    )
+    list_filter = ("outcome", "operation", "status", "team")
+    search_fields = ("route", "key__name", "key__prefix")
+    list_select_related = ("team", "key")
+    date_hierarchy = "at"
+
+
+admin.site.register((DeploymentTransition, ReplicaTransition), TransitionAdmin)

@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
+from rest_framework import serializers
+
+from apps.accounts.api.serializers import OwnedSerializer, in_the_future
+from apps.models import selectors as registry
+from apps.quotas import selectors as quotas
+from apps.serving import selectors
+from apps.serving.models import ApiKey, Backend, Deployment, Replica, Revision, UsageRecord
+from apps.serving.services.deployments import Configuration
+from controlplane.domain.serving import DeploymentState
+from controlplane.web.rest import Filters, Query, Reference, StrictSerializer, VisibleField
+
+#: What fits an integer column.
+_LARGEST = 2**31 - 1
+
+
+class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
+    team = Reference()
+    created_by = serializers.CharField(source="created_by.username")
+    queue = serializers.CharField(source="queue.name")
+    route = serializers.CharField(
+        source="route.name",
+        allow_null=True,
+        default=None,
+        help_text="The model name that the gateway knows it by.",
+    )
+    ready_replicas = serializers.IntegerField()
+
+    class Meta:
+        model = Deployment
+        fields = (
+            "uid",
+            "name",
+            "route",
+            "state",
+            "state_reason",
+            "team",
+            "created_by",
+            "created_at",
+            "queue",
+            "replica_count",
+            "ready_replicas",
+        )
+
+
+class ReplicaSerializer(serializers.ModelSerializer[Replica]):
+    class Meta:
+        model = Replica
+        fields = (
+            "uid",
+            "state",
+            "message",
+            "chip",
+            "claim_uid",
+            "generation",
+            "crashes",
+            "restart_at",
+            "ready_at",
+            "log_tail",
+            "created_at",
+        )
+
+
+class BackendSerializer(serializers.ModelSerializer[Backend]):
+    chips = serializers.ListField(child=serializers.CharField())
+    replicas = ReplicaSerializer(many=True, source="live", help_text="Those that have not stopped.")
+
+    class Meta:
+        model = Backend
+        fields = ("uid", "chips", "replicas")
+
+
+class RevisionSerializer(serializers.ModelSerializer[Revision]):
+    model_version = Reference()
+    created_by = serializers.CharField(source="created_by.username")
+    spec = serializers.DictField()
+    chips = serializers.ListField(child=serializers.CharField())
+    backends = BackendSerializer(many=True)
+
+    class Meta:
+        model = Revision
+        fields = (
+            "uid",
+            "number",
+            "model_version",
+            "engine",
+            "spec",
+            "chips",
+            "cards",
+            "created_by",
+            "created_at",
+            "backends",
+        )
+
+
+class DeploymentDetailSerializer(DeploymentSerializer):
+    revisions = serializers.SerializerMethodField(help_text="The newest first.")
+
+    class Meta(DeploymentSerializer.Meta):
+        fields = (*DeploymentSerializer.Meta.fields, "revisions")  # type: ignore[assignment]
+
+    @extend_schema_field(RevisionSerializer(many=True))
+    def get_revisions(self, deployment: Deployment) -> list[dict[str, Any]]:
+        revisions = selectors.revisions_of(deployment)
+        return list(RevisionSerializer(revisions, many=True).data)
+
+
+class ConfigurationSerializer(StrictSerializer[Any]):
+    """What a revision serves, and how."""
+
+    model_version = VisibleField(visible=registry.model_versions_visible)
+    engine = serializers.CharField(required=False, max_length=40)
+    spec = serializers.DictField(required=False)
+    chips = serializers.ListField(
+        child=serializers.CharField(max_length=60),
+        required=False,
+        max_length=50,
+        help_text="Acceptable chips, the preferred first.",
+    )
+    cards = serializers.IntegerField(required=False, help_text="Of one replica.")
+
+    def configuration(self, attrs: Mapping[str, Any]) -> Configuration:
+        """The fields above as one value."""
+        names = ("model_version", "engine", "spec", "chips", "cards")
+        given = {name: attrs[name] for name in names if name in attrs}
+        if "chips" in given:
+            given["chips"] = tuple(given["chips"])
+        return Configuration(**given)
+
+
+class ReviseSerializer(ConfigurationSerializer):
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return {"configuration": self.configuration(attrs)}
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "One replica on one card",
+            value={
+                "name": "address-parser",
+                "model_version": "0f4f6b0c7a4e4d5b9d3c1c8f2f6f5a10",
+                "replicas": 1,
+            },
+            request_only=True,
+        )
+    ]
+)
+class DeploymentCreateSerializer(ConfigurationSerializer, OwnedSerializer):
+    name = serializers.SlugField(
+        max_length=80, help_text="The model name for callers; unique across the company."
+    )
+    queue = serializers.CharField(required=False, default="default", help_text="Its name.")
+    replicas = serializers.IntegerField(required=False, default=1)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        queues = {queue.name: queue for queue in quotas.queues_for(attrs["team"])}
+        if attrs["queue"] not in queues:
+            message = (
+                f"no queue of this team is called {attrs['queue']!r}; there are {', '.join(queues)}"
+            )
+            raise serializers.ValidationError({"queue": [message]})
+        return {
+            "team": attrs["team"],
+            "name": attrs["name"],
+            "queue": queues[attrs["queue"]],
+            "replicas": attrs["replicas"],
+            "configuration": self.configuration(attrs),
+        }
+
+
+class ScaleSerializer(StrictSerializer[Any]):
+    replicas = serializers.IntegerField()
+
+
+class DeploymentFilters(Filters):
+    lookups = {"state": "state__in", "team": "team__uid", "text": "name__icontains"}
+
+    state = serializers.MultipleChoiceField(
+        choices=[(state.value, state.value) for state in DeploymentState], required=False
+    )
+    team = serializers.CharField(required=False, help_text="A team's uid.")
+    text = serializers.CharField(required=False, help_text="Part of the name.")
+
+
+class KeySerializer(serializers.ModelSerializer[ApiKey]):
+    team = Reference()
+    created_by = serializers.CharField(source="created_by.username")
+    routes = serializers.ListField(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="Models that it may call; null: all of the team's.",
+    )
+
+    class Meta:
+        model = ApiKey
+        fields = (
+            "uid",
+            "name",
+            "prefix",
+            "team",
+            "created_by",
+            "created_at",
+            "routes",
+            "requests_per_minute",
+            "tokens_per_minute",
+            "concurrency",
+            "expires_at",
+            "revoked_at",
+        )
+
+
+class NewKeySerializer(KeySerializer):
+    text = serializers.CharField(help_text="The key itself. It is shown this once.")
+
+    class Meta(KeySerializer.Meta):
+        fields = (*KeySerializer.Meta.fields, "text")  # type: ignore[assignment]
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "A key for one model",
+            value={
+                "name": "order service",
+                "routes": ["address-parser"],
+                "requests_per_minute": 600,
+            },
+            request_only=True,
+        )
+    ]
+)
+class KeyCreateSerializer(OwnedSerializer):
+    name = serializers.CharField(max_length=80)
+    routes = serializers.ListField(
+        child=serializers.SlugField(max_length=80),
+        required=False,
+        allow_null=True,
+        default=None,
+        max_length=200,
+        help_text="Models that it may call; null: all of the team's.",
+    )
+    requests_per_minute = serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=1, max_value=_LARGEST
+    )
+    tokens_per_minute = serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=1, max_value=_LARGEST
+    )
+    concurrency = serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=1, max_value=_LARGEST
+    )
+    expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
+
+    def validate_expires_at(self, value: Any) -> Any:
+        return in_the_future(value)
+
+
+class KeyFilters(Filters):
+    lookups = {"team": "team__uid"}
+
+    team = serializers.CharField(required=False, help_text="A team's uid.")
+
+
+class UsageSerializer(serializers.ModelSerializer[UsageRecord]):
+    key = Reference(allow_null=True)
+    team = Reference(allow_null=True)
+
+    class Meta:
+        model = UsageRecord
+        fields = (
+            "at",
+            "key",
+            "team",
+            "route",
+            "operation",
+            "status",
+            "outcome",
+            "prompt_tokens",
+            "completion_tokens",
+            "duration_ms",
+            "first_token_ms",
+        )
+
+
+class UsageTotalsSerializer(serializers.Serializer[Any]):
+    calls = serializers.IntegerField()
+    prompt_tokens = serializers.IntegerField()
+    completion_tokens = serializers.IntegerField()
+
+
+class UsageFilters(Filters):
+    lookups = {
+        "from": "at__gte",
+        "to": "at__lt",
+        "team": "team__uid",
+        "key": "key__uid",
+        "route": "route",
+        "outcome": "outcome",
+    }
+
+    team = serializers.CharField(required=False, help_text="A team's uid.")
+    key = serializers.CharField(required=False, help_text="A key's uid.")
+    route = serializers.CharField(required=False, help_text="A model name.")
+    outcome = serializers.ChoiceField(
+        choices=["ok", "error", "aborted", "rejected"], required=False
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        """With ``from``, which Python does not let a class declare."""
+        return {
+            "from": serializers.DateTimeField(required=False, help_text="This instant or later."),
+            "to": serializers.DateTimeField(required=False, help_text="Before this instant."),
+            **super().get_fields(),
+        }
+
+
+class GatewayPollQuery(Query):
+    after = serializers.IntegerField(default=0, min_value=0, max_value=2**63 - 1)
+    wait = serializers.IntegerField(default=0, min_value=0, max_value=20)
+
+
+class UsagePostedSerializer(StrictSerializer[Any]):
+    """One request, as a gateway tells it."""
+
+    at = serializers.DateTimeField()
+    key = serializers.CharField(max_length=32, allow_null=True)
+    route = serializers.CharField(max_length=80, allow_null=True, allow_blank=True)
+    backend = serializers.CharField(max_length=32, allow_null=True, allow_blank=True)
+    operation = serializers.CharField(max_length=20)
+    status = serializers.IntegerField(min_value=0, max_value=32767)
+    outcome = serializers.CharField(max_length=20)
+    prompt_tokens = serializers.IntegerField(min_value=0, max_value=_LARGEST)
+    completion_tokens = serializers.IntegerField(min_value=0, max_value=_LARGEST)
+    duration_ms = serializers.FloatField(min_value=0)
+    first_token_ms = serializers.FloatField(min_value=0, allow_null=True)
+
+    def validate_at(self, value: datetime) -> str:
+        return value.isoformat()
+
+
+class UsageBatchSerializer(StrictSerializer[Any]):
+    gateway = serializers.CharField(max_length=80)
+    sequence = serializers.IntegerField(min_value=0, max_value=2**63 - 1)
+    records = UsagePostedSerializer(many=True)

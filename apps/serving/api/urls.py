@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from django.urls import URLPattern, URLResolver
+from rest_framework.routers import SimpleRouter
+
+from apps.serving.api import views
+
+router = SimpleRouter(trailing_slash=False)
+router.register("deployments", views.DeploymentViewSet, basename="deployment")
+router.register("replicas", views.ReplicaViewSet, basename="replica")
+router.register("keys", views.KeyViewSet, basename="key")
+router.register("usage", views.UsageViewSet, basename="usage")
+
+urlpatterns: list[URLPattern | URLResolver] = [*router.urls]

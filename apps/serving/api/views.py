@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, status
+from rest_framework.decorators import action
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts import selectors as accounts
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
+from apps.serving import selectors
+from apps.serving.api import serializers
+from apps.serving.models import ApiKey, Deployment, Replica, UsageRecord
+from apps.serving.services import deployments, keys
+from controlplane.domain.permissions import Permission
+from controlplane.domain.serving import ReplicaState
+from controlplane.web.rest import ResourceViewSet
+from controlplane.web.texts import LogQuery, LogSerializer, PlainTextRenderer, decoded
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Deployments", tags=["serving"], parameters=[serializers.DeploymentFilters]
+    ),
+    retrieve=extend_schema(
+        summary="A deployment with its revisions and replicas",
+        tags=["serving"],
+        responses=serializers.DeploymentDetailSerializer,
+    ),
+)
+class DeploymentViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Deployment]
+):
+    queries = {"list": serializers.DeploymentFilters}
+
+    def get_queryset(self) -> QuerySet[Deployment]:
+        return selectors.deployments_visible(self.request.user)
+
+    def get_serializer_class(self) -> type[serializers.DeploymentSerializer]:
+        if self.action == "list":
+            return serializers.DeploymentSerializer
+        return serializers.DeploymentDetailSerializer
+
+    def _deployable(self) -> Deployment:
+        """The deployment of this address, if the caller may change it."""
+        deployment = self.get_object()
+        accounts.require(self.request.user, Permission.DEPLOY, team=deployment.team)
+        return deployment
+
+    def _shown(self, uid: str) -> Response:
+        fresh = self.get_queryset().get(uid=uid)
+        return Response(self.get_serializer(fresh).data)
+
+    @extend_schema(
+        summary="Deploy a model version",
+        tags=["serving"],
+        request=serializers.DeploymentCreateSerializer,
+        responses={201: serializers.DeploymentDetailSerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.checked(serializers.DeploymentCreateSerializer)
+        accounts.require(request.user, Permission.DEPLOY, team=given["team"])
+        deployment = deployments.deployment_create(actor=acting_user(request), **given)
+        response = self._shown(deployment.uid)
+        response.status_code = status.HTTP_201_CREATED
+        return response
+
+    @extend_schema(
+        summary="Add a revision",
+        description="Traffic moves to it once all of its replicas are ready.",
+        tags=["serving"],
+        request=serializers.ReviseSerializer,
+        responses=serializers.DeploymentDetailSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def revise(self, request: Request, uid: str) -> Response:
+        deployments.deployment_revise(
+            deployment=self._deployable(),
+            actor=acting_user(request),
+            at=timezone.now(),
+            **self.checked(serializers.ReviseSerializer),
+        )
+        return self._shown(uid)
+
+    @extend_schema(
+        summary="Change the number of replicas",
+        tags=["serving"],
+        request=serializers.ScaleSerializer,
+        responses=serializers.DeploymentDetailSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def scale(self, request: Request, uid: str) -> Response:
+        deployments.deployment_scale(
+            deployment=self._deployable(),
+            actor=acting_user(request),
+            at=timezone.now(),
+            **self.checked(serializers.ScaleSerializer),
+        )
+        return self._shown(uid)
+
+    @extend_schema(
+        summary="Stop a deployment",
+        description="It keeps its name, its revisions and its usage.",
+        tags=["serving"],
+        request=None,
+        responses=serializers.DeploymentDetailSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def stop(self, request: Request, uid: str) -> Response:
+        deployments.deployment_stop(
+            deployment=self._deployable(), actor=acting_user(request), at=timezone.now()
+        )
+        return self._shown(uid)
+
+    @extend_schema(
+        summary="Start a stopped deployment",
+        tags=["serving"],
+        request=None,
+        responses=serializers.DeploymentDetailSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def start(self, request: Request, uid: str) -> Response:
+        deployments.deployment_start(
+            deployment=self._deployable(), actor=acting_user(request), at=timezone.now()
+        )
+        return self._shown(uid)
+
+    @extend_schema(
+        summary="Delete a stopped deployment",
+        description="Frees its name. Its usage stays.",
+        tags=["serving"],
+        responses={204: None},
+    )
+    def destroy(self, request: Request, uid: str) -> Response:
+        deployments.deployment_delete(
+            deployment=self._deployable(), actor=acting_user(request), at=timezone.now()
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ReplicaViewSet(ResourceViewSet[Replica]):
+    queries = {"log": LogQuery}
+
+    def get_queryset(self) -> QuerySet[Replica]:
+        return selectors.replicas_visible(self.request.user)
+
+    @extend_schema(
+        summary="The log of a replica's present run",
+        tags=["serving"],
+        parameters=[LogQuery],
+        responses={
+            (200, "application/json"): LogSerializer,
+            (200, "text/plain"): OpenApiTypes.STR,
+        },
+    )
+    @action(detail=True, renderer_classes=[JSONRenderer, PlainTextRenderer])
+    def log(self, request: Request, uid: str) -> Response:
+        replica = self.get_object()
+        offset = self.query["offset"]
+        chunk = selectors.replica_log(replica, offset=offset, limit=self.query["limit"])
+        text, next_offset = decoded(chunk, tail=offset < 0)
+        if PlainTextRenderer.agreed(request):
+            return Response(text, headers={"X-Next-Offset": str(next_offset)})
+        complete = chunk.complete and replica.state == ReplicaState.STOPPED
+        return Response({"text": text, "next_offset": next_offset, "complete": complete})
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Gateway keys", tags=["serving"], parameters=[serializers.KeyFilters]
+    ),
+    retrieve=extend_schema(summary="A gateway key", tags=["serving"]),
+)
+class KeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[ApiKey]):
+    """Keys with which programs call a team's deployments through the gateway."""
+
+    serializer_class = serializers.KeySerializer
+    queries = {"list": serializers.KeyFilters}
+
+    def get_queryset(self) -> QuerySet[ApiKey]:
+        return selectors.keys_visible(self.request.user)
+
+    @extend_schema(
+        summary="Make a gateway key",
+        tags=["serving"],
+        request=serializers.KeyCreateSerializer,
+        responses={201: serializers.NewKeySerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.checked(serializers.KeyCreateSerializer)
+        accounts.require(request.user, Permission.MANAGE_KEYS, team=given["team"])
+        key, text = keys.key_create(actor=acting_user(request), at=timezone.now(), **given)
+        body = {**serializers.KeySerializer(key).data, "text": text}
+        return Response(body, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Revoke a gateway key",
+        description="It stops working within moments. Revoking it again changes nothing.",
+        tags=["serving"],
+        responses={204: None},
+    )
+    def destroy(self, request: Request, uid: str) -> Response:
+        key = self.get_object()
+        accounts.require(request.user, Permission.MANAGE_KEYS, team=key.team)
+        keys.key_revoke(key=key, actor=acting_user(request), at=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Calls through the gateway",
+        tags=["serving"],
+        parameters=[serializers.UsageFilters],
+    ),
+)
+class UsageViewSet(mixins.ListModelMixin, ResourceViewSet[UsageRecord]):
+    serializer_class = serializers.UsageSerializer
+    queries = {"list": serializers.UsageFilters, "totals": serializers.UsageFilters}
+
+    def get_queryset(self) -> QuerySet[UsageRecord]:
+        return selectors.usage_visible(self.request.user)
+
+    @extend_schema(
+        summary="Calls and tokens in all",
+        tags=["serving"],
+        parameters=[serializers.UsageFilters],
+        responses=serializers.UsageTotalsSerializer,
+    )
+    @action(detail=False)
+    def totals(self, request: Request) -> Response:
+        records = serializers.UsageFilters.apply(self.get_queryset(), self.query)
+        return Response(selectors.usage_totals(records))

@@ -1,0 +1,105 @@
+"""Trying a deployment out by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from apps.accounts import selectors as accounts
+from apps.accounts.web.requests import SignedIn
+from apps.serving import selectors
+from apps.serving.models import Deployment
+from apps.serving.web import gateway_calls
+from apps.serving.web.forms import PlaygroundForm
+from apps.serving.web.gateway_calls import Answer, GatewayAway
+from controlplane.domain.permissions import Permission
+from controlplane.domain.serving import DeploymentState
+
+#: What of a request is passed on.
+PARAMETERS = ("messages", "temperature", "top_p", "max_tokens", "stop", "seed")
+
+
+@login_required
+def playground(request: SignedIn) -> HttpResponse:
+    """The page; without scripts its form is answered with the page again and the whole answer."""
+    rows = list(selectors.deployments_visible(request.user).order_by("name"))
+    uid = request.POST.get("deployment") or request.GET.get("deployment", "")
+    chosen = next((row for row in rows if row.uid == uid), None) or _first_ready(rows)
+    bound = request.method == "POST" and chosen is not None
+    form = PlaygroundForm(request.POST if bound else None)
+    turns: list[dict[str, str]] = []
+    if bound and chosen is not None and form.is_valid():
+        turns = _turns(request, chosen, form)
+    context = {
+        "deployments": rows,
+        "chosen": chosen,
+        "ready": chosen is not None and chosen.ready_replicas > 0,  # type: ignore[attr-defined]
+        "form": form,
+        "turns": turns,
+    }
+    return render(request, "serving/playground.html", context)
+
+
+def _first_ready(rows: list[Deployment]) -> Deployment | None:
+    ready = (row for row in rows if row.state == DeploymentState.READY)
+    return next(ready, rows[0] if rows else None)
+
+
+def _ask(request: SignedIn, found: Deployment, body: dict[str, Any]) -> Answer:
+    """:raises PermissionRefused: if they may not have a key, and so not call either.
+    :raises GatewayAway: if the gateway cannot be reached.
+    """
+    accounts.require(request.user, Permission.MANAGE_KEYS, team=found.team)
+    key = gateway_calls.key_for(
+        session=request.session, user=request.user, team=found.team, at=timezone.now()
+    )
+    return gateway_calls.chat(key=key, body={**body, "model": found.name})
+
+
+def _turns(request: SignedIn, found: Deployment, form: PlaygroundForm) -> list[dict[str, str]]:
+    """The question and the answer, or what went wrong."""
+    question = {"role": "user", "content": form.cleaned_data["message"]}
+    try:
+        answer = _ask(request, found, {"messages": [question], **form.parameters()})
+        content = json.loads(b"".join(answer.chunks))
+    except (GatewayAway, OSError) as away:
+        return [question, {"role": "error", "content": str(away)}]
+    if answer.status != 200:
+        return [question, {"role": "error", "content": content["error"]["message"]}]
+    return [question, {"role": "assistant", "content": content["choices"][0]["message"]["content"]}]
+
+
+@login_required
+@require_POST
+def playground_chat(request: SignedIn, uid: str) -> HttpResponseBase:
+    """The gateway's stream of server-sent events, or its error, passed on as it comes."""
+    found = get_object_or_404(selectors.deployments_visible(request.user), uid=uid)
+    try:
+        asked = json.loads(request.body)
+        body = {name: asked[name] for name in PARAMETERS if name in asked}
+    except (ValueError, TypeError):
+        return _error(400, _("The body must be a JSON object with the messages."))
+    streaming = {"stream": True, "stream_options": {"include_usage": True}}
+    try:
+        answer = _ask(request, found, {**body, **streaming})
+    except GatewayAway as away:
+        return _error(502, str(away))
+    response = StreamingHttpResponse(
+        answer.chunks, status=answer.status, content_type=answer.content_type
+    )
+    response["Cache-Control"] = "no-store"
+    # A proxy in front must not gather the stream.
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+def _error(status: int, message: str) -> JsonResponse:
+    return JsonResponse({"error": {"message": message}}, status=status)

@@ -1,0 +1,183 @@
+"""Fields of a spec as data: one table says what is asked, allowed, defaulted and explained.
+
+``check`` and ``with_defaults`` read it, and so may a form or an API description; nothing about a field is
+said twice.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from controlplane.ports.engines import Finding
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: Variables that steer the loader, the interpreter or the product itself.
+_RESERVED_VARIABLE = re.compile(
+    r"(NINEFOLD_|LD_|PYTHON|HF_|OMP_|MKL_).*|PATH|HOME|TMPDIR|USER|LOGNAME|SHELL|IFS|ENV|BASH_ENV"
+)
+_LONGEST_TEXT = 4096
+
+
+class Kind(StrEnum):
+    INTEGER = "integer"
+    NUMBER = "number"
+    TEXT = "text"
+    CHOICE = "choice"
+    #: Several of the choices, at least one.
+    CHOICES = "choices"
+    #: Non-empty strings.
+    TEXTS = "texts"
+    #: Environment variables by name.
+    VARIABLES = "variables"
+    #: A group of fields of its own.
+    GROUP = "group"
+
+
+class Required:
+    """Stands where a default would, for a field that has none."""
+
+
+REQUIRED = Required()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field of a spec."""
+
+    name: str
+    label: str
+    help: str
+    kind: Kind
+    default: Any = REQUIRED
+    least: float | None = None
+    most: float | None = None
+    #: The least value itself is not allowed.
+    above_least: bool = False
+    choices: tuple[str, ...] = ()
+    #: Null is allowed; ``help`` says what it means.
+    optional: bool = False
+    fields: tuple[Field, ...] = ()
+
+
+def check(fields: Sequence[Field], spec: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """Everything wrong with the spec; a field that is absent is right if it has a default."""
+    return tuple(_check_group(fields, spec, prefix=""))
+
+
+def with_defaults(fields: Sequence[Field], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec in the table's order with every default written out."""
+    complete: dict[str, Any] = {}
+    for field in fields:
+        value = spec.get(field.name)
+        if field.kind is Kind.GROUP:
+            complete[field.name] = with_defaults(field.fields, value or {})
+        elif field.name in spec:
+            complete[field.name] = _typed(field, value)
+        elif not isinstance(field.default, Required):
+            complete[field.name] = field.default
+    return complete
+
+
+def _typed(field: Field, value: Any) -> Any:
+    """A whole number where a fraction is meant becomes one, so that equal specs look equal."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if whole and field.kind is Kind.NUMBER else value
+
+
+def _check_group(
+    fields: Sequence[Field], spec: Mapping[str, Any], *, prefix: str
+) -> Iterator[Finding]:
+    known = {field.name for field in fields}
+    for name in spec:
+        if name not in known:
+            yield Finding(
+                field=f"{prefix}{name}",
+                message=f"unknown field {prefix}{name}; known are {', '.join(sorted(known))}",
+            )
+    for field in fields:
+        at = prefix + field.name
+        if field.name not in spec:
+            if isinstance(field.default, Required) and field.kind is not Kind.GROUP:
+                yield Finding(field=at, message=f"{at} is required: {field.help}")
+        elif field.kind is Kind.GROUP:
+            value = spec[field.name]
+            if isinstance(value, Mapping):
+                yield from _check_group(field.fields, value, prefix=f"{at}.")
+            elif value is not None:
+                yield Finding(field=at, message=f"{at} must be an object, got {value!r}")
+        elif wrong := _wrong(field, spec[field.name], at=at):
+            yield Finding(field=at, message=wrong)
+
+
+def _wrong(field: Field, value: Any, *, at: str) -> str | None:
+    """What is wrong with the value, in words; None if it is right."""
+    if value is None and field.optional:
+        return None
+    if field.kind in (Kind.INTEGER, Kind.NUMBER):
+        return _wrong_number(field, value, at=at)
+    if field.kind is Kind.TEXT:
+        right = isinstance(value, str) and value.strip() and len(value) <= _LONGEST_TEXT
+        return None if right else f"{at} must be a non-empty string, got {value!r}"
+    if field.kind is Kind.CHOICE:
+        words = ", ".join(field.choices)
+        return None if value in field.choices else f"{at} must be one of {words}, got {value!r}"
+    if field.kind is Kind.VARIABLES:
+        return _wrong_variables(value, at=at)
+    return _wrong_list(field, value, at=at)
+
+
+def _wrong_number(field: Field, value: Any, *, at: str) -> str | None:
+    whole = field.kind is Kind.INTEGER
+    right_type = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+    if right_type and math.isfinite(value) and _within(field, value):
+        return None
+    article = "a whole number" if whole else "a number"
+    return f"{at} must be {'' if right_type else article + ' '}{_bounds(field)}, got {value!r}"
+
+
+def _within(field: Field, value: float) -> bool:
+    if field.least is not None and (
+        value < field.least or (field.above_least and value == field.least)
+    ):
+        return False
+    return field.most is None or value <= field.most
+
+
+def _bounds(field: Field) -> str:
+    words = []
+    if field.least is not None:
+        words.append(f"{'>' if field.above_least else '≥'} {field.least:g}")
+    if field.most is not None:
+        words.append(f"≤ {field.most:g}")
+    return " and ".join(words)
+
+
+def _wrong_list(field: Field, value: Any, *, at: str) -> str | None:
+    if not isinstance(value, list) or not value:
+        return f"{at} must be a non-empty list of strings, got {value!r}"
+    for index, each in enumerate(value):
+        if not isinstance(each, str) or not each or "\0" in each or len(each) > _LONGEST_TEXT:
+            return f"{at}[{index}] must be a non-empty string, got {each!r}"
+        if field.kind is Kind.CHOICES and each not in field.choices:
+            return f"{at}[{index}] must be one of {', '.join(field.choices)}, got {each!r}"
+    if field.kind is Kind.CHOICES and len(set(value)) < len(value):
+        return f"{at} names one of {', '.join(value)} twice"
+    return None
+
+
+def _wrong_variables(value: Any, *, at: str) -> str | None:
+    if not isinstance(value, Mapping):
+        return f"{at} must be an object of strings, got {value!r}"
+    for name, text in value.items():
+        if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+            return f"{at} has the name {name!r}; a name is letters, digits and underscores"
+        if _RESERVED_VARIABLE.fullmatch(name):
+            return f"{at} may not set {name}; it is reserved"
+        if not isinstance(text, str) or "\0" in text:
+            return f"{at}.{name} must be a string, got {text!r}"
+    return None

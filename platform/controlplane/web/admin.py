@@ -1,0 +1,116 @@
+"""What every admin page has in common: it looks before it touches.
+
+Rows that tell what happened cannot be changed here at all. Whatever has a state machine is moved by
+actions that call the same services as pages and REST. Leases and the outbox have no app of their own above
+them, so their pages are here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+
+from controlplane.outbox.models import OutboxMessage
+from controlplane.persistence.models import Lease
+
+Row = TypeVar("Row", bound=Model)
+
+if TYPE_CHECKING:
+    from django.contrib.admin import ModelAdmin as BaseAdmin
+    from django.contrib.admin import TabularInline as BaseInline
+    from django.contrib.auth.admin import UserAdmin as BasePersonAdmin
+    from django.forms import ModelForm as RowForm
+else:
+    from django.contrib.auth.admin import UserAdmin
+    from django.forms import ModelForm
+    from unfold.admin import ModelAdmin as UnfoldAdmin
+    from unfold.admin import TabularInline as UnfoldInline
+
+    class BaseAdmin(UnfoldAdmin, Generic[Row]):
+        pass
+
+    Parent = TypeVar("Parent", bound=Model)
+
+    class BaseInline(UnfoldInline, Generic[Row, Parent]):
+        pass
+
+    class BasePersonAdmin(UserAdmin, Generic[Row]):
+        pass
+
+    class RowForm(ModelForm, Generic[Row]):
+        pass
+
+
+__all__ = [
+    "BaseAdmin",
+    "BaseInline",
+    "BasePersonAdmin",
+    "GuardedAdmin",
+    "ReadOnlyAdmin",
+    "RowForm",
+    "TransitionAdmin",
+    "shortened",
+]
+
+
+class GuardedAdmin(BaseAdmin[Row]):
+    """Rows with a history: they can be looked at, and changed where a page allows it, never deleted."""
+
+    list_per_page = 50
+    #: Counting a large table costs more than its page.
+    show_full_result_count = False
+    addable: ClassVar[bool] = True
+    deletable: ClassVar[bool] = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.addable and super().has_add_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
+        return self.deletable and self.has_operate_permission(request)
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Actions that move a state machine are for administrators of the company."""
+        return bool(request.user.is_active and getattr(request.user, "is_superuser", False))
+
+
+class ReadOnlyAdmin(GuardedAdmin[Row]):
+    """Rows that only services and loops write."""
+
+    addable = False
+
+    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
+        return False
+
+
+def shortened(digest: str) -> str:
+    """Enough of a digest to compare, too little to use."""
+    return f"{digest[:12]}…" if digest else ""
+
+
+class TransitionAdmin(ReadOnlyAdmin[Row]):
+    """Moves of one state machine."""
+
+    list_display = ("at", "entity", "from_state", "event", "to_state", "actor", "reason")
+    list_filter = ("event", "to_state")
+    search_fields = ("entity__uid", "reason", "actor")
+    list_select_related = ("entity",)
+    ordering = ("-id",)
+    date_hierarchy = "at"
+
+
+@admin.register(OutboxMessage)
+class OutboxMessageAdmin(ReadOnlyAdmin[OutboxMessage]):
+    list_display = ("id", "topic", "payload", "created_at", "delivered_at")
+    list_filter = ("topic", ("delivered_at", admin.EmptyFieldListFilter))
+    search_fields = ("topic",)
+    ordering = ("-id",)
+
+
+@admin.register(Lease)
+class LeaseAdmin(ReadOnlyAdmin[Lease]):
+    list_display = ("name", "holder", "token", "expires_at")
+    search_fields = ("name", "holder")
+    ordering = ("name",)

@@ -1,0 +1,55 @@
+"""Forms in the product's look, with the domain's findings beside their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from django import forms
+
+from controlplane.ports.engines import Finding
+
+_CLASSES: Mapping[type[forms.Widget], str] = {
+    forms.CheckboxInput: "form-check-input",
+    forms.CheckboxSelectMultiple: "form-check-input",
+    forms.Select: "form-select",
+}
+
+
+class PlainForm(forms.Form):
+    """A few fields first; those named in ``more`` are folded away until they are wanted."""
+
+    more: ClassVar[tuple[str, ...]] = ()
+    #: Where a finding belongs if not to the field of its own name.
+    finding_fields: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            css = next(
+                (name for kind, name in _CLASSES.items() if isinstance(field.widget, kind)),
+                "form-control",
+            )
+            field.widget.attrs.setdefault("class", css)
+
+    @property
+    def first_fields(self) -> list[forms.BoundField]:
+        return [field for field in self.visible_fields() if field.name not in self.more]
+
+    @property
+    def more_fields(self) -> list[forms.BoundField]:
+        return [field for field in self.visible_fields() if field.name in self.more]
+
+    @property
+    def more_open(self) -> bool:
+        """Something folded away is wrong or was filled in, so it must be seen."""
+        return any(field.errors or (self.is_bound and field.data) for field in self.more_fields)
+
+    def add_findings(self, findings: Iterable[Finding]) -> None:
+        """Show each beside its field, or above all of them where there is no such field."""
+        for finding in findings:
+            name = self.finding_fields.get(finding.field, finding.field.replace(".", "_"))
+            if name in self.fields:
+                self.add_error(name, finding.message)
+            else:
+                self.add_error(None, f"{finding.field}: {finding.message}")

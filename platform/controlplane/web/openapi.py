@@ -1,0 +1,52 @@
+"""What every operation of the schema has in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controlplane.web.problems import CONTENT_TYPE
+
+_PROBLEM = {
+    "type": "object",
+    "description": "What went wrong, as RFC 9457 has it.",
+    "properties": {
+        "type": {"type": "string", "example": "/docs/problems#spec-refused"},
+        "title": {"type": "string", "example": "Unprocessable Entity"},
+        "status": {"type": "integer", "example": 422},
+        "code": {
+            "type": "string",
+            "example": "spec-refused",
+            "description": "A short name for programs.",
+        },
+        "detail": {"type": "string", "example": "learning_rate: must be > 0 and ≤ 1, got -1"},
+        "errors": {
+            "type": "array",
+            "description": "Where single fields, or rows of a file, are wrong.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "field": {"type": "string"},
+                    "row": {"type": "integer", "nullable": True},
+                    "message": {"type": "string"},
+                },
+                "required": ["field", "message"],
+            },
+        },
+    },
+    "required": ["type", "title", "status", "code", "detail"],
+}
+_METHODS = frozenset({"get", "post", "put", "patch", "delete"})
+
+
+def describe_problems(*, result: dict[str, Any], **context: Any) -> dict[str, Any]:
+    """A post-processing hook: every operation may answer with a problem."""
+    del context  # what drf-spectacular offers beside
+    result["components"].setdefault("schemas", {})["Problem"] = _PROBLEM
+    reference = {"$ref": "#/components/schemas/Problem"}
+    for operations in result["paths"].values():
+        for method in _METHODS & set(operations):
+            operations[method]["responses"]["default"] = {
+                "description": "A problem",
+                "content": {CONTENT_TYPE: {"schema": reference}},
+            }
+    return result

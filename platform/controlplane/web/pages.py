@@ -1,0 +1,82 @@
+"""What every page does the same way: a page or its fragment, keyset paging, actions that may be refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.contrib import messages
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from controlplane.domain.machines import IllegalTransition
+
+Row = TypeVar("Row", bound=Model)
+
+#: htmx ends a poller that gets this status, and still swaps what came with it.
+STOP_POLLING = 286
+PAGE_SIZE = 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[Row]):
+    """Rows, newest first, and where the next page begins."""
+
+    rows: list[Row]
+    #: Uid of the last row where older ones follow, else empty; goes into ``?before=``.
+    next_before: str
+
+
+def keyset(rows: QuerySet[Row], *, before: str, size: int = PAGE_SIZE) -> Page[Row]:
+    """The page that follows the row with that uid; the first one if it is empty or unknown."""
+    if before and (edge := rows.model._default_manager.filter(uid=before).first()) is not None:
+        rows = rows.filter(pk__lt=edge.pk)
+    found = list(rows.order_by("-pk")[: size + 1])
+    shown = found[:size]
+    more = len(found) > size
+    return Page(rows=shown, next_before=getattr(shown[-1], "uid", "") if more else "")
+
+
+def is_fragment(request: HttpRequest) -> bool:
+    """Whether htmx asks for a part of the page."""
+    return bool(request.htmx) and not request.htmx.boosted  # type: ignore[attr-defined]
+
+
+def show(
+    request: HttpRequest,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    fragment: str,
+    changing: bool = False,
+) -> HttpResponse:
+    """The page, or for htmx the named partial of it.
+
+    ``changing`` says whether a later look would show something else; pollers stop where it would not.
+    """
+    if not is_fragment(request):
+        return render(request, template, {**context, "changing": changing})
+    status = 200 if changing else STOP_POLLING
+    return render(
+        request, f"{template}#{fragment}", {**context, "changing": changing}, status=status
+    )
+
+
+def acted(
+    request: HttpRequest,
+    action: Callable[[], object],
+    *,
+    back: str,
+    done: str,
+    refusals: tuple[type[Exception], ...] = (IllegalTransition,),
+) -> HttpResponse:
+    """Do it and go back, with a message; a refusal is a message too, for somebody may have been first."""
+    try:
+        action()
+    except refusals as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, done)
+    return redirect(back)

@@ -1,0 +1,178 @@
+"""What every REST address has in common: strict fields, strict queries, public names.
+
+A field or query parameter that is not known is refused rather than ignored: a misspelt
+``learning_rate`` would otherwise train with the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, TypeVar
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import Model, QuerySet
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, viewsets
+from rest_framework.exceptions import ValidationError
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.permissions import AllowAny
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.web.pagination import KeysetPagination
+from controlplane.web.parsers import BoundedJSONParser
+
+M = TypeVar("M", bound=Model)
+T = TypeVar("T")
+
+#: A public name, as ``controlplane.persistence.models.new_uid`` makes it.
+UID = "[0-9a-f]{32}"
+
+
+class StrictSerializer(serializers.Serializer[T]):
+    """Refuses fields that it does not know."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            known = ", ".join(self.fields) or "none"
+            unknown = {
+                str(name): [f"there is no such field; known are {known}"]
+                for name in data
+                if name not in self.fields
+            }
+            if unknown:
+                raise ValidationError(unknown)
+        return super().to_internal_value(data)
+
+
+class Query(StrictSerializer[Any]):
+    """The query parameters of one address. This one takes none."""
+
+    @classmethod
+    def read(cls, request: Request, *, beside: Iterable[str] = ()) -> dict[str, Any]:
+        """The parameters as values, without those named in ``beside``, which others read.
+
+        :raises ValidationError: if a parameter is unknown, given twice or not what it should be.
+        """
+        ignored = frozenset(beside)
+        query = cls(data={}, context={"request": request})
+        given: dict[str, Any] = {}
+        for name, values in request.query_params.lists():
+            if name in ignored:
+                continue
+            several = isinstance(query.fields.get(name), serializers.MultipleChoiceField)
+            if len(values) > 1 and not several:
+                raise ValidationError({name: ["give it once"]})
+            given[name] = values if several else values[-1]
+        query.initial_data = given
+        query.is_valid(raise_exception=True)
+        return dict(query.validated_data)
+
+
+class Filters(Query):
+    """Query parameters that narrow a list."""
+
+    #: Parameter → lookup of the rows.
+    lookups: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:
+        """The rows that fit all parameters that were given."""
+        for name, lookup in cls.lookups.items():
+            if name in given:
+                rows = rows.filter(**{lookup: given[name]})
+        return rows
+
+
+class Reference(serializers.Serializer[Model]):
+    """Another object, in brief."""
+
+    uid = serializers.CharField()
+    name = serializers.CharField(source="__str__")
+
+
+class VisibleField(serializers.SlugRelatedField[M]):
+    """A uid of something that the caller may see; anything else is as good as absent."""
+
+    default_error_messages: ClassVar[dict[str, Any]] = {
+        "does_not_exist": "there is no {value} here for you",
+        "invalid": "must be a uid",
+    }
+
+    def __init__(self, *, visible: Callable[[Any], QuerySet[M]], **options: Any) -> None:
+        self._visible = visible
+        # DRF wants to know early that the field can be written; the rows depend on the caller.
+        super().__init__(slug_field="uid", queryset=visible(AnonymousUser()), **options)
+
+    def get_queryset(self) -> QuerySet[M]:
+        return self._visible(self.context["request"].user)
+
+    def to_internal_value(self, data: Any) -> M:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class ResourceViewSet(viewsets.GenericViewSet[M]):
+    """Rows by public name. ``queries`` says which parameters each action takes."""
+
+    lookup_field = "uid"
+    lookup_value_regex = UID
+    parser_classes: tuple[type[BaseParser], ...] = (BoundedJSONParser,)
+    pagination_class = KeysetPagination
+    queries: ClassVar[Mapping[str, type[Query]]] = {}
+    #: The parameters of this request, checked.
+    query: dict[str, Any]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        paged = KeysetPagination.parameters if self.action == "list" else ()
+        self.query = self._query_class().read(request, beside=paged)
+
+    def _query_class(self) -> type[Query]:
+        return self.queries.get(self.action or "", Query)
+
+    def filter_queryset(self, queryset: QuerySet[M, Any]) -> QuerySet[M, Any]:
+        rows = super().filter_queryset(queryset)
+        query_class = self._query_class()
+        if self.action == "list" and issubclass(query_class, Filters):
+            return query_class.apply(rows, self.query)
+        return rows
+
+    def checked(self, serializer_class: type[serializers.BaseSerializer[Any]]) -> dict[str, Any]:
+        """The body, as that serializer reads it.
+
+        :raises ValidationError: if it is not what it should be.
+        """
+        serializer = serializer_class(data=self.request.data, context=self.get_serializer_context())
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
+
+
+class AnyAccept(DefaultContentNegotiation):
+    """For addresses with one form of answer, whatever the client prefers."""
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        return renderers[0], renderers[0].media_type
+
+
+@extend_schema(exclude=True)
+class NoSuchAddress(APIView):
+    """Answers for every address under ``/api`` that is none."""
+
+    authentication_classes = ()
+    permission_classes = (AllowAny,)
+    content_negotiation_class = AnyAccept
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """:raises Http404: always, whatever the method."""
+        raise Http404
+
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        raise Http404

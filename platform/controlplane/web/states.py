@@ -1,0 +1,62 @@
+"""How each state looks: one table for every page, so that a state is the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Never colour alone: an icon and a word beside it."""
+
+    word: str | Promise
+    icon: str
+    #: A colour of the base style sheet: green, blue, yellow, orange, red, secondary.
+    colour: str
+
+
+def _look(word: str | Promise, icon: str, colour: str) -> Look:
+    return Look(word=word, icon=icon, colour=colour)
+
+
+LOOKS: Mapping[str, Look] = {
+    "waiting": _look(_("waiting"), "clock", "yellow"),
+    "pending": _look(_("waiting"), "clock", "yellow"),
+    "admitted": _look(_("preparing"), "settings", "blue"),
+    "launched": _look(_("starting"), "settings", "blue"),
+    "starting": _look(_("starting"), "settings", "blue"),
+    "importing": _look(_("importing"), "download", "blue"),
+    "running": _look(_("running"), "player-play", "blue"),
+    "completing": _look(_("finishing"), "refresh", "blue"),
+    "stopping": _look(_("stopping"), "player-pause", "orange"),
+    "revoking": _look(_("giving back"), "player-pause", "orange"),
+    "succeeded": _look(_("succeeded"), "circle-check", "green"),
+    "ready": _look(_("ready"), "circle-check", "green"),
+    "usable": _look(_("usable"), "circle-check", "green"),
+    "degraded": _look(_("degraded"), "alert-triangle", "orange"),
+    "backoff": _look(_("restarting"), "refresh", "orange"),
+    "failed": _look(_("failed"), "circle-x", "red"),
+    "isolated": _look(_("isolated"), "shield", "red"),
+    "cancelled": _look(_("cancelled"), "player-stop", "secondary"),
+    "stopped": _look(_("stopped"), "player-stop", "secondary"),
+    "released": _look(_("released"), "player-stop", "secondary"),
+    "no_new_work": _look(_("no new work"), "lock", "secondary"),
+    "unknown": _look(_("unknown"), "alert-triangle", "secondary"),
+    "open": _look(pgettext_lazy("queue", "open"), "circle-check", "green"),
+    "closed": _look(pgettext_lazy("queue", "closed"), "lock", "secondary"),
+    "valid": _look(_("valid"), "circle-check", "green"),
+    "expired": _look(_("expired"), "clock", "secondary"),
+    "revoked": _look(_("revoked"), "circle-x", "secondary"),
+}
+
+
+def look_of(state: str) -> Look:
+    """A state that is not in the table is shown by its own name."""
+    return LOOKS.get(state) or Look(
+        word=state.replace("_", " "), icon="info-circle", colour="secondary"
+    )

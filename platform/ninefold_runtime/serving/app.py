@@ -1,0 +1,276 @@
+"""The ASGI application: OpenAI's routes for one model.
+
+Every request but ``/health`` must bear the key. An answer is generated only as long as its reader is
+there: when the client leaves, the generation is cancelled at its next token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from ninefold_runtime.serving import requests
+from ninefold_runtime.serving.generations import (
+    Event,
+    Failed,
+    Finished,
+    Generator,
+    Overloaded,
+    Piece,
+    Ticket,
+)
+from ninefold_runtime.serving.metrics import Metrics
+from ninefold_runtime.serving.requests import Rejected, TextRequest
+from ninefold_runtime.serving.wire import (
+    Answer,
+    Left,
+    Receive,
+    Scope,
+    Send,
+    bearer,
+    encoded,
+    read_body,
+    wait_for_departure,
+)
+
+_PARSERS: dict[str, Callable[[bytes], TextRequest]] = {
+    "/v1/chat/completions": requests.chat,
+    "/v1/completions": requests.completion,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reply:
+    """What stays the same in every part of one answer."""
+
+    id: str
+    created: int
+    model: str
+    is_chat: bool
+
+    def body(self, *, text: str, reason: str | None, usage: Finished) -> dict[str, Any]:
+        """The whole answer."""
+        content: dict[str, Any] = (
+            {"message": {"role": "assistant", "content": text}} if self.is_chat else {"text": text}
+        )
+        return {
+            **self._frame("chat.completion"),
+            "choices": [{"index": 0, **content, "logprobs": None, "finish_reason": reason}],
+            "usage": _usage(usage),
+        }
+
+    def chunk(
+        self, *, text: str | None, reason: str | None = None, first: bool = False
+    ) -> dict[str, Any]:
+        """One part of a streamed answer."""
+        if self.is_chat:
+            delta: dict[str, Any] = {"role": "assistant"} if first else {}
+            if text is not None:
+                delta["content"] = text
+            content: dict[str, Any] = {"delta": delta}
+        else:
+            content = {"text": text or ""}
+        return {
+            **self._frame("chat.completion.chunk"),
+            "choices": [{"index": 0, **content, "logprobs": None, "finish_reason": reason}],
+        }
+
+    def usage_chunk(self, usage: Finished) -> dict[str, Any]:
+        return {**self._frame("chat.completion.chunk"), "choices": [], "usage": _usage(usage)}
+
+    def _frame(self, kind: str) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "object": kind if self.is_chat else "text_completion",
+            "created": self.created,
+            "model": self.model,
+        }
+
+
+class EngineApp:
+    """One model behind OpenAI's interface."""
+
+    def __init__(self, *, generator: Generator, model_name: str, key: str) -> None:
+        self._generator = generator
+        self._model = model_name
+        self._key = key.encode()
+        self._created = int(time.time())
+        self._metrics = Metrics()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = Answer(send)
+        path = scope["path"]
+        try:
+            await self._route(scope, receive, answer)
+        except Rejected as rejected:
+            await answer.json(rejected.status, rejected.body())
+        except Overloaded as overloaded:
+            busy = Rejected(str(overloaded), kind="server_error", code="engine_overloaded")
+            await answer.json(503, busy.body(), headers=((b"retry-after", b"1"),))
+        except Left:
+            answer.status = 499
+        finally:
+            operation = path.removeprefix("/v1/") if path in _PARSERS else "other"
+            self._metrics.request(operation=operation, status=answer.status or 500)
+
+    async def _route(self, scope: Scope, receive: Receive, answer: Answer) -> None:
+        method, path = scope["method"], scope["path"]
+        if path == "/health":
+            await answer.json(200, {"status": "ok"})
+            return
+        if not hmac.compare_digest(bearer(scope), self._key):
+            raise Rejected(
+                "Incorrect API key provided.", status=401, param=None, code="invalid_api_key"
+            )
+        if path in _PARSERS:
+            _require(method, "POST")
+            await self._generate(path, receive, answer)
+        elif path == "/v1/models":
+            _require(method, "GET")
+            await answer.json(200, {"object": "list", "data": [self._description()]})
+        elif path == f"/v1/models/{self._model}":
+            _require(method, "GET")
+            await answer.json(200, self._description())
+        elif path.startswith("/v1/models/"):
+            raise requests.unknown_model(path.removeprefix("/v1/models/"), served=[self._model])
+        elif path == "/metrics":
+            running, waiting = self._generator.load()
+            text = self._metrics.text(running=running, waiting=waiting)
+            await answer.whole(200, text.encode(), kind=b"text/plain; version=0.0.4")
+        else:
+            raise Rejected(f"Unknown request URL: {method} {path}", status=404)
+
+    def _description(self) -> dict[str, Any]:
+        return {
+            "id": self._model,
+            "object": "model",
+            "created": self._created,
+            "owned_by": "ninefold",
+            "max_model_len": self._generator.context_length,
+        }
+
+    async def _generate(self, path: str, receive: Receive, answer: Answer) -> None:
+        wanted = _PARSERS[path](await read_body(receive))
+        if wanted.model != self._model:
+            raise requests.unknown_model(wanted.model, served=[self._model])
+        prompt = self._encoded(wanted)
+        reply = _Reply(
+            id=("chatcmpl-" if wanted.messages else "cmpl-") + uuid.uuid4().hex,
+            created=int(time.time()),
+            model=self._model,
+            is_chat=wanted.messages is not None,
+        )
+        async with aclosing(self._events(wanted, prompt, receive)) as events:
+            if wanted.stream:
+                await _stream(events, reply, answer, include_usage=wanted.include_usage)
+            else:
+                await _collect(events, reply, answer)
+
+    def _encoded(self, wanted: TextRequest) -> list[int]:
+        if wanted.messages is not None:
+            prompt = self._generator.encode_chat(wanted.messages)
+        else:
+            prompt = self._generator.encode_text(wanted.prompt or "")
+        context = self._generator.context_length
+        if len(prompt) >= context:
+            param = "messages" if wanted.messages is not None else "prompt"
+            raise requests.too_long(tokens=len(prompt), context=context, param=param)
+        return prompt
+
+    async def _events(
+        self, wanted: TextRequest, prompt: list[int], receive: Receive
+    ) -> AsyncGenerator[Piece | Finished, None]:
+        """The parts of the answer as they come.
+
+        :raises Left: when the client has left; the generation is cancelled then, as it is whenever
+            the caller stops reading.
+        """
+        loop = asyncio.get_running_loop()
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        ticket = Ticket(
+            prompt=prompt,
+            sampling=wanted.sampling,
+            tell=lambda event: _put_from_thread(loop, events, event),
+        )
+        began_at, first = time.monotonic(), True
+        self._generator.submit(ticket)
+        departure = asyncio.ensure_future(wait_for_departure(receive))
+        departure.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while True:
+                event = await events.get()
+                if event is None:
+                    raise Left
+                if isinstance(event, Failed):
+                    raise Rejected(event.message, status=500, kind="server_error")
+                if first:
+                    self._metrics.first_token(seconds=time.monotonic() - began_at)
+                    first = False
+                if isinstance(event, Finished):
+                    self._metrics.generated(
+                        prompt_tokens=event.prompt_tokens,
+                        completion_tokens=event.completion_tokens,
+                        seconds=time.monotonic() - began_at,
+                    )
+                yield event
+                if isinstance(event, Finished):
+                    return
+        finally:
+            self._generator.cancel(ticket)
+            departure.cancel()
+
+
+async def _stream(
+    events: AsyncIterator[Piece | Finished], reply: _Reply, answer: Answer, *, include_usage: bool
+) -> None:
+    if reply.is_chat:
+        await answer.event(encoded(reply.chunk(text="", first=True)))
+    try:
+        async for event in events:
+            if isinstance(event, Piece):
+                await answer.event(encoded(reply.chunk(text=event.text)))
+                continue
+            await answer.event(encoded(reply.chunk(text=None, reason=event.reason)))
+            if include_usage:
+                await answer.event(encoded(reply.usage_chunk(event)))
+    except Rejected as rejected:
+        # The stream has begun: the error can only be its last event.
+        await answer.event(encoded(rejected.body()))
+    await answer.end()
+
+
+async def _collect(events: AsyncIterator[Piece | Finished], reply: _Reply, answer: Answer) -> None:
+    pieces = []
+    async for event in events:
+        if isinstance(event, Piece):
+            pieces.append(event.text)
+        else:
+            body = reply.body(text="".join(pieces), reason=event.reason, usage=event)
+            await answer.json(200, body)
+
+
+def _require(method: str, wanted: str) -> None:
+    if method != wanted:
+        raise Rejected(f"This address takes {wanted}, not {method}.", status=405)
+
+
+def _usage(finished: Finished) -> dict[str, int]:
+    return {
+        "prompt_tokens": finished.prompt_tokens,
+        "completion_tokens": finished.completion_tokens,
+        "total_tokens": finished.prompt_tokens + finished.completion_tokens,
+    }
+
+
+def _put_from_thread(
+    loop: asyncio.AbstractEventLoop, events: asyncio.Queue[Event | None], event: Event
+) -> None:
+    # A loop that has closed has no readers left.
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(events.put_nowait, event)

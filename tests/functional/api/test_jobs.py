@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from rest_framework.test import APIClient
+
+from apps.jobs.models import Job
+from apps.jobs.services import progress_record
+from apps.models.models import ModelVersion
+from tests.functional.api.callers import API, body_of, problem, wrong_fields
+from tests.integration.company import Company
+
+
+def finetune(company: Company, **changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "finetune",
+        "name": "tune the parser",
+        "model_version": company.model.uid,
+        "dataset_version": company.dataset.uid,
+        "output_name": "parser",
+        "spec": {"learning_rate": 0.001, "epochs": 2},
+        **changes,
+    }
+
+
+def test_a_submitted_job_waits_with_every_default_written_out(
+    engineer: APIClient, company: Company
+) -> None:
+    made = engineer.post(f"{API}/jobs", finetune(company))
+    assert made.status_code == 201, made.content
+    body = made.json()
+    assert (body["state"], body["queue"], body["chips"]) == ("waiting", "default", ["cpu"])
+    assert body["spec"]["learning_rate"] == 0.001
+    assert body["spec"]["scheduler"] == "cosine"
+    assert (body["attempt"]["number"], body["attempt"]["state"]) == (1, "pending")
+    assert body["waits"]["explanation"]
+    assert engineer.get(f"{API}/jobs/{body['uid']}").json() == body
+
+
+def test_a_learning_rate_of_minus_one_is_refused_with_what_would_be_right(
+    engineer: APIClient, company: Company
+) -> None:
+    refused = engineer.post(f"{API}/jobs", finetune(company, spec={"learning_rate": -1}))
+    errors = wrong_fields(refused, 422, "spec-refused")
+    assert errors == {"learning_rate": "learning_rate must be > 0 and ≤ 1, got -1"}
+    assert not Job.objects.exists()
+
+
+def test_everything_that_is_wrong_is_said_at_once(engineer: APIClient, company: Company) -> None:
+    body = finetune(
+        company, spec={"learning_rat": 1, "epochs": "many"}, chips=["abacus"], output_name=""
+    )
+    del body["output_name"], body["dataset_version"]
+    errors = wrong_fields(engineer.post(f"{API}/jobs", body), 422, "spec-refused")
+    assert set(errors) == {"learning_rat", "epochs", "chips", "output_name", "dataset_version"}
+
+
+def test_a_model_that_the_engine_cannot_train_is_refused(
+    engineer: APIClient, company: Company
+) -> None:
+    ModelVersion.objects.update(architecture="MambaForCausalLM")
+    errors = wrong_fields(engineer.post(f"{API}/jobs", finetune(company)), 422, "spec-refused")
+    assert "MambaForCausalLM" in errors["model"]
+
+
+def test_a_check_says_the_same_and_submits_nothing(engineer: APIClient, company: Company) -> None:
+    good = engineer.post(f"{API}/jobs/check", finetune(company)).json()
+    assert (good["accepted"], good["findings"]) == (True, [])
+    assert good["spec"]["scheduler"] == "cosine"
+    bad = engineer.post(f"{API}/jobs/check", finetune(company, spec={"learning_rate": -1})).json()
+    assert (bad["accepted"], bad["spec"]) == (False, None)
+    assert [finding["field"] for finding in bad["findings"]] == ["learning_rate"]
+    assert not Job.objects.exists()
+
+
+def test_a_viewer_may_not_submit_cancel_or_retry(viewer: APIClient, company: Company) -> None:
+    job = company.submit()
+    for path, body in (
+        ("jobs", finetune(company)),
+        (f"jobs/{job.uid}/cancel", None),
+        (f"jobs/{job.uid}/retry", None),
+    ):
+        refused = problem(viewer.post(f"{API}/{path}", body), 403, "permission-refused")
+        assert "you have viewer there" in refused["detail"]
+    assert viewer.get(f"{API}/jobs/{job.uid}").json()["state"] == "waiting"
+
+
+def test_another_teams_job_is_not_found(stranger: APIClient, company: Company) -> None:
+    job = company.submit()
+    address = f"{API}/jobs/{job.uid}"
+    for path in ("", "/curve", "/log", "/events", "/attempts"):
+        problem(stranger.get(address + path), 404, "not-found")
+    for path in ("/cancel", "/retry"):
+        problem(stranger.post(address + path), 404, "not-found")
+    assert stranger.get(f"{API}/jobs").json()["results"] == []
+
+
+def test_another_teams_model_cannot_be_used(stranger: APIClient, company: Company) -> None:
+    errors = wrong_fields(stranger.post(f"{API}/jobs", finetune(company)))
+    assert "for you" in errors["model_version"]
+    assert "for you" in errors["dataset_version"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("queue", "nowhere"),
+        ("kind", "dance"),
+        ("priority", 2**40),
+        ("model_version", 7),
+        ("run_seconds", 0),
+        ("output_name", "Not A Slug"),
+    ],
+)
+def test_a_field_of_another_kind_is_named(
+    engineer: APIClient, company: Company, field: str, value: object
+) -> None:
+    refused = engineer.post(f"{API}/jobs", finetune(company, **{field: value}))
+    assert set(wrong_fields(refused)) == {field}
+
+
+def test_a_cancelled_job_can_be_retried_and_a_running_one_not(
+    engineer: APIClient, company: Company
+) -> None:
+    job = company.submit()
+    address = f"{API}/jobs/{job.uid}"
+    problem(engineer.post(f"{address}/retry"), 409, "illegal-transition")
+    asked = engineer.post(f"{address}/cancel").json()
+    assert asked["cancel_requested_by"] == "mei"
+    assert engineer.post(f"{address}/cancel").status_code == 200
+    company.turn_jobs()
+    assert engineer.get(address).json()["state"] == "cancelled"
+    problem(engineer.post(f"{address}/cancel"), 409, "illegal-transition")
+    again = engineer.post(f"{address}/retry").json()
+    assert (again["state"], again["attempt"]["number"]) == ("waiting", 2)
+    problem(engineer.post(f"{address}/retry"), 409, "illegal-transition")
+    events = engineer.get(f"{address}/events").json()
+    assert [event["event"] for event in events] == ["cancel", "retry"]
+    assert [attempt["number"] for attempt in engineer.get(f"{address}/attempts").json()] == [1, 2]
+
+
+def test_the_curve_goes_on_after_a_step(engineer: APIClient, company: Company) -> None:
+    job, attempt = company.running()
+    points = [{"step": step, "loss": 10.0 / step} for step in (1, 2, 3)]
+    progress_record(attempt=attempt, points=points, at=company.at)
+    curve = engineer.get(f"{API}/jobs/{job.uid}/curve").json()
+    assert curve == {"state": "running", "points": points}
+    later = engineer.get(f"{API}/jobs/{job.uid}/curve?after=2").json()
+    assert later["points"] == points[2:]
+
+
+def test_what_a_job_made_is_shown_with_it(engineer: APIClient, company: Company) -> None:
+    job, attempt = company.running()
+    company.finish(attempt)
+    company.turn_jobs()
+    company.turn_jobs()
+    shown = engineer.get(f"{API}/jobs/{job.uid}").json()
+    assert shown["state"] == "succeeded"
+    assert shown["outputs"]["model_version"]["name"] == "parser v1"
+    found = engineer.get(f"{API}/model-versions?job={job.uid}").json()["results"]
+    assert [version["uid"] for version in found] == [shown["outputs"]["model_version"]["uid"]]
+
+
+def archive() -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as tar:
+        content = b"print('hello')\n"
+        entry = tarfile.TarInfo("main.py")
+        entry.size = len(content)
+        tar.addfile(entry, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def test_code_is_uploaded_and_run_by_a_script_job(
+    engineer: APIClient, stranger: APIClient, company: Company
+) -> None:
+    form = {"file": SimpleUploadedFile("project.tgz", archive())}
+    code = engineer.post(f"{API}/code", form, format="multipart").json()
+    assert [file["path"] for file in code["files"]] == ["code.tar.gz"]
+    body = {
+        "kind": "script",
+        "name": "hello",
+        "code": code["uid"],
+        "spec": {"argv": ["python", "main.py"]},
+    }
+    made = engineer.post(f"{API}/jobs", body).json()
+    assert (made["code"], made["spec"]["maximum_run_time_seconds"]) == (code["uid"], 3600)
+    assert "for you" in wrong_fields(stranger.post(f"{API}/jobs", body))["code"]
+    content = engineer.get(f"{API}/artifacts/{code['uid']}/files/code.tar.gz")
+    assert body_of(content) == archive()
+
+
+def test_what_is_no_archive_is_refused(engineer: APIClient) -> None:
+    form = {"file": SimpleUploadedFile("main.py", b"print()")}
+    refused = engineer.post(f"{API}/code", form, format="multipart")
+    assert ".zip" in problem(refused, 422, "registration-refused")["detail"]
+
+
+def test_engines_describe_the_fields_of_their_specs(engineer: APIClient) -> None:
+    engines = {engine["name"]: engine for engine in engineer.get(f"{API}/engines").json()}
+    fields = {field["name"]: field for field in engines["transformers"]["tasks"]["finetune"]}
+    assert fields["learning_rate"]["most"] == 1
+    assert fields["scheduler"]["choices"] == ["cosine", "linear", "constant"]
+    assert fields["scheduler"]["default"] == "cosine"
+    argv = engines["transformers"]["tasks"]["script"][0]
+    assert (argv["name"], argv["required"]) == ("argv", True)
+    assert engines["plain"]["tasks"]["finetune"] == []

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from rest_framework.test import APIClient
+
+from tests.functional.api.callers import API
+
+MAIN_REQUESTS = (
+    ("/api/v1/jobs", "post"),
+    ("/api/v1/jobs/check", "post"),
+    ("/api/v1/deployments", "post"),
+    ("/api/v1/keys", "post"),
+    ("/api/v1/tokens", "post"),
+    ("/api/v1/model-versions/import", "post"),
+)
+
+
+@pytest.fixture(scope="module")
+def schema(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    file = tmp_path_factory.mktemp("schema") / "schema.json"
+    call_command("spectacular", format="openapi-json", file=str(file))
+    made: dict[str, Any] = json.loads(file.read_text())
+    return made
+
+
+def operations(schema: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"{method} {path}", operation)
+        for path, methods in schema["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def test_the_schema_is_valid_and_made_without_a_warning(tmp_path: Path) -> None:
+    file = tmp_path / "schema.yaml"
+    call_command("spectacular", validate=True, fail_on_warn=True, file=str(file))
+    assert file.read_text().startswith("openapi: 3.")
+
+
+def test_every_operation_has_a_summary_one_tag_and_problems(schema: dict[str, Any]) -> None:
+    known = {tag["name"] for tag in schema["tags"]}
+    for name, operation in operations(schema):
+        assert operation.get("summary"), name
+        assert len(operation["tags"]) == 1, name
+        assert operation["tags"][0] in known, name
+        assert "application/problem+json" in operation["responses"]["default"]["content"], name
+
+
+def test_every_post_of_a_person_takes_an_idempotency_key_unless_it_changes_nothing(
+    schema: dict[str, Any],
+) -> None:
+    changes_nothing = {"/api/v1/jobs/check", "/api/v1/datasets/inspect"}
+    for path, methods in schema["paths"].items():
+        if "post" not in methods or path in changes_nothing or "/attempts/{uid}/" in path:
+            continue
+        names = [parameter["name"] for parameter in methods["post"].get("parameters", [])]
+        assert "Idempotency-Key" in names, path
+
+
+def test_main_requests_have_examples(schema: dict[str, Any]) -> None:
+    for path, method in MAIN_REQUESTS:
+        content = schema["paths"][path][method]["requestBody"]["content"]
+        assert content["application/json"]["examples"], path
+
+
+def test_internal_addresses_are_not_described(schema: dict[str, Any]) -> None:
+    assert not [path for path in schema["paths"] if "internal" in path or "gateway" in path]
+
+
+@pytest.mark.django_db
+def test_the_docs_page_runs_under_the_content_security_policy() -> None:
+    page = APIClient().get(f"{API}/docs", headers={"Accept": "text/html"})
+    assert page.status_code == 200
+    html = page.content.decode()
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", html, flags=re.DOTALL)
+    assert scripts
+    assert all("src=" in attributes and not content.strip() for attributes, content in scripts)
+    assert not re.search(r"https?://(?!testserver)", html)
+    policy = page["Content-Security-Policy"]
+    assert "script-src 'self';" in f"{policy};"
+    assert "style-src 'self' 'unsafe-inline'" in policy
+    elsewhere = APIClient().get(f"{API}/me")["Content-Security-Policy"]
+    assert "unsafe-inline" not in elsewhere
+
+
+@pytest.mark.django_db
+def test_the_schema_can_be_had() -> None:
+    answer = APIClient().get(f"{API}/schema")
+    assert answer.status_code == 200
+    assert b"/api/v1/jobs" in answer.content

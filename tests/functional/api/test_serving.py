@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from apps.serving.models import ApiKey, Replica
+from apps.serving.services import usage
+from controlplane.domain.serving import ReplicaState
+from tests.functional.api.callers import API, problem, wrong_fields
+from tests.integration.company import Company, ready_model
+
+
+def body(company: Company, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": "address-parser",
+        "model_version": company.model.uid,
+        "engine": "plain",
+        **changes,
+    }
+
+
+def deploy(client: APIClient, company: Company, **changes: Any) -> dict[str, Any]:
+    made = client.post(f"{API}/deployments", body(company, **changes))
+    assert made.status_code == 201, made.content
+    answer: dict[str, Any] = made.json()
+    return answer
+
+
+def serve(company: Company) -> None:
+    """Everything that waits gets cards, starts and becomes ready."""
+    company.turn_deployments()
+    company.schedule()
+    company.turn_deployments()
+    for replica in Replica.objects.filter(state=ReplicaState.STARTING):
+        company.cluster.run(replica.launch_name)
+    company.turn_deployments()
+    company.turn_deployments()
+
+
+def test_a_deployment_starts_and_becomes_ready(engineer: APIClient, company: Company) -> None:
+    made = deploy(engineer, company)
+    assert (made["state"], made["route"], made["replica_count"]) == (
+        "starting",
+        "address-parser",
+        1,
+    )
+    serve(company)
+    shown = engineer.get(f"{API}/deployments/{made['uid']}").json()
+    assert (shown["state"], shown["ready_replicas"]) == ("ready", 1)
+    replica = shown["revisions"][0]["backends"][0]["replicas"][0]
+    assert replica["state"] == "ready"
+    assert shown["revisions"][0]["model_version"]["name"] == "tiny v1"
+    company.cluster.write_log(f"replica-{replica['uid']}-1", b"listening\n")
+    log = engineer.get(f"{API}/replicas/{replica['uid']}/log").json()
+    assert (log["text"], log["complete"]) == ("listening\n", False)
+
+
+def test_a_deployment_is_scaled_revised_stopped_started_and_deleted(
+    engineer: APIClient, company: Company
+) -> None:
+    address = f"{API}/deployments/{deploy(engineer, company)['uid']}"
+    serve(company)
+    assert engineer.post(f"{address}/scale", {"replicas": 2}).json()["replica_count"] == 2
+    better = ready_model(team=company.team, name="better")
+    revised = engineer.post(
+        f"{address}/revise", {"model_version": better.uid, "engine": "plain"}
+    ).json()
+    assert [revision["number"] for revision in revised["revisions"]] == [2, 1]
+    problem(engineer.delete(address), 409, "illegal-transition")
+    assert engineer.post(f"{address}/stop").json()["state"] == "stopping"
+    problem(engineer.post(f"{address}/stop"), 409, "illegal-transition")
+    for _ in range(3):
+        company.turn_deployments()
+    assert engineer.get(address).json()["state"] == "stopped"
+    assert engineer.post(f"{address}/start").json()["state"] == "starting"
+    engineer.post(f"{address}/stop")
+    for _ in range(3):
+        company.turn_deployments()
+    assert engineer.delete(address).status_code == 204
+    problem(engineer.get(address), 404, "not-found")
+    deploy(engineer, company)
+
+
+def test_what_cannot_be_served_is_refused(engineer: APIClient, company: Company) -> None:
+    for changes, field in (
+        ({"replicas": 0}, "replicas"),
+        ({"chips": ["abacus"]}, "chips"),
+        ({"engine": "steam"}, "engine"),
+        ({"spec": {"refuse": "no"}}, "refuse"),
+    ):
+        refused = engineer.post(f"{API}/deployments", body(company, **changes))
+        assert field in wrong_fields(refused, 422, "spec-refused")
+    deploy(engineer, company)
+    taken = engineer.post(f"{API}/deployments", body(company))
+    assert "taken" in wrong_fields(taken, 422, "spec-refused")["name"]
+
+
+def test_a_viewer_may_look_and_not_touch(
+    engineer: APIClient, viewer: APIClient, company: Company
+) -> None:
+    address = f"{API}/deployments/{deploy(engineer, company)['uid']}"
+    assert viewer.get(address).status_code == 200
+    for path, sent in (
+        (f"{API}/deployments", body(company, name="other")),
+        (f"{address}/scale", {"replicas": 2}),
+        (f"{address}/revise", {"model_version": company.model.uid}),
+        (f"{address}/stop", None),
+        (f"{address}/start", None),
+        (f"{API}/keys", {"name": "mine"}),
+    ):
+        problem(viewer.post(path, sent), 403, "permission-refused")
+    problem(viewer.delete(address), 403, "permission-refused")
+
+
+def test_another_teams_deployment_key_and_usage_are_not_found(
+    engineer: APIClient, stranger: APIClient, company: Company
+) -> None:
+    address = f"{API}/deployments/{deploy(engineer, company)['uid']}"
+    serve(company)
+    key = engineer.post(f"{API}/keys", {"name": "shop"}).json()
+    replica = Replica.objects.get()
+    for path in (address, f"{API}/replicas/{replica.uid}/log", f"{API}/keys/{key['uid']}"):
+        problem(stranger.get(path), 404, "not-found")
+    for verb in ("stop", "start", "scale", "revise"):
+        problem(stranger.post(f"{address}/{verb}", {}), 404, "not-found")
+    problem(stranger.delete(f"{API}/keys/{key['uid']}"), 404, "not-found")
+    assert stranger.get(f"{API}/deployments").json()["results"] == []
+    assert ApiKey.objects.get().revoked_at is None
+
+
+def test_a_key_is_shown_once_and_revoked(engineer: APIClient) -> None:
+    sent = {"name": "shop", "routes": ["address-parser"], "requests_per_minute": 60}
+    made = engineer.post(f"{API}/keys", sent).json()
+    digest = hashlib.sha256(made["text"].encode()).hexdigest()
+    assert ApiKey.objects.get().digest == digest
+    shown = engineer.get(f"{API}/keys").content.decode()
+    assert made["text"] not in shown
+    assert digest not in shown
+    for _ in range(2):
+        assert engineer.delete(f"{API}/keys/{made['uid']}").status_code == 204
+    assert engineer.get(f"{API}/keys/{made['uid']}").json()["revoked_at"] is not None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("requests_per_minute", 0),
+        ("routes", ["not a slug"]),
+        ("expires_at", "2020-01-01T00:00:00Z"),
+        ("concurrency", "many"),
+    ],
+)
+def test_a_key_with_a_wrong_field_is_refused(
+    engineer: APIClient, field: str, value: object
+) -> None:
+    refused = engineer.post(f"{API}/keys", {"name": "shop", field: value})
+    assert field in {name.partition(".")[0] for name in wrong_fields(refused)}
+
+
+def record(key: str, at: datetime, **changes: Any) -> dict[str, Any]:
+    return {
+        "at": at.isoformat(),
+        "key": key,
+        "route": "address-parser",
+        "backend": None,
+        "operation": "chat",
+        "status": 200,
+        "outcome": "ok",
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "duration_ms": 12.5,
+        "first_token_ms": None,
+        **changes,
+    }
+
+
+def test_usage_is_listed_and_summed_by_time_key_and_route(
+    engineer: APIClient, stranger: APIClient
+) -> None:
+    key = engineer.post(f"{API}/keys", {"name": "shop"}).json()["uid"]
+    noon = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    records = [
+        record(key, noon),
+        record(key, noon + timedelta(hours=1), route="other"),
+        record(key, noon + timedelta(hours=2), outcome="aborted"),
+    ]
+    usage.usage_record(gateway="g", sequence=1, records=records)
+    totals = {
+        "": (3, 30, 15),
+        "?route=other": (1, 10, 5),
+        "?outcome=aborted": (1, 10, 5),
+        f"?key={key}&from=2026-11-20T13:00:00Z": (2, 20, 10),
+        "?to=2026-11-20T13:00:00Z": (1, 10, 5),
+        f"?key={'0' * 32}": (0, 0, 0),
+    }
+    for query, expected in totals.items():
+        assert tuple(engineer.get(f"{API}/usage/totals{query}").json().values()) == expected, query
+    listed = engineer.get(f"{API}/usage?route=other").json()["results"]
+    assert [each["key"]["uid"] for each in listed] == [key]
+    assert stranger.get(f"{API}/usage/totals").json()["calls"] == 0
+    assert "from" in wrong_fields(engineer.get(f"{API}/usage?from=yesterday"))
+    assert timezone.now() > noon

@@ -1,0 +1,133 @@
+"""A small company to look at: two teams, one card kind, a bit of everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from apps.accounts.models import Team, User
+from apps.fleet.models import Cluster
+from apps.jobs.models import Job
+from apps.models.models import DatasetVersion, ModelVersion
+from apps.quotas.models import Queue
+from apps.serving.models import ApiKey, Deployment
+from controlplane.domain.jobs import JobKind
+from controlplane.domain.permissions import Role
+from tests import factories
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Empty:
+    """People and a queue, and nothing made yet."""
+
+    team: Team
+    user: User
+    queue: Queue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    team: Team
+    user: User
+    queue: Queue
+    cluster: Cluster
+    dataset: DatasetVersion
+    base: ModelVersion
+    tuned: ModelVersion
+    waiting: Job
+    running: Job
+    failed: Job
+    succeeded: Job
+    script: Job
+    ready: Deployment
+    degraded: Deployment
+    key: ApiKey
+
+
+@pytest.fixture(autouse=True, scope="session")
+def static_folder() -> None:
+    """Whitenoise warns where collected files would lie and nothing does."""
+    Path(settings.STATIC_ROOT or "").mkdir(parents=True, exist_ok=True)
+
+
+@pytest.fixture
+def empty(db: None) -> Empty:
+    team = factories.team()
+    return Empty(team=team, user=factories.person(team=team), queue=factories.queue())
+
+
+@pytest.fixture
+def filled(empty: Empty) -> Filled:
+    return fill(empty)
+
+
+def fill(empty: Empty) -> Filled:
+    """Something in every state that a page shows."""
+    team, user, queue = empty.team, empty.user, empty.queue
+    own = {"actor": user, "team": team}
+    cluster = factories.cluster(cards=5)
+    dataset = factories.dataset_version(**own)
+    base = factories.model_version(**own)
+    work = {**own, "queue": queue, "model": base, "dataset": dataset}
+    succeeded = factories.job(**work, name="went well")
+    tuned = factories.succeeded(succeeded, cluster=cluster)
+    assert tuned is not None
+    script = factories.job(**own, queue=queue, kind=JobKind.SCRIPT, name="count lines")
+    factories.succeeded(script, cluster=cluster)
+    failed = factories.job(**work, name="ran out of disk")
+    factories.failed(failed, cluster=cluster)
+    running = factories.job(**work, name="teach addresses")
+    factories.running(running, cluster=cluster)
+    ready = factories.deployment(**own, queue=queue, model=tuned, name="parcels")
+    factories.replica(ready, cluster=cluster)
+    degraded = factories.deployment(**own, queue=queue, model=base, name="shaky")
+    factories.replica(degraded, cluster=cluster, ready=False)
+    waiting = factories.job(**work, name="needs many", cards=4)
+    factories.schedule()
+    factories.evaluation(model=base, dataset=dataset, exact_match=0.01, actor=user)
+    factories.evaluation(model=tuned, dataset=dataset, exact_match=0.75, actor=user)
+    key, _text = factories.api_key(**own)
+    return Filled(
+        team=team,
+        user=user,
+        queue=queue,
+        cluster=cluster,
+        dataset=dataset,
+        base=base,
+        tuned=tuned,
+        waiting=waiting,
+        running=running,
+        failed=failed,
+        succeeded=succeeded,
+        script=script,
+        ready=ready,
+        degraded=degraded,
+        key=key,
+    )
+
+
+@pytest.fixture
+def browser(client: Client, empty: Empty) -> Client:
+    """Logged in as an engineer of the team."""
+    client.force_login(empty.user)
+    return client
+
+
+@pytest.fixture
+def outsider(empty: Empty) -> Client:
+    """Logged in as an engineer of another team."""
+    client = Client()
+    client.force_login(factories.person("bob", team=factories.team("search")))
+    return client
+
+
+@pytest.fixture
+def viewer(empty: Empty) -> Client:
+    """Logged in as somebody who may only look."""
+    client = Client()
+    client.force_login(factories.person("vera", team=empty.team, role=Role.VIEWER))
+    return client

@@ -1,0 +1,177 @@
+"""What holds for every page, whatever is on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import pytest
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from tests.functional.pages.conftest import Empty, Filled
+
+MOST_QUERIES = 12
+
+PLAIN = {
+    "/": "home",
+    "/models": "models",
+    "/models/import": "import",
+    "/datasets": "datasets",
+    "/datasets/new": "dataset form",
+    "/jobs": "jobs",
+    "/jobs/new": "kinds",
+    "/jobs/new/finetune": "fine-tune form",
+    "/jobs/new/evaluate": "evaluate form",
+    "/jobs/new/script": "script form",
+    "/deployments": "deployments",
+    "/deployments/new": "deployment form",
+    "/playground": "playground",
+    "/keys": "keys",
+    "/keys/new": "key form",
+    "/fleet": "fleet",
+    "/profile": "profile",
+    "/profile/password": "password",
+}
+
+Address = Callable[[Filled], str]
+OF_ONE: dict[str, Address] = {
+    "model line": lambda it: f"/models/{it.tuned.line.uid}",
+    "model version": lambda it: f"/models/versions/{it.tuned.uid}",
+    "dataset version": lambda it: f"/datasets/versions/{it.dataset.uid}",
+    "waiting job": lambda it: f"/jobs/{it.waiting.uid}",
+    "running job": lambda it: f"/jobs/{it.running.uid}",
+    "failed job": lambda it: f"/jobs/{it.failed.uid}",
+    "succeeded job": lambda it: f"/jobs/{it.succeeded.uid}",
+    "script job": lambda it: f"/jobs/{it.script.uid}",
+    "files of a job": lambda it: f"/jobs/{it.script.uid}/files",
+    "ready deployment": lambda it: f"/deployments/{it.ready.uid}",
+    "degraded deployment": lambda it: f"/deployments/{it.degraded.uid}",
+    "new revision": lambda it: f"/deployments/{it.ready.uid}/revise",
+}
+
+
+class Inspector(HTMLParser):
+    """Notes what a strict content security policy would block, and what a page lacks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocked: list[str] = []
+        self.headings = 0
+        self.titles: list[str] = []
+        self.ids: list[str] = []
+        self.labelled: set[str] = set()
+        self.inputs: list[dict[str, str | None]] = []
+        self._inside: list[str] = []
+        self._wrapped = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        for name in given:
+            if name == "style" or name.startswith("on"):
+                self.blocked.append(f"<{tag} {name}=…>")
+        if tag == "style" or (tag == "script" and "src" not in given):
+            self.blocked.append(f"<{tag}>")
+        self.headings += tag == "h1"
+        if given.get("id"):
+            self.ids.append(str(given["id"]))
+        if tag == "label":
+            self._wrapped += 1
+            self.labelled.add(str(given.get("for")))
+        if tag in ("input", "select", "textarea") and given.get("type") != "hidden":
+            self.inputs.append({**given, "wrapped": "yes" if self._wrapped else None})
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "label":
+            self._wrapped -= 1
+
+    @property
+    def unlabelled(self) -> list[str]:
+        return [
+            str(one.get("name"))
+            for one in self.inputs
+            if not one["wrapped"]
+            and one.get("id") not in self.labelled
+            and not one.get("aria-label")
+        ]
+
+
+def inspect(text: str) -> Inspector:
+    inspector = Inspector()
+    inspector.feed(text)
+    return inspector
+
+
+def check(text: str) -> None:
+    found = inspect(text)
+    assert found.blocked == []
+    assert found.headings == 1
+    assert found.unlabelled == []
+    repeated = {one for one in found.ids if found.ids.count(one) > 1}
+    assert repeated == set()
+    assert "{%" not in text
+    assert "{{" not in text
+
+
+@pytest.mark.parametrize("address", PLAIN, ids=PLAIN.values())
+def test_a_page_renders_before_anything_was_made(browser: Client, address: str) -> None:
+    response = browser.get(address)
+    assert response.status_code == 200
+    check(response.text)
+
+
+@pytest.mark.parametrize("address", PLAIN, ids=PLAIN.values())
+def test_a_page_of_many_things_renders_within_its_queries(
+    browser: Client,
+    filled: Filled,
+    address: str,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    browser.get(address)
+    with django_assert_max_num_queries(MOST_QUERIES):
+        response = browser.get(address)
+    assert response.status_code == 200
+    check(response.text)
+
+
+@pytest.mark.parametrize("kind", OF_ONE)
+def test_a_page_of_one_thing_renders_within_its_queries(
+    browser: Client,
+    filled: Filled,
+    kind: str,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    address = OF_ONE[kind](filled)
+    browser.get(address)
+    with django_assert_max_num_queries(MOST_QUERIES):
+        response = browser.get(address)
+    assert response.status_code == 200
+    check(response.text)
+
+
+@pytest.mark.parametrize("kind", OF_ONE)
+def test_another_teams_thing_is_not_there(
+    client: Client, filled: Filled, outsider: Client, kind: str
+) -> None:
+    assert outsider.get(OF_ONE[kind](filled)).status_code == 404
+
+
+@pytest.mark.parametrize("address", PLAIN, ids=PLAIN.values())
+def test_a_page_asks_for_a_log_in_first(client: Client, empty: Empty, address: str) -> None:
+    response = client.get(address)
+    assert response.status_code == 302
+    assert response["Location"].startswith("/login?next=")
+
+
+@pytest.mark.parametrize("address", ["/login", "/nothing-here"])
+def test_pages_for_strangers_keep_the_policy_too(
+    client: Client, empty: Empty, address: str
+) -> None:
+    response = client.get(address)
+    check(response.text)
+    assert "script-src 'self'" in response["Content-Security-Policy"]
+
+
+def test_the_policy_allows_nothing_inline(browser: Client, empty: Empty) -> None:
+    policy = browser.get("/")["Content-Security-Policy"]
+    assert "unsafe" not in policy

@@ -1,0 +1,181 @@
+"""Rows of nodes and cards follow what clusters report; operators' decisions stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from apps.accounts.models import AuditEntry
+from apps.fleet import reconcilers, selectors, services
+from apps.fleet.models import Card, Cluster, Node
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.ports.clusters import ObservedCard, ObservedNode
+from tests.integration.company import Company
+from tests.integration.threads import at_once, raised
+
+
+def node(
+    name: str = "n1", *, cards: tuple[int, ...] = (0, 1), unhealthy: tuple[int, ...] = ()
+) -> ObservedNode:
+    return ObservedNode(
+        name=name,
+        cards=tuple(
+            ObservedCard(
+                index=index, chip="cpu", serial=f"S{index}", healthy=index not in unhealthy
+            )
+            for index in cards
+        ),
+        capacity=Resources(cpu=Millicpu(2000), memory=Bytes(1 << 30)),
+        labels={"zone": "a"},
+    )
+
+
+@pytest.fixture
+def cluster(company: Company) -> Cluster:
+    return Cluster.objects.create(name="east", kind="fake")
+
+
+def report(company: Company, cluster: Cluster, *nodes: ObservedNode) -> None:
+    services.inventory_record(
+        cluster=cluster, nodes=nodes, isolation="an account of its own", at=company.at
+    )
+
+
+def states(cluster: Cluster) -> list[str]:
+    cards = Card.objects.filter(node__cluster=cluster).order_by("node__name", "index")
+    return list(cards.values_list("state", flat=True))
+
+
+def test_a_first_look_creates_nodes_and_cards(company: Company, cluster: Cluster) -> None:
+    report(company, cluster, node())
+
+    row = Node.objects.get(cluster=cluster)
+    assert (row.cpu, row.memory, row.ready, row.labels) == (2000, 1 << 30, True, {"zone": "a"})
+    assert row.last_seen_at == company.at
+    assert list(row.cards.values_list("index", "chip", "serial", "state")) == [
+        (0, "cpu", "S0", "usable"),
+        (1, "cpu", "S1", "usable"),
+    ]
+    cluster.refresh_from_db()
+    assert (cluster.isolation, cluster.trouble) == ("an account of its own", "")
+
+
+def test_looking_again_changes_nothing(company: Company, cluster: Cluster) -> None:
+    report(company, cluster, node())
+    before = list(Card.objects.values())
+    report(company, cluster, node())
+
+    assert list(Card.objects.values()) == before
+
+
+def test_a_missing_card_becomes_unknown_and_usable_again_when_it_is_back(
+    company: Company, cluster: Cluster
+) -> None:
+    report(company, cluster, node())
+    report(company, cluster, node(cards=(0,)))
+    assert states(cluster) == ["usable", "unknown"]
+    assert Card.objects.get(node__cluster=cluster, index=1).state_reason == services.UNSEEN
+
+    report(company, cluster, node())
+    assert states(cluster) == ["usable", "usable"]
+    assert Card.objects.get(node__cluster=cluster, index=1).state_reason == ""
+
+
+def test_an_unhealthy_card_becomes_unknown_until_it_is_healthy(
+    company: Company, cluster: Cluster
+) -> None:
+    report(company, cluster, node())
+    report(company, cluster, node(unhealthy=(1,)))
+    assert states(cluster) == ["usable", "unknown"]
+    report(company, cluster, node())
+    assert states(cluster) == ["usable", "usable"]
+
+
+def test_a_missing_node_is_not_ready_and_its_cards_are_unknown_until_it_is_back(
+    company: Company, cluster: Cluster
+) -> None:
+    report(company, cluster, node("n1"), node("n2"))
+    report(company, cluster, node("n1"))
+
+    gone = Node.objects.get(cluster=cluster, name="n2")
+    assert not gone.ready
+    assert states(cluster) == ["usable", "usable", "unknown", "unknown"]
+    report(company, cluster, node("n1"), node("n2"))
+    gone.refresh_from_db()
+    assert gone.ready
+    assert set(states(cluster)) == {"usable"}
+
+
+@pytest.mark.parametrize("state", [CardState.ISOLATED, CardState.NO_NEW_WORK])
+@pytest.mark.parametrize("reason", ["uncorrectable errors", services.UNSEEN])
+def test_an_operators_decision_survives_whatever_is_reported(
+    company: Company, cluster: Cluster, state: CardState, reason: str
+) -> None:
+    report(company, cluster, node())
+    Card.objects.filter(node__cluster=cluster).update(state=state, state_reason=reason)
+
+    report(company, cluster, node(cards=(0,)))
+    report(company, cluster, node(unhealthy=(0, 1)))
+    report(company, cluster, node())
+
+    assert set(states(cluster)) == {state}
+
+
+def test_a_cordoned_node_stays_cordoned(company: Company, cluster: Cluster) -> None:
+    report(company, cluster, node())
+    row = Node.objects.get(cluster=cluster)
+    assert services.node_cordon(node=row, cordoned=True, actor=company.engineer)
+    assert not services.node_cordon(node=row, cordoned=True, actor=company.engineer)
+
+    report(company, cluster, node())
+
+    row.refresh_from_db()
+    assert row.cordoned
+    assert AuditEntry.objects.filter(action="node.cordon").count() == 1
+
+
+def test_one_cluster_in_trouble_spoils_no_other(company: Company, cluster: Cluster) -> None:
+    Cluster.objects.create(name="absent", kind="abacus")
+    Cluster.objects.create(name="broken", kind="fake", options={"no_such_option": 1})
+    company.cluster.lose_contact()
+
+    assert reconcilers.inventories_sync(at=company.at) == 1
+
+    troubles = dict(Cluster.objects.values_list("name", "trouble"))
+    assert troubles["east"] == ""
+    assert "no ninefold.clusters adapter is called 'abacus'" in troubles["absent"]
+    assert "no_such_option" in troubles["broken"]
+    assert "lost contact" in troubles[company.cluster_row.name]
+    company.cluster.regain_contact()
+    reconcilers.inventories_sync(at=company.at)
+    company.cluster_row.refresh_from_db()
+    assert company.cluster_row.trouble == ""
+
+
+def test_silence_isolates_nothing_by_itself(company: Company) -> None:
+    company.cluster.lose_contact()
+    company.take_stock()
+
+    assert states(company.cluster_row) == ["usable", "usable"]
+
+
+def test_two_looks_at_once_make_one_set_of_rows(committed_company: Company) -> None:
+    company = committed_company
+    cluster = Cluster.objects.create(name="east", kind="fake")
+
+    def look() -> None:
+        report(company, cluster, node("n1"), node("n2"))
+
+    outcomes = at_once(look, look, look)
+
+    assert raised(outcomes, Exception) == 0
+    assert Node.objects.filter(cluster=cluster).count() == 2
+    assert Card.objects.filter(node__cluster=cluster).count() == 4
+
+
+def test_the_fleet_is_counted_by_chip(company: Company) -> None:
+    Card.objects.filter(index=0).update(state=CardState.ISOLATED)
+
+    assert selectors.cards_by_chip() == {"cpu": {"total": 2, "usable": 1}}
+    (counted,) = map(vars, selectors.clusters())
+    assert (counted["node_count"], counted["card_count"]) == (1, 2)

@@ -1,0 +1,191 @@
+"""A worker killed between any two steps: the job still ends right, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from apps.accounts.models import AuditEntry
+from apps.fleet import selectors as fleet
+from apps.jobs import services
+from apps.jobs.models import Attempt, Job
+from apps.models import selectors as registry_selectors
+from apps.models.models import Artifact, ModelVersion
+from apps.quotas import services as quotas
+from apps.quotas.models import Allocation, Claim
+from controlplane.domain.claims import ReleaseReason
+from controlplane.domain.jobs import ENDED_JOB_STATES, AttemptState, JobState
+from controlplane.outbox.models import OutboxMessage
+from controlplane.ports.clusters import Phase
+from tests.integration.company import Company
+from tests.integration.mortality import Mortal, Worker, live
+
+#: A life has fewer steps; more would mean that it does not end.
+MOST_STEPS = 2_000
+
+
+@pytest.fixture
+def worker(committed_company: Company, monkeypatch: pytest.MonkeyPatch) -> Worker:
+    worker = Worker()
+    cluster = Mortal(committed_company.cluster, worker)
+    store = Mortal(registry_selectors.artifact_store(), worker)
+    monkeypatch.setattr(fleet, "cluster_adapter", lambda row: cluster)
+    monkeypatch.setattr(registry_selectors, "artifact_store", lambda: store)
+    return worker
+
+
+def processes_act(company: Company) -> None:
+    """What happens outside of the control plane: programs start, report and end."""
+    for name in company.cluster.names():
+        phase = company.phase_of(name)
+        if phase is Phase.PREPARING:
+            company.cluster.run(name)
+        elif phase is Phase.RUNNING:
+            company.cluster.write_log(name, b"done\n")
+            company.finish(Attempt.objects.get(uid=name.removeprefix("attempt-")))
+
+
+def forget_what_ended(company: Company) -> int:
+    """Make room for the next life; say how many Launches this one made."""
+    names = company.cluster.names()
+    for name in names:
+        company.cluster.remove(name)
+    return len(names)
+
+
+def deaths_of(
+    company: Company,
+    worker: Worker,
+    *,
+    begin: Callable[[], Job],
+    check: Callable[[Job, str], None],
+    launches: int = 1,
+    ended: Callable[[Job], bool] = lambda job: job.state in ENDED_JOB_STATES,
+) -> int:
+    """Live the same life again and again, dying one step later each time; say how many there were."""
+    for dies_at in range(MOST_STEPS):
+        job = begin()
+        worker.steps, worker.dies_at, worker.last_words = 0, dies_at, ""
+
+        def turn(job: Job = job) -> None:
+            company.schedule()
+            company.turn_jobs()
+
+        def over(job: Job = job) -> bool:
+            job.refresh_from_db()
+            if ended(job):
+                return True
+            processes_act(company)
+            return False
+
+        live(worker, turn=turn, until=over)
+        check(job, worker.last_words)
+        assert forget_what_ended(company) == launches, worker.last_words
+        if not worker.last_words:
+            return dies_at
+        worker.dies_at = None
+    raise AssertionError(f"the life has more than {MOST_STEPS} steps")
+
+
+def events(entity: Job | Attempt) -> list[str]:
+    return list(entity.transitions.values_list("event", flat=True))
+
+
+def assert_nothing_is_held(attempt: Attempt, died: str) -> None:
+    claim = Claim.objects.get(uid=attempt.claim_uid)
+    releases = claim.transitions.filter(event="release").count()
+    assert (claim.state, releases) == ("released", 1), died
+    assert not Allocation.objects.filter(claim=claim, released_at=None).exists(), died
+    for topic in ("claim.requested", "claim.released"):
+        told = OutboxMessage.objects.filter(topic=topic, payload={"claim_uid": claim.uid})
+        assert told.count() == 1, (topic, died)
+
+
+def test_a_job_succeeds_once_wherever_its_worker_is_killed(
+    committed_company: Company, worker: Worker
+) -> None:
+    company = committed_company
+
+    def check(job: Job, died: str) -> None:
+        assert job.state == JobState.SUCCEEDED, died
+        assert events(job) == ["start", "succeed"], died
+        (attempt,) = job.attempts.all()
+        # Whether "run" is seen depends on when the worker came back; the end does not.
+        path = [event for event in events(attempt) if event != "run"]
+        assert path == ["admit", "launch", "finish", "complete"], died
+        assert ModelVersion.objects.filter(attempt_uid=attempt.uid).count() == 1, died
+        assert Artifact.objects.filter(made_by=f"attempt:{attempt.uid}").count() == 1, died
+        assert AuditEntry.objects.filter(action="model.register", detail__job=job.uid).count() == 1
+        assert attempt.log_digest, died
+        assert Allocation.objects.filter(claim__uid=attempt.claim_uid).count() == 1, died
+        assert_nothing_is_held(attempt, died)
+
+    deaths = deaths_of(company, worker, begin=company.submit, check=check)
+
+    versions = ModelVersion.objects.filter(line__name="parser").values_list("number", flat=True)
+    assert sorted(versions) == list(range(1, deaths + 2))
+    assert deaths > 60
+
+
+def test_a_cancelled_job_ends_once_wherever_its_worker_is_killed(
+    committed_company: Company, worker: Worker
+) -> None:
+    company = committed_company
+
+    def begin() -> Job:
+        job, _ = company.running()
+        services.job_cancel(job=job, actor=company.engineer, at=company.at)
+        return job
+
+    def check(job: Job, died: str) -> None:
+        assert job.state == JobState.CANCELLED, died
+        assert events(job) == ["start", "cancel"], died
+        (attempt,) = job.attempts.all()
+        assert events(attempt)[-2:] == ["stop", "confirm"], died
+        assert company.phase_of(attempt.launch_name) is Phase.EXITED
+        assert_nothing_is_held(attempt, died)
+
+    deaths = deaths_of(company, worker, begin=begin, check=check)
+
+    assert deaths > 20
+
+
+def test_a_preempted_job_goes_on_once_wherever_its_worker_is_killed(
+    committed_company: Company, worker: Worker
+) -> None:
+    company = committed_company
+
+    def begin() -> Job:
+        job, attempt = company.running()
+        quotas.claim_revoke(
+            claim=Claim.objects.get(uid=attempt.claim_uid),
+            reason=ReleaseReason.PREEMPTED,
+            grace=timedelta(seconds=30),
+            at=company.at,
+            why="a larger job needs the card",
+        )
+        return job
+
+    def gone_on(job: Job) -> bool:
+        return job.attempts.filter(number=2, state=AttemptState.LAUNCHED).exists()
+
+    def check(job: Job, died: str) -> None:
+        first, second = job.attempts.order_by("number")
+        assert first.state == AttemptState.STOPPED, died
+        assert first.stop_reason == ReleaseReason.PREEMPTED, died
+        assert second.continues == first, died
+        claim = Claim.objects.get(uid=first.claim_uid)
+        assert claim.release_reason == ReleaseReason.PREEMPTED, died
+        assert events(job) == ["start", "requeue", "start"], died
+        assert_nothing_is_held(first, died)
+        assert company.phase_of(second.launch_name) in (Phase.PREPARING, Phase.RUNNING), died
+        services.job_cancel(job=job, actor=company.engineer, at=company.at)
+        company.turn_jobs()
+        company.turn_jobs()
+        assert_nothing_is_held(second, died)
+
+    deaths = deaths_of(company, worker, begin=begin, check=check, launches=2, ended=gone_on)
+
+    assert deaths > 40

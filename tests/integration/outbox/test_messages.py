@@ -1,0 +1,123 @@
+"""News: visible if and only if its change is, and delivered at least once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from controlplane.outbox import messages
+from controlplane.outbox.models import OutboxMessage
+from tests.integration.threads import at_once
+
+Sent = list[tuple[str, dict[str, Any]]]
+
+
+def into(sent: Sent) -> Callable[[str, dict[str, Any]], None]:
+    return lambda topic, payload: sent.append((topic, payload))
+
+
+def publish(number: int) -> None:
+    with transaction.atomic():
+        messages.publish("claim.released", number=number)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_news_of_a_change_that_was_rolled_back_does_not_exist() -> None:
+    with transaction.atomic():
+        messages.publish("claim.released", number=1)
+        transaction.set_rollback(True)
+
+    publish(2)
+
+    sent: Sent = []
+    assert messages.relay(into(sent)) == 1
+    assert sent == [("claim.released", {"number": 2})]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_publishing_outside_a_transaction_is_a_mistake() -> None:
+    with pytest.raises(RuntimeError, match="inside a transaction"):
+        messages.publish("claim.released")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_news_is_sent_in_order_and_then_never_again() -> None:
+    for number in range(5):
+        publish(number)
+    sent: Sent = []
+
+    assert messages.relay(into(sent), limit=3) == 3
+    assert messages.relay(into(sent), limit=3) == 2
+    assert messages.relay(into(sent)) == 0
+
+    assert [payload["number"] for _, payload in sent] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_relay_that_dies_between_sending_and_marking_sends_again() -> None:
+    for number in range(3):
+        publish(number)
+    sent: Sent = []
+
+    def die_at_the_last(topic: str, payload: dict[str, Any]) -> None:
+        sent.append((topic, payload))
+        if payload["number"] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        messages.relay(die_at_the_last)
+    assert OutboxMessage.objects.filter(delivered_at=None).count() == 3
+
+    assert messages.relay(into(sent)) == 3
+    assert [payload["number"] for _, payload in sent] == [0, 1, 2, 0, 1, 2]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_broker_that_is_down_keeps_the_news() -> None:
+    publish(1)
+
+    def refuse(topic: str, payload: dict[str, Any]) -> None:
+        raise ConnectionError("no broker")
+
+    with pytest.raises(ConnectionError):
+        messages.relay(refuse)
+
+    sent: Sent = []
+    assert messages.relay(into(sent)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_relays_at_once_send_each_message_once() -> None:
+    for number in range(60):
+        publish(number)
+    sent: Sent = []
+
+    def work() -> None:
+        while messages.relay(into(sent), limit=7):
+            pass
+
+    at_once(work, work)
+
+    while messages.relay(into(sent)):
+        pass
+    assert sorted(payload["number"] for _, payload in sent) == list(range(60))
+
+
+@pytest.mark.django_db
+def test_only_what_was_delivered_long_ago_is_pruned() -> None:
+    for _ in range(3):
+        publish(1)
+    fresh, old, _ = OutboxMessage.objects.order_by("id")
+    now = timezone.now()
+    OutboxMessage.objects.filter(pk=fresh.pk).update(delivered_at=now)
+    OutboxMessage.objects.filter(pk=old.pk).update(delivered_at=now - timedelta(days=2))
+
+    assert messages.prune() == 1
+
+    assert not OutboxMessage.objects.filter(pk=old.pk).exists()
+    assert OutboxMessage.objects.count() == 2

@@ -1,0 +1,191 @@
+"""Leases on rows and on loops, with real threads."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from apps.accounts.models import Team, User
+from apps.quotas.models import Queue
+from apps.serving.models import Deployment, DeploymentTransition
+from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.serving import DEPLOYMENT, DeploymentEvent
+from controlplane.persistence.leases import lease_rows, loop_lease, release_row
+from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.models import Lease
+from controlplane.persistence.moves import LeaseLost, move
+from tests.integration.threads import PATIENCE, at_once
+
+AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def rows(count: int) -> None:
+    """So many rows that can be leased."""
+    team = Team.objects.create(name="Addresses", slug="addresses")
+    user = User.objects.create(username="mei")
+    queue = Queue.objects.create(name="default")
+    for number in range(count):
+        Deployment.objects.create(team=team, created_by=user, queue=queue, name=f"d{number}")
+
+
+def lease(limit: int = 10, ttl: timedelta = MINUTE) -> list[Deployment]:
+    return lease_rows(Deployment.objects.all(), limit=limit, ttl=ttl)
+
+
+def expire(deployment: Deployment) -> None:
+    past = timezone.now() - MINUTE
+    Deployment.objects.filter(pk=deployment.pk).update(leased_until=past)
+
+
+def degrade(deployment: Deployment) -> None:
+    move(
+        deployment,
+        DEPLOYMENT,
+        DeploymentEvent.DEGRADE,
+        into=DeploymentTransition,
+        at=AT,
+        lease_token=deployment.lease_token,
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_never_share_a_row() -> None:
+    rows(40)
+
+    def work() -> list[int]:
+        return [row.pk for _ in range(5) for row in lease(limit=3)]
+
+    outcomes = at_once(work, work, work)
+
+    taken = [pk for outcome in outcomes if isinstance(outcome, list) for pk in outcome]
+    assert len(taken) == len(set(taken)) == 40
+
+
+@pytest.mark.django_db
+def test_a_leased_row_is_not_given_again_until_it_is_released() -> None:
+    rows(1)
+    (row,) = lease()
+
+    assert lease() == []
+    release_row(row)
+    assert lease() == [row]
+
+
+@pytest.mark.django_db
+def test_an_expired_lease_goes_to_the_next_worker_and_its_holder_can_write_no_more() -> None:
+    rows(1)
+    (slow,) = lease()
+    expire(slow)
+    (quick,) = lease()
+    assert quick.lease_token == slow.lease_token + 1
+
+    with pytest.raises(LeaseLost):
+        degrade(slow)
+
+    assert not DeploymentTransition.objects.exists()
+    degrade(quick)
+    with pytest.raises(LeaseLost):
+        degrade(slow)
+
+
+@pytest.mark.django_db
+def test_the_holder_of_a_lease_learns_when_a_person_was_quicker() -> None:
+    rows(1)
+    (row,) = lease()
+    Deployment.objects.update(state="stopping")
+
+    with pytest.raises(IllegalTransition, match="a deployment that is stopping cannot degrade"):
+        degrade(row)
+
+
+@pytest.mark.django_db
+def test_a_stale_holder_cannot_release_its_successors_lease() -> None:
+    rows(1)
+    (slow,) = lease()
+    expire(slow)
+    lease()
+
+    release_row(slow)
+
+    assert lease() == []
+
+
+@pytest.mark.django_db
+def test_every_row_gets_its_turn_however_small_the_batch() -> None:
+    rows(7)
+    seen = set()
+
+    for _ in range(4):
+        for row in lease(limit=2):
+            seen.add(row.name)
+            release_row(row)
+
+    assert len(seen) == 7
+
+
+@pytest.mark.django_db
+def test_one_holder_runs_a_loop_and_the_next_gets_a_larger_token() -> None:
+    with loop_lease("cycle", ttl=MINUTE) as first:
+        assert first is not None
+        with loop_lease("cycle", ttl=MINUTE) as second:
+            assert second is None
+        with loop_lease("another", ttl=MINUTE) as other:
+            assert other is not None
+    with loop_lease("cycle", ttl=MINUTE) as third:
+        assert third is not None
+        assert third.token > first.token
+
+
+@pytest.mark.django_db
+def test_a_holder_that_slept_through_its_lease_is_told_and_does_not_end_its_successors() -> None:
+    with loop_lease("cycle", ttl=MINUTE) as slow:
+        assert slow is not None
+        Lease.objects.update(expires_at=timezone.now() - MINUTE)
+        assert not slow.check()
+        with loop_lease("cycle", ttl=MINUTE) as quick:
+            assert quick is not None
+            assert quick.check()
+            assert not slow.check()
+        Lease.objects.update(expires_at=timezone.now() + MINUTE)
+    assert Lease.objects.get().expires_at > timezone.now()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_that_want_a_loop_at_once_one_gets_it() -> None:
+    done = threading.Barrier(4)
+
+    def hold() -> bool:
+        with loop_lease("cycle", ttl=MINUTE) as held:
+            done.wait(timeout=PATIENCE)
+            return held is not None
+
+    assert sorted(map(str, at_once(hold, hold, hold, hold))) == ["False", "False", "False", "True"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_advisory_lock_is_held_until_the_transaction_ends() -> None:
+    inside: list[int] = []
+    most: list[int] = []
+
+    def enter() -> None:
+        with transaction.atomic():
+            lock_in_transaction(AdvisoryLock.NUMBER_VERSION, 7)
+            inside.append(1)
+            most.append(len(inside))
+            Queue.objects.count()
+            inside.pop()
+
+    at_once(enter, enter, enter, enter)
+
+    assert most == [1, 1, 1, 1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_advisory_lock_outside_a_transaction_is_a_mistake() -> None:
+    with pytest.raises(RuntimeError, match="inside a transaction"):
+        lock_in_transaction(AdvisoryLock.NUMBER_VERSION)

@@ -1,0 +1,378 @@
+"""The cycle against real rows: nothing given twice, everything explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from apps.fleet.models import Card, Node
+from apps.jobs.models import Job
+from apps.jobs.selectors import latest_attempt
+from apps.quotas import reconcilers, selectors, services
+from apps.quotas.models import Allocation, Claim, Queue
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.claims import ClaimState, GangShape, ReleaseReason, RoleShape
+from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.scheduling.cycle import Policy, plan
+from controlplane.outbox.models import OutboxMessage
+from controlplane.persistence.leases import LoopLease, loop_lease
+from controlplane.persistence.models import Lease
+from tests.integration.company import Company
+from tests.integration.threads import at_once, raised
+
+
+def claim_of(job: Job) -> Claim:
+    return Claim.objects.get(uid=latest_attempt(job).claim_uid)
+
+
+@contextmanager
+def planned_before(monkeypatch: pytest.MonkeyPatch, change: object) -> Iterator[None]:
+    """Let ``change`` happen after the cycle has planned and before it commits."""
+
+    def plan_then_change(*args: object) -> object:
+        decided = plan(*args)  # type: ignore[arg-type]
+        change()  # type: ignore[operator]
+        return decided
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reconcilers, "plan", plan_then_change)
+        yield
+
+
+def test_a_claim_gets_cards_and_its_owner_is_told(company: Company) -> None:
+    job = company.submit(cards=2)
+
+    assert company.schedule() == 1
+
+    claim = claim_of(job)
+    assert (claim.state, claim.chip) == (ClaimState.ADMITTED, "cpu")
+    node = Node.objects.get()
+    assert claim.placement == [{"role": "trainer", "index": 0, "node": node.uid, "cards": [0, 1]}]
+    assert claim.explanation.startswith("1 × 2 cards of cpu on fake-")
+    assert set(claim.allocations.values_list("card__index", flat=True)) == {0, 1}
+    told = OutboxMessage.objects.filter(topic="claim.admitted")
+    assert [message.payload for message in told] == [{"claim_uid": claim.uid}]
+
+
+def test_a_claim_without_a_free_card_waits_and_says_why_until_one_is_freed(
+    company: Company,
+) -> None:
+    first = company.submit("first", cards=2)
+    second = company.submit("second", cards=1)
+
+    assert company.schedule() == 1
+    waiting = claim_of(second)
+    assert waiting.state == ClaimState.PENDING
+    assert waiting.explanation == (
+        "needs 1 × 1 card of cpu; 0 of 2 are free, at most 0 on one node"
+    )
+    assert waiting.explanation_numbers == {"wanted": 1, "free": 0, "total": 2, "best_node": 0}
+    company.turn_jobs()
+    assert latest_attempt(second).message == waiting.explanation
+
+    services.claim_release(uid=claim_of(first).uid, reason=ReleaseReason.FINISHED, at=company.at)
+    assert company.schedule() == 1
+    assert claim_of(second).state == ClaimState.ADMITTED
+
+
+def test_what_can_never_fit_says_so(company: Company) -> None:
+    job = company.submit(cards=3)
+    company.schedule()
+    assert claim_of(job).explanation == ("needs 3 × cpu on one node; the largest node has 2")
+
+
+def test_a_claim_that_asks_for_more_memory_than_is_left_says_so(company: Company) -> None:
+    company.submit("first", memory=10 << 30)
+    second = company.submit("second", memory=10 << 30)
+
+    assert company.schedule() == 1
+
+    assert claim_of(second).explanation == (
+        "needs 10.0 GiB of memory on one node; the most that is free is 6.0 GiB"
+    )
+
+
+def test_a_queue_holds_no_more_than_its_cap_and_a_closed_one_admits_nothing(
+    company: Company,
+) -> None:
+    Queue.objects.update(caps={"cpu": 1})
+    first, second = company.submit("first"), company.submit("second")
+
+    assert company.schedule() == 1
+    assert claim_of(second).explanation == "needs 1 × cpu; queue default holds 1 of at most 1"
+
+    Queue.objects.update(caps={}, open=False)
+    assert company.schedule() == 0
+    assert claim_of(second).explanation.startswith("queue default is closed")
+    assert claim_of(first).state == ClaimState.ADMITTED
+
+
+def test_a_higher_priority_goes_first_and_age_decides_among_equals(company: Company) -> None:
+    low = company.submit("low", cards=2)
+    older = company.submit("older", cards=2, priority=5)
+    younger = company.submit("younger", cards=2, priority=5)
+
+    assert company.schedule() == 1
+
+    states = [claim_of(job).state for job in (low, older, younger)]
+    assert states == [ClaimState.PENDING, ClaimState.ADMITTED, ClaimState.PENDING]
+
+
+@pytest.mark.parametrize("state", [CardState.NO_NEW_WORK, CardState.ISOLATED, CardState.UNKNOWN])
+def test_a_card_that_is_not_usable_gets_no_work(company: Company, state: CardState) -> None:
+    Card.objects.filter(index=0).update(state=state)
+    job = company.submit()
+
+    company.schedule()
+
+    assert claim_of(job).placement[0]["cards"] == [1]
+
+
+@pytest.mark.parametrize("change", [{"cordoned": True}, {"ready": False}])
+def test_a_cordoned_or_silent_node_gets_no_work(company: Company, change: dict[str, bool]) -> None:
+    Node.objects.update(**change)
+    company.submit()
+
+    assert company.schedule() == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: Card.objects.update(state=CardState.ISOLATED),
+        lambda: Node.objects.update(cordoned=True),
+        lambda: Queue.objects.update(open=False),
+        lambda: Queue.objects.update(caps={"cpu": 0}),
+        lambda: Lease.objects.update(token=99),
+        lambda: Lease.objects.update(expires_at=timezone.now() - timedelta(minutes=1)),
+    ],
+    ids=[
+        "card isolated",
+        "node cordoned",
+        "queue closed",
+        "cap lowered",
+        "fenced",
+        "lease expired",
+    ],
+)
+def test_a_placement_that_no_longer_holds_is_dropped(
+    company: Company, monkeypatch: pytest.MonkeyPatch, change: object
+) -> None:
+    job = company.submit()
+
+    with planned_before(monkeypatch, change):
+        assert company.schedule() == 0
+
+    assert claim_of(job).state == ClaimState.PENDING
+    assert not Allocation.objects.exists()
+    assert not OutboxMessage.objects.filter(topic="claim.admitted").exists()
+
+
+def test_one_conflict_does_not_cost_the_others_their_cards(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = company.submit("first"), company.submit("second")
+
+    with planned_before(
+        monkeypatch, lambda: Card.objects.filter(index=0).update(state=CardState.ISOLATED)
+    ):
+        assert company.schedule() == 1
+
+    assert claim_of(first).state == ClaimState.PENDING
+    assert claim_of(second).placement[0]["cards"] == [1]
+
+
+def test_a_claim_cancelled_while_the_cycle_planned_gets_nothing(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = company.submit()
+    uid = claim_of(job).uid
+
+    def release() -> None:
+        services.claim_release(uid=uid, reason=ReleaseReason.CANCELLED, at=company.at)
+
+    with planned_before(monkeypatch, release):
+        assert company.schedule() == 0
+
+    claim = claim_of(job)
+    assert (claim.state, claim.release_reason) == ("released", "cancelled")
+    assert not Allocation.objects.exists()
+
+
+def test_a_cycle_that_runs_elsewhere_is_left_to_run(company: Company) -> None:
+    company.submit()
+
+    with loop_lease(reconcilers.LEASE, ttl=timedelta(minutes=1)):
+        assert company.schedule() == 0
+
+    assert company.schedule() == 1
+
+
+def test_the_database_itself_refuses_to_give_a_card_twice(company: Company) -> None:
+    company.submit()
+    company.schedule()
+    taken = Allocation.objects.get()
+    other = claim_of(company.submit("another"))
+
+    with pytest.raises(IntegrityError, match="allocation_card_held_once"), transaction.atomic():
+        Allocation.objects.create(
+            claim=other,
+            card=taken.card,
+            node=taken.node,
+            role="trainer",
+            replica=0,
+            allocated_at=company.at,
+        )
+
+
+def test_cycles_at_once_never_give_a_card_twice(
+    committed_company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where every one of them believes that it holds the lease."""
+    company = committed_company
+    for number in range(6):
+        company.submit(f"job {number}")
+
+    def admit() -> list[bool]:
+        with transaction.atomic():
+            snapshot = selectors.snapshot()
+        placements = plan(snapshot, Policy(), company.at).placements
+        lease = LoopLease(name="nobody checks", token=0)
+        monkeypatch.setattr(LoopLease, "check", lambda self: True)
+        return [reconcilers._commit(one, lease=lease, at=company.at) for one in placements]
+
+    outcomes = at_once(admit, admit, admit)
+
+    assert raised(outcomes, Exception) == 0
+    held = Allocation.objects.filter(released_at=None)
+    assert held.count() == held.values("card").distinct().count() == 2
+    admitted = Claim.objects.filter(state=ClaimState.ADMITTED)
+    assert admitted.count() == 2
+    assert OutboxMessage.objects.filter(topic="claim.admitted").count() == 2
+
+
+def test_two_real_cycles_at_once_admit_each_claim_once(committed_company: Company) -> None:
+    company = committed_company
+    company.submit("first")
+    company.submit("second")
+
+    outcomes = at_once(company.schedule, company.schedule, company.schedule)
+
+    assert sum(outcome for outcome in outcomes if isinstance(outcome, int)) == 2
+    assert Allocation.objects.filter(released_at=None).count() == 2
+
+
+def test_releasing_twice_at_once_releases_once(committed_company: Company) -> None:
+    company = committed_company
+    claim = claim_of(company.submit())
+    company.schedule()
+
+    def release() -> bool:
+        return services.claim_release(uid=claim.uid, reason=ReleaseReason.FINISHED, at=company.at)
+
+    assert sorted(map(str, at_once(release, release, release))) == ["False", "False", "True"]
+    assert OutboxMessage.objects.filter(topic="claim.released").count() == 1
+
+
+def test_the_reason_of_a_revocation_outlives_the_owners(company: Company) -> None:
+    claim = claim_of(company.submit())
+    company.schedule()
+    claim.refresh_from_db()
+    services.claim_revoke(
+        claim=claim,
+        reason=ReleaseReason.FAULT,
+        grace=timedelta(seconds=5),
+        at=company.at,
+        why="card 0 reports uncorrectable errors",
+    )
+    assert claim.revoke_by == company.at + timedelta(seconds=5)
+
+    services.claim_release(uid=claim.uid, reason=ReleaseReason.FINISHED, at=company.at)
+
+    claim.refresh_from_db()
+    assert claim.release_reason == ReleaseReason.FAULT
+
+
+def test_a_claim_that_holds_nothing_cannot_be_revoked(company: Company) -> None:
+    claim = claim_of(company.submit())
+    with pytest.raises(IllegalTransition, match="a claim that is pending cannot revoke"):
+        services.claim_revoke(
+            claim=claim,
+            reason=ReleaseReason.DRAIN,
+            grace=timedelta(),
+            at=company.at,
+            why="the node is drained",
+        )
+
+
+def test_a_claim_that_is_being_revoked_still_counts_against_its_queue(company: Company) -> None:
+    Queue.objects.update(caps={"cpu": 1})
+    first, second = company.submit("first"), company.submit("second")
+    company.schedule()
+    services.claim_revoke(
+        claim=claim_of(first),
+        reason=ReleaseReason.PREEMPTED,
+        grace=timedelta(minutes=1),
+        at=company.at,
+        why="a larger job needs the card",
+    )
+
+    assert company.schedule() == 0
+    assert claim_of(second).state == ClaimState.PENDING
+
+
+def test_the_snapshot_shows_what_is_held_and_promised(company: Company) -> None:
+    company.submit(cards=1, memory=1 << 30)
+    company.schedule()
+    company.submit("another", priority=3)
+
+    seen = selectors.snapshot()
+
+    (node,) = seen.nodes
+    assert [card.held_by is None for card in node.cards] == [False, True]
+    assert (node.promised.cpu, node.promised.memory) == (1000, 1 << 30)
+    (queue,) = seen.queues.values()
+    assert queue.used == {"cpu": 1}
+    (waiting,) = seen.claims
+    assert (waiting.priority, waiting.chips) == (3, ("cpu",))
+
+
+def test_a_claim_that_accepts_no_chip_is_refused(company: Company) -> None:
+    shape = GangShape(roles=(RoleShape(name="trainer", replicas=1, cards=1),))
+    with pytest.raises(ValueError, match="at least one chip"):
+        services.claim_request(
+            owner=("attempt", "1" * 32),
+            team=company.team,
+            queue=company.queue,
+            shape=shape,
+            chips=(),
+        )
+
+
+def test_a_queue_of_another_team_is_not_offered(company: Company) -> None:
+    own = Queue.objects.create(name="own", team=company.team)
+    Queue.objects.create(name="theirs", team=company.other_team)
+
+    assert set(selectors.queues_for(company.team)) == {company.queue, own}
+
+
+def test_many_jobs_pass_through_two_cards(company: Company) -> None:
+    submitted = [company.submit(f"job {number}") for number in range(5)]
+    for _ in range(12):
+        company.schedule()
+        company.turn_jobs()
+        for job in submitted:
+            attempt = latest_attempt(job)
+            if attempt.state == "launched":
+                company.cluster.run(attempt.launch_name)
+                company.finish(attempt)
+        assert Allocation.objects.filter(released_at=None).count() <= 2
+
+    for job in submitted:
+        job.refresh_from_db()
+    assert {job.state for job in submitted} == {"succeeded"}

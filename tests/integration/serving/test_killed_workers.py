@@ -1,0 +1,90 @@
+"""A worker killed between any two steps: the deployment still serves, and still ends, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from apps.fleet import selectors as fleet
+from apps.quotas.models import Allocation, Claim
+from apps.serving.models import Deployment, Replica
+from apps.serving.services import deployments as services
+from controlplane.domain.serving import DeploymentState
+from controlplane.ports.clusters import Phase
+from tests.integration.company import ENGINE, Company
+from tests.integration.mortality import Mortal, Worker, live
+
+MOST_STEPS = 2_000
+
+
+@pytest.fixture
+def worker(committed_company: Company, monkeypatch: pytest.MonkeyPatch) -> Worker:
+    worker = Worker()
+    cluster = Mortal(committed_company.cluster, worker)
+    monkeypatch.setattr(fleet, "cluster_adapter", lambda row: cluster)
+    return worker
+
+
+def reach(company: Company, worker: Worker, deployment: Deployment, state: DeploymentState) -> None:
+    """Turn the loops until it is there; engines that were started answer their probes."""
+
+    def turn() -> None:
+        company.turn_deployments()
+        company.schedule()
+        company.turn_deployments()
+
+    def there() -> bool:
+        for name in company.cluster.names():
+            if company.phase_of(name) is Phase.PREPARING:
+                company.cluster.run(name)
+        deployment.refresh_from_db()
+        return deployment.state == state
+
+    live(worker, turn=turn, until=there)
+
+
+def create(company: Company, name: str) -> Deployment:
+    return services.deployment_create(
+        actor=company.engineer,
+        team=company.team,
+        name=name,
+        configuration=services.Configuration(model_version=company.model, engine=ENGINE),
+        queue=company.queue,
+    )
+
+
+def deaths_of(worker: Worker, life: Callable[[int], None]) -> int:
+    """Live the same life again and again, dying one step later each time; say how many there were."""
+    for dies_at in range(MOST_STEPS):
+        worker.steps, worker.dies_at, worker.last_words = 0, dies_at, ""
+        life(dies_at)
+        if not worker.last_words:
+            return dies_at
+    raise AssertionError(f"the life has more than {MOST_STEPS} steps")
+
+
+def test_a_deployment_starts_and_stops_once_wherever_its_worker_is_killed(
+    committed_company: Company, worker: Worker
+) -> None:
+    company = committed_company
+
+    def life(number: int) -> None:
+        deployment = create(company, f"parser-{number}")
+        reach(company, worker, deployment, DeploymentState.READY)
+        services.deployment_stop(deployment=deployment, actor=company.engineer, at=company.at)
+        reach(company, worker, deployment, DeploymentState.STOPPED)
+
+        died = worker.last_words
+        (replica,) = Replica.objects.filter(backend__revision__deployment=deployment)
+        assert (replica.generation, replica.crashes) == (1, 0), died
+        path = list(replica.transitions.values_list("event", flat=True))
+        assert path == ["admit", "launch", "become_ready", "stop", "confirm"], died
+        claim = Claim.objects.get(owner_uid=replica.uid)
+        assert (claim.state, claim.release_reason) == ("released", "finished"), died
+        assert company.cluster.names() == frozenset(), died
+
+    deaths = deaths_of(worker, life)
+
+    assert deaths > 80
+    assert not Allocation.objects.filter(released_at=None).exists()

@@ -1,0 +1,100 @@
+"""What makes a folder a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.domain.models import (
+    ModelConfig,
+    ModelRefused,
+    check_files,
+    count_parameters,
+    read_config,
+)
+
+QWEN = {"architectures": ["Qwen2ForCausalLM"], "max_position_embeddings": 512}
+
+
+@pytest.mark.parametrize(
+    ("config", "length"),
+    [
+        (QWEN, 512),
+        ({"architectures": ["A"], "n_positions": 1024}, 1024),
+        ({"architectures": ["A"], "seq_length": 2048}, 2048),
+        ({"architectures": ["A"], "text_config": {"max_position_embeddings": 99}}, 99),
+        ({"architectures": ["A"]}, 0),
+        ({"architectures": ["A"], "max_position_embeddings": "512"}, 0),
+    ],
+)
+def test_the_context_length_is_found_where_families_keep_it(
+    config: dict[str, Any], length: int
+) -> None:
+    assert read_config(config).context_length == length
+
+
+def test_the_architecture_is_the_first_that_is_named() -> None:
+    config = read_config({**QWEN, "architectures": ["First", "Second"]})
+    assert config == ModelConfig(architecture="First", context_length=512)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ([], "must hold a JSON object"),
+        ("text", "must hold a JSON object"),
+        (None, "must hold a JSON object"),
+        ({}, "must name the architecture"),
+        ({"architectures": []}, "must name the architecture"),
+        ({"architectures": "Qwen2ForCausalLM"}, "must name the architecture"),
+        ({**QWEN, "auto_map": {"AutoModel": "modeling.Model"}}, "asks for code of its own"),
+    ],
+)
+def test_a_configuration_that_cannot_be_trusted_is_refused(config: object, words: str) -> None:
+    with pytest.raises(ModelRefused, match=words):
+        read_config(config)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=8,
+    )
+)
+def test_any_json_is_read_or_refused_and_never_breaks(config: object) -> None:
+    try:
+        read_config(config)
+    except ModelRefused:
+        return
+    assert isinstance(config, dict)
+    assert config["architectures"]
+
+
+def test_a_folder_needs_a_configuration_and_safetensors() -> None:
+    check_files(frozenset({"config.json", "model.safetensors"}))
+    with pytest.raises(ModelRefused, match=r"there is no config\.json"):
+        check_files(frozenset({"model.safetensors"}))
+    with pytest.raises(ModelRefused, match=r"there are no \.safetensors weights in the folder$"):
+        check_files(frozenset({"config.json"}))
+
+
+@pytest.mark.parametrize(
+    "name", ["pytorch_model.bin", "weights.pt", "model.pkl", "a.ckpt", "m.pth"]
+)
+def test_weights_that_can_run_code_are_named_as_the_reason(name: str) -> None:
+    with pytest.raises(ModelRefused, match=f"{name} can run code when loaded; convert it"):
+        check_files(frozenset({"config.json", name}))
+
+
+def test_parameters_are_the_product_of_each_shape_without_the_metadata() -> None:
+    header = {
+        "__metadata__": {"format": "pt"},
+        "embed": {"shape": [100, 16]},
+        "norm": {"shape": [16]},
+        "scale": {"shape": []},
+    }
+    assert count_parameters(header) == 1600 + 16 + 1

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from controlplane.domain.permissions import GRANTS, Permission, Role, allows
+
+#: Which permissions each role has, as one letter a permission in the order of ``Permission``.
+MATRIX = {
+    #                      view contribute run deploy keys queues fleet team
+    Role.VIEWER: "         y    -          -   -      -    -      -     -   ",
+    Role.ENGINEER: "       y    y          y   y      y    -      -     -   ",
+    Role.QUEUE_ADMIN: "    y    y          y   y      y    y      -     -   ",
+    Role.OPERATOR: "       y    -          -   -      -    -      y     -   ",
+    Role.ADMINISTRATOR: "  y    y          y   y      y    y      y     y   ",
+}
+
+
+@pytest.mark.parametrize(("role", "permission"), list(product(Role, Permission)))
+def test_each_role_may_do_what_the_matrix_says(role: Role, permission: Permission) -> None:
+    letter = MATRIX[role].split()[list(Permission).index(permission)]
+
+    assert allows(frozenset({role}), permission) is (letter == "y")
+
+
+def test_every_role_is_granted_something_and_everybody_may_look() -> None:
+    assert set(GRANTS) == set(Role)
+    assert all(Permission.VIEW in granted for granted in GRANTS.values())
+
+
+def test_no_role_allows_nothing_and_several_add_up() -> None:
+    both = frozenset({Role.OPERATOR, Role.ENGINEER})
+    assert not any(allows(frozenset(), permission) for permission in Permission)
+    assert allows(both, Permission.RUN)
+    assert allows(both, Permission.OPERATE_FLEET)
+    assert not allows(both, Permission.MANAGE_TEAM)

@@ -1,0 +1,240 @@
+"""The transformers engine: what it refuses, what it fills in, what it renders."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from controlplane.adapters.chips.cpu import CPU
+from controlplane.adapters.engines.transformers import TransformersEngine, specs
+from controlplane.adapters.engines.transformers.fields import Field, Kind
+from controlplane.ports.engines import Engine, ModelFacts, RenderRequest, Task
+from controlplane.ports.launches import InputTree, Placement
+
+ENGINE = TransformersEngine()
+MODEL = ModelFacts(
+    name="small", architecture="Qwen2ForCausalLM", context_length=512, parameters=700_000
+)
+SCRIPT = {"argv": ["python", "main.py"]}
+
+
+def _messages(task: Task, spec: dict[str, Any], model: ModelFacts | None = MODEL) -> dict[str, str]:
+    findings = ENGINE.check(task, spec, chip=CPU, model=model)
+    return {finding.field: finding.message for finding in findings}
+
+
+def _rendered(task: Task, spec: dict[str, Any], **changes: Any) -> Any:
+    values: dict[str, Any] = {
+        "task": task,
+        "name": "attempt-1",
+        "spec": spec,
+        "chip": CPU,
+        "placements": (Placement(node="local", cards=(0, 1)),),
+        "inputs": (InputTree(name="model", files={}),),
+        "report_url": "http://127.0.0.1:1/attempts/1",
+        "token": "s3cret",
+        "labels": {"team": "t"},
+    }
+    return ENGINE.render(RenderRequest(**(values | changes)))
+
+
+def test_it_is_an_engine() -> None:
+    engine: Engine = ENGINE
+    assert isinstance(engine, Engine)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("learning_rate", -1, "learning_rate must be > 0 and ≤ 1, got -1"),
+        ("learning_rate", 0, "learning_rate must be > 0 and ≤ 1, got 0"),
+        ("learning_rate", float("nan"), "learning_rate must be > 0 and ≤ 1, got nan"),
+        ("learning_rate", "x", "learning_rate must be a number > 0 and ≤ 1, got 'x'"),
+        ("method", "magic", "method must be one of full, lora, got 'magic'"),
+        ("batch_size", 1.5, "batch_size must be a whole number ≥ 1 and ≤ 4096, got 1.5"),
+        ("batch_size", True, "batch_size must be a whole number ≥ 1 and ≤ 4096, got True"),
+        ("epochs", 0, "epochs must be > 0 and ≤ 1000, got 0"),
+        ("max_length", 1024, "max_length must be ≤ 512, the context of small, got 1024"),
+        ("lora", 5, "lora must be an object, got 5"),
+        ("train_split", "", "train_split must be a non-empty string, got ''"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_would_be_right(
+    field: str, value: Any, words: str
+) -> None:
+    assert _messages(Task.FINETUNE, {field: value}) == {field: words}
+
+
+def test_fields_inside_a_group_are_checked_by_their_path() -> None:
+    found = _messages(Task.FINETUNE, {"lora": {"rank": 0, "target_modules": [], "depth": 3}})
+    assert found["lora.rank"] == "lora.rank must be ≥ 1 and ≤ 1024, got 0"
+    assert "non-empty list" in found["lora.target_modules"]
+    assert found["lora.depth"].startswith("unknown field lora.depth; known are alpha, dropout")
+
+
+def test_an_unknown_field_is_named_with_those_that_are_known() -> None:
+    found = _messages(Task.FINETUNE, {"learning_rat": 0.1})
+    assert found["learning_rat"].startswith("unknown field learning_rat; known are batch_size")
+
+
+def test_several_mistakes_are_reported_together() -> None:
+    assert set(_messages(Task.FINETUNE, {"epochs": -1, "seed": -1, "x": 1})) == {
+        "epochs",
+        "seed",
+        "x",
+    }
+
+
+@pytest.mark.parametrize(
+    ("architecture", "task", "words"),
+    [
+        ("BertForMaskedLM", Task.FINETUNE, "which this engine cannot train; it trains"),
+        ("MixtralForCausalLM", Task.FINETUNE, "which this engine cannot train"),
+        ("BertForMaskedLM", Task.SERVE, "runs causal language models"),
+        ("", Task.EVALUATE, "model of unknown architecture"),
+    ],
+)
+def test_a_model_that_the_engine_cannot_handle_is_refused(
+    architecture: str, task: Task, words: str
+) -> None:
+    model = ModelFacts(name="m", architecture=architecture, context_length=512, parameters=1)
+    assert words in _messages(task, {}, model)["model"]
+
+
+def test_a_model_that_cannot_be_trained_may_still_be_served() -> None:
+    model = ModelFacts(
+        name="m", architecture="MixtralForCausalLM", context_length=512, parameters=1
+    )
+    assert _messages(Task.SERVE, {}, model) == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "words"),
+    [
+        ({}, "argv", "argv is required"),
+        ({"argv": []}, "argv", "non-empty list of strings, got []"),
+        ({"argv": "python main.py"}, "argv", "non-empty list of strings"),
+        ({"argv": ["python", ""]}, "argv", "argv[1] must be a non-empty string"),
+        ({"argv": ["python", 5]}, "argv", "argv[1] must be a non-empty string, got 5"),
+        (
+            SCRIPT | {"maximum_run_time_seconds": 0},
+            "maximum_run_time_seconds",
+            "≥ 1 and ≤ 2.592e+06",
+        ),
+        (SCRIPT | {"environment": {"1x": "y"}}, "environment", "letters, digits"),
+        (SCRIPT | {"environment": {"LD_PRELOAD": "y"}}, "environment", "may not set LD_PRELOAD"),
+        (SCRIPT | {"environment": {"NINEFOLD_WORK": "y"}}, "environment", "reserved"),
+        (SCRIPT | {"environment": {"PYTHONPATH": "y"}}, "environment", "reserved"),
+        (SCRIPT | {"environment": {"PATH": "y"}}, "environment", "reserved"),
+        (SCRIPT | {"environment": {"A": 5}}, "environment", "environment.A must be a string"),
+    ],
+)
+def test_a_script_is_checked(spec: dict[str, Any], field: str, words: str) -> None:
+    assert words in _messages(Task.SCRIPT, spec, None)[field]
+
+
+def test_metrics_must_be_known_and_said_once() -> None:
+    assert (
+        "must be one of exact_match" in _messages(Task.EVALUATE, {"metrics": ["bleu"]})["metrics"]
+    )
+    twice = {"metrics": ["perplexity", "perplexity"]}
+    assert "twice" in _messages(Task.EVALUATE, twice)["metrics"]
+
+
+@pytest.mark.parametrize("task", list(Task))
+def test_every_default_passes_its_own_check(task: Task) -> None:
+    given = SCRIPT if task is Task.SCRIPT else {}
+    complete = dict(ENGINE.normalise(task, given))
+    assert _messages(task, complete) == {}
+    assert ENGINE.normalise(task, complete) == complete
+
+
+def test_lora_has_a_learning_rate_of_its_own_unless_one_is_given() -> None:
+    assert ENGINE.normalise(Task.FINETUNE, {"method": "lora"})["learning_rate"] == 2e-4
+    given = {"method": "lora", "learning_rate": 0.5}
+    assert ENGINE.normalise(Task.FINETUNE, given)["learning_rate"] == 0.5
+
+
+def test_a_tiny_model_gets_a_recipe_that_passes_the_check() -> None:
+    recipe = dict(ENGINE.recommended(Task.FINETUNE, model=MODEL))
+    assert recipe["learning_rate"] == 2e-3
+    assert _messages(Task.FINETUNE, recipe) == {}
+    large = ModelFacts(
+        name="l", architecture="Qwen2ForCausalLM", context_length=512, parameters=7_000_000_000
+    )
+    assert ENGINE.recommended(Task.FINETUNE, model=large) == {}
+
+
+def test_a_fine_tune_becomes_one_trainer_with_its_spec_and_its_secret() -> None:
+    launch = _rendered(Task.FINETUNE, {"epochs": 1}, continues="attempt-0")
+    (role,) = launch.roles
+    assert role.name == "trainer"
+    assert role.argv == (
+        "{python}",
+        "-m",
+        "ninefold_runtime",
+        "finetune",
+        "--spec",
+        "{work}/spec.json",
+    )
+    assert json.loads(launch.files["spec.json"])["epochs"] == 1.0
+    assert launch.secrets == {"NINEFOLD_ATTEMPT_TOKEN": "s3cret"}
+    assert "s3cret" not in json.dumps([dict(role.environment), dict(launch.files)])
+    assert role.environment["HF_HUB_OFFLINE"] == "1"
+    assert role.environment["OMP_NUM_THREADS"] == "2"
+    assert role.environment["NINEFOLD_REPORT_URL"] == "http://127.0.0.1:1/attempts/1"
+    assert launch.continues == "attempt-0"
+    assert launch.engine == ENGINE.environment()
+
+
+def test_a_server_gets_a_port_a_probe_and_its_key() -> None:
+    launch = _rendered(Task.SERVE, {"model_name": "parser"}, report_url="")
+    (role,) = launch.roles
+    assert role.ports == ("http",)
+    assert role.argv[-2:] == ("--port", "{port:http}")
+    assert role.probe is not None
+    assert (role.probe.port, role.probe.path) == ("http", "/health")
+    assert launch.secrets == {"NINEFOLD_ENGINE_KEY": "s3cret"}
+    assert "NINEFOLD_REPORT_URL" not in role.environment
+
+
+def test_a_script_may_run_as_long_as_it_says() -> None:
+    launch = _rendered(Task.SCRIPT, SCRIPT | {"maximum_run_time_seconds": 90})
+    assert launch.run_within == timedelta(seconds=90)
+    assert launch.roles[0].name == "script"
+    assert _rendered(Task.EVALUATE, {}).run_within is None
+
+
+def test_more_than_one_replica_is_refused() -> None:
+    with pytest.raises(ValueError, match="one replica, not 2"):
+        _rendered(Task.FINETUNE, {}, placements=(Placement(node="a"), Placement(node="b")))
+
+
+def test_the_environment_is_named_by_its_lock_and_leaves_torch_out_of_it() -> None:
+    environment = ENGINE.environment()
+    assert re.fullmatch(r"transformers-[0-9a-f]{8}", environment.name)
+    assert environment.preinstall == ("torch==2.13.0",)
+    pinned = re.findall(r"^([a-z0-9-]+)==", environment.lock, re.MULTILINE)
+    assert "transformers" in pinned
+    assert "torch" not in pinned
+    assert "--hash=sha256:" in environment.lock
+    assert "://" not in environment.lock
+
+
+def _all_fields(fields: tuple[Field, ...]) -> list[Field]:
+    return [each for field in fields for each in (field, *_all_fields(field.fields))]
+
+
+@pytest.mark.parametrize("task", list(Task))
+def test_every_field_can_be_shown_in_a_form(task: Task) -> None:
+    for field in _all_fields(specs.FIELDS[task]):
+        assert field.label
+        assert field.help.endswith((".", "engine's."))
+        assert bool(field.choices) == (field.kind in (Kind.CHOICE, Kind.CHOICES))
+        if field.kind in (Kind.INTEGER, Kind.NUMBER):
+            assert field.least is not None
+            assert field.most is not None

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+from gateway.snapshots import Backend, Endpoint, Operation, Route, Snapshot
+from gateway.tables import SET_ASIDE_SECONDS, Line, Targets
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def backend_of(uid: str, *, weight: int = 1, endpoints: int = 1) -> Backend:
+    return Backend(
+        uid=uid,
+        weight=weight,
+        model="m",
+        endpoints=tuple(
+            Endpoint(uid=f"{uid}-{index}", url=f"http://{uid}-{index}", credential="")
+            for index in range(endpoints)
+        ),
+    )
+
+
+def snapshot_of(*backends: Backend) -> Snapshot:
+    route = Route(
+        name="parser",
+        team="team-a",
+        context_length=None,
+        operations=frozenset(Operation),
+        created=0,
+        backends=backends,
+    )
+    return Snapshot(
+        version=1,
+        issued_at=datetime(2026, 1, 1, tzinfo=UTC),
+        max_stale=timedelta(days=1),
+        gateways=1,
+        routes=(route,),
+        keys=(),
+    )
+
+
+def targets_and_line(*backends: Backend, clock: Clock | None = None) -> tuple[Targets, Line]:
+    targets = Targets(monotonic=clock or Clock(), random=Random(7))
+    return targets, targets.compile(snapshot_of(*backends)).lines["parser"]
+
+
+def draws(targets: Targets, line: Line, *, times: int) -> Counter[str]:
+    chosen = (targets.choose(line) for _ in range(times))
+    return Counter(choice.backend.uid for choice in chosen if choice is not None)
+
+
+def test_backends_are_drawn_by_weight() -> None:
+    targets, line = targets_and_line(
+        backend_of("nine", weight=90), backend_of("one", weight=10), backend_of("off", weight=0)
+    )
+    counts = draws(targets, line, times=10_000)
+    assert 8_800 < counts["nine"] < 9_200
+    assert counts["nine"] + counts["one"] == 10_000
+
+
+def test_the_endpoint_with_the_fewest_requests_serves_and_equals_take_turns() -> None:
+    targets, line = targets_and_line(backend_of("b", endpoints=3))
+    busy = line.pools[0].targets[1]
+    busy.outstanding = 1
+    chosen = [choice.target for _ in range(4) if (choice := targets.choose(line)) is not None]
+    first, _, third = line.pools[0].targets
+    assert chosen == [first, third, first, third]
+    first.outstanding = third.outstanding = 2
+    choice = targets.choose(line)
+    assert choice is not None
+    assert choice.target is busy
+
+
+def test_an_endpoint_set_aside_gets_nothing_until_its_time_is_over() -> None:
+    clock = Clock()
+    targets, line = targets_and_line(backend_of("b", endpoints=2), clock=clock)
+    bad, good = line.pools[0].targets
+    targets.set_aside(bad)
+    assert {choice.target for _ in range(5) if (choice := targets.choose(line)) is not None} == {
+        good
+    }
+    clock.now += SET_ASIDE_SECONDS
+    choice = targets.choose(line)
+    assert choice is not None
+    assert choice.target is bad
+
+
+def test_a_backend_without_usable_endpoints_leaves_its_share_to_the_others() -> None:
+    targets, line = targets_and_line(backend_of("down", weight=99), backend_of("up", weight=1))
+    targets.set_aside(line.pools[0].targets[0])
+    assert draws(targets, line, times=50) == {"up": 50}
+
+
+def test_nothing_is_chosen_where_nothing_can_serve() -> None:
+    targets, line = targets_and_line(backend_of("off", weight=0), backend_of("none", endpoints=0))
+    assert targets.choose(line) is None
+    targets, line = targets_and_line(backend_of("b"))
+    assert targets.choose(line, avoid=line.pools[0].targets) is None
+
+
+def test_what_is_known_of_an_endpoint_outlives_its_snapshot() -> None:
+    targets, line = targets_and_line(backend_of("b"))
+    target = line.pools[0].targets[0]
+    target.outstanding = 5
+    again = targets.compile(snapshot_of(backend_of("new"), backend_of("b"))).lines["parser"]
+    assert again.pools[1].targets[0] is target

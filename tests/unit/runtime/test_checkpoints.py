@@ -1,0 +1,64 @@
+"""Checkpoints: which one a run goes on from after a kill at any instant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ninefold_runtime import checkpoints
+
+
+def _written(root: Path, step: int, *, sealed: bool = True) -> Path:
+    folder = root / f"checkpoint-{step}"
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"weights" * step)
+    if sealed:
+        checkpoints.seal(folder)
+    return folder
+
+
+def test_the_newest_complete_checkpoint_wins_by_step_and_not_by_name(tmp_path: Path) -> None:
+    for step in (9, 100, 20):
+        _written(tmp_path, step)
+    newest = checkpoints.newest(tmp_path)
+    assert newest is not None
+    assert newest.step == 100
+
+
+def test_a_checkpoint_without_its_marker_is_ignored(tmp_path: Path) -> None:
+    _written(tmp_path, 10)
+    _written(tmp_path, 20, sealed=False)
+    newest = checkpoints.newest(tmp_path)
+    assert newest is not None
+    assert newest.step == 10
+
+
+def test_a_file_cut_short_after_sealing_makes_the_checkpoint_incomplete(tmp_path: Path) -> None:
+    folder = _written(tmp_path, 10)
+    (folder / "model.safetensors").write_bytes(b"w")
+    assert checkpoints.newest(tmp_path) is None
+
+
+def test_a_marker_that_is_not_json_makes_the_checkpoint_incomplete(tmp_path: Path) -> None:
+    folder = _written(tmp_path, 10)
+    (folder / checkpoints.MARKER).write_text("{", encoding="utf-8")
+    assert checkpoints.newest(tmp_path) is None
+
+
+def test_a_folder_that_is_not_there_has_no_checkpoint(tmp_path: Path) -> None:
+    assert checkpoints.newest(tmp_path / "absent") is None
+
+
+def test_what_a_killed_run_left_half_written_is_removed(tmp_path: Path) -> None:
+    _written(tmp_path, 10)
+    _written(tmp_path, 20, sealed=False)
+    assert checkpoints.discard_incomplete(tmp_path) == ("checkpoint-20",)
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-10"]
+
+
+def test_only_the_newest_complete_ones_are_kept(tmp_path: Path) -> None:
+    for step in (10, 20, 30):
+        _written(tmp_path, step)
+    _written(tmp_path, 40, sealed=False)
+    checkpoints.keep_newest(tmp_path, count=2)
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["checkpoint-20", "checkpoint-30", "checkpoint-40"]

@@ -1,0 +1,75 @@
+"""Inputs that are wrong are said to be, by file and row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ninefold_runtime.exits import BadInput
+from ninefold_runtime.inputs import Folders
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    for name in ("model", "dataset", "code"):
+        (tmp_path / "inputs" / name).mkdir(parents=True)
+    return Folders(work=tmp_path / "work", inputs=tmp_path / "inputs")
+
+
+def _row(*roles: str) -> str:
+    return json.dumps({"messages": [{"role": role, "content": f"a {role}"} for role in roles]})
+
+
+def test_rows_come_in_order_up_to_the_limit(folders: Folders) -> None:
+    lines = [_row("user", "assistant")] * 3
+    (folders.inputs / "dataset" / "test.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert len(folders.rows("test")) == 3
+    assert len(folders.rows("test", limit=2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "row 2 is not JSON"),
+        ("{}", "row 2 has no list of messages"),
+        (_row("user"), "row 2 ends with 'user'"),
+        (_row("robot", "assistant"), "row 2 has a message without a known role"),
+    ],
+)
+def test_a_broken_row_is_named(folders: Folders, line: str, words: str) -> None:
+    path = folders.inputs / "dataset" / "train.jsonl"
+    path.write_text(f"{_row('user', 'assistant')}\n{line}\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=words):
+        folders.rows("train")
+
+
+def test_a_missing_split_names_those_that_are_there(folders: Folders) -> None:
+    (folders.inputs / "dataset" / "train.jsonl").write_text("", encoding="utf-8")
+    with pytest.raises(BadInput, match="no split 'test'; its splits: train"):
+        folders.rows("test")
+
+
+def test_a_split_without_rows_is_refused(folders: Folders) -> None:
+    (folders.inputs / "dataset" / "train.jsonl").write_text("", encoding="utf-8")
+    with pytest.raises(BadInput, match="has no rows"):
+        folders.rows("train")
+
+
+def test_a_model_in_another_format_is_refused(folders: Folders) -> None:
+    (folders.inputs / "model" / "config.json").write_text("{}", encoding="utf-8")
+    (folders.inputs / "model" / "pytorch_model.bin").write_bytes(b"pickle")
+    with pytest.raises(BadInput, match=r"no \*\.safetensors file"):
+        folders.model()
+
+
+def test_code_must_be_one_known_archive(folders: Folders) -> None:
+    (folders.inputs / "code" / "code.rar").write_bytes(b"")
+    with pytest.raises(BadInput, match=r"found code\.rar"):
+        folders.archive()
+
+
+def test_an_input_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="input 'model' is missing"):
+        Folders(work=tmp_path, inputs=tmp_path).model()

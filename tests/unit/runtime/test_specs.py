@@ -1,0 +1,68 @@
+"""The spec file as the runtime reads it, and that the adapter writes exactly that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane.adapters.engines.transformers import TransformersEngine
+from controlplane.ports.engines import Task
+from ninefold_runtime import specs
+from ninefold_runtime.exits import BadInput
+
+KINDS: dict[Task, Any] = {
+    Task.FINETUNE: specs.FinetuneSpec,
+    Task.EVALUATE: specs.EvaluateSpec,
+    Task.SCRIPT: specs.ScriptSpec,
+    Task.SERVE: specs.ServeSpec,
+}
+GIVEN: dict[Task, dict[str, Any]] = {Task.SCRIPT: {"argv": ["python", "main.py"]}}
+
+
+@pytest.mark.parametrize("task", list(Task))
+def test_what_the_adapter_completes_is_what_the_runtime_reads(task: Task) -> None:
+    complete = TransformersEngine().normalise(task, GIVEN.get(task, {}))
+    parsed = specs.parse(json.loads(json.dumps(complete)), KINDS[task])
+    assert isinstance(parsed, KINDS[task])
+
+
+def _finetune(**changes: Any) -> dict[str, Any]:
+    return dict(TransformersEngine().normalise(Task.FINETUNE, {})) | changes
+
+
+def test_a_missing_field_is_named() -> None:
+    incomplete = _finetune()
+    del incomplete["seed"]
+    with pytest.raises(BadInput, match="lacks seed"):
+        specs.parse(incomplete, specs.FinetuneSpec)
+
+
+def test_an_unknown_field_inside_a_group_is_named_with_its_group() -> None:
+    lora = dict(_finetune()["lora"]) | {"rnak": 4}
+    with pytest.raises(BadInput, match=r"unknown fields: lora\.rnak"):
+        specs.parse(_finetune(lora=lora), specs.FinetuneSpec)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("batch_size", "8", "batch_size must be a whole number, not '8'"),
+        ("batch_size", True, "batch_size must be a whole number"),
+        ("max_steps", 1.5, "max_steps must be a whole number or null"),
+        ("method", "magic", "method must be one of full, lora"),
+        ("lora", [], "lora must be an object"),
+    ],
+)
+def test_a_value_of_another_type_is_named(field: str, value: Any, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        specs.parse(_finetune(**{field: value}), specs.FinetuneSpec)
+
+
+def test_a_file_that_is_no_spec_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"spec\.json cannot be read"):
+        specs.load(path, specs.ServeSpec)
