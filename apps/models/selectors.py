@@ -154,9 +154,9 @@ def datasets_with_versions(user: accounts.Person) -> QuerySet[Dataset]:
 
 def artifacts_visible(user: accounts.Person) -> QuerySet[Artifact]:
     """Artifacts of their teams and those that everybody may use."""
-    return Artifact.objects.filter(
-        _shared_or_of(accounts.teams_of(user), "team")
-    ).select_related("team")
+    return Artifact.objects.filter(_shared_or_of(accounts.teams_of(user), "team")).select_related(
+        "team"
+    )
 
 
 def code_visible(user: accounts.Person) -> QuerySet[Artifact]:

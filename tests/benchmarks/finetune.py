@@ -18,9 +18,7 @@ LEAST_EXACT_MATCH = 0.6
 def main() -> int:
     """0 if both limits hold."""
     with running_product() as product:
-        report = MainJob(
-            product.client(), gateway=product.gateway, recipe=RECIPES["full"]
-        ).run()
+        report = MainJob(product.client(), gateway=product.gateway, recipe=RECIPES["full"]).run()
     print(report.table())
     results = ROOT / "var" / "bench"
     results.mkdir(parents=True, exist_ok=True)

@@ -43,7 +43,9 @@ class Recipe:
 
 RECIPES: Mapping[str, Recipe] = {
     "full": Recipe(spec={}, evaluated=None, within=900),
-    "quick": Recipe(spec={"epochs": 1.0}, evaluated=64, within=400),
+    "quick": Recipe(
+        spec={"max_steps": 700, "checkpoint_every_steps": 350}, evaluated=64, within=600
+    ),
 }
 
 
@@ -243,10 +245,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="main_job", description=__doc__.partition("\n")[0])
     parser.add_argument("--recipe", choices=sorted(RECIPES), default="quick")
     parser.add_argument(
-        "--web", default=f"http://127.0.0.1:{os.environ.get('NINEFOLD_WEB_PORT', 8000)}"
+        "--web", default=f"http://127.0.0.1:{os.environ.get('NINEFOLD_WEB_PORT', '8000')}"
     )
     parser.add_argument(
-        "--gateway", default=f"http://127.0.0.1:{os.environ.get('NINEFOLD_GATEWAY_PORT', 8001)}"
+        "--gateway", default=f"http://127.0.0.1:{os.environ.get('NINEFOLD_GATEWAY_PORT', '8001')}"
     )
     options = parser.parse_args()
     home = Path(os.environ.get("NINEFOLD_HOME", ROOT / "var"))

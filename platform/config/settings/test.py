@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault("NINEFOLD_DATABASE_URL", "postgresql:///ninefold?host=/nonexistent")
-os.environ.setdefault("NINEFOLD_SECRET_KEY", "only-for-tests")
+os.environ.setdefault("NINEFOLD_SECRET_KEY", "only-for-the-tests")
 os.environ.setdefault("NINEFOLD_ENCRYPTION_KEY", "b25seS1mb3ItdGVzdHMtMzItYnl0ZXMtbG9uZy0hISE=")
-os.environ.setdefault("NINEFOLD_GATEWAY_TOKEN", "only-for-tests")
+os.environ.setdefault("NINEFOLD_GATEWAY_TOKEN", "only-for-the-tests")
 os.environ.setdefault("NINEFOLD_HOME", "/nonexistent/ninefold")
 
 from config.settings.base import *  # noqa: F403

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -68,11 +69,11 @@ def filled(empty: Empty) -> Filled:
 def fill(empty: Empty) -> Filled:
     """Something in every state that a page shows."""
     team, user, queue = empty.team, empty.user, empty.queue
-    own = {"actor": user, "team": team}
+    own: dict[str, Any] = {"actor": user, "team": team}
     cluster = factories.cluster(cards=5)
     dataset = factories.dataset_version(**own)
     base = factories.model_version(**own)
-    work = {**own, "queue": queue, "model": base, "dataset": dataset}
+    work: dict[str, Any] = {**own, "queue": queue, "model": base, "dataset": dataset}
     succeeded = factories.job(**work, name="went well")
     tuned = factories.succeeded(succeeded, cluster=cluster)
     assert tuned is not None

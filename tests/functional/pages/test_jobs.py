@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.html import escape
 
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.web.progress import log_tail
+from controlplane.domain.jobs import JobEvent, JobKind
 from tests import factories
 from tests.functional.pages.conftest import Empty, Filled
 
@@ -46,7 +48,7 @@ def test_an_engines_finding_stands_beside_its_field_and_nothing_is_lost(
     assert response.status_code == 422
     form = response.context["form"]
     assert "-1" in form.errors["learning_rate"][0]
-    assert form.errors["learning_rate"][0].replace("'", "&#x27;") in response.text
+    assert escape(form.errors["learning_rate"][0]) in response.text
     assert 'value="-1"' in response.text
     assert 'aria-invalid="true"' in response.text
     assert not Job.objects.exists()
@@ -158,7 +160,7 @@ def test_older_jobs_are_on_the_next_page(browser: Client, empty: Empty) -> None:
             actor=empty.user,
             team=empty.team,
             queue=empty.queue,
-            kind=services.JobKind.SCRIPT,
+            kind=JobKind.SCRIPT,
             name=f"count {number:02}",
         )
     first = browser.get("/jobs")
@@ -191,7 +193,7 @@ def test_a_complete_log_ends_its_polling(browser: Client, filled: Filled) -> Non
 def test_a_log_is_downloaded_whole(browser: Client, filled: Filled) -> None:
     response = browser.get(f"/jobs/{filled.succeeded.uid}/log")
     assert response["Content-Type"].startswith("text/plain")
-    assert b"".join(response).decode() == "第一行\nstep 40 of 40\n"  # type: ignore[arg-type]
+    assert b"".join(response).decode() == "第一行\nstep 40 of 40\n"
 
 
 def test_a_log_never_shows_half_a_character(filled: Filled) -> None:
@@ -206,7 +208,7 @@ def test_an_attempt_that_is_not_there_has_no_log(browser: Client, filled: Filled
 
 def test_a_file_that_a_script_left_is_downloaded(browser: Client, filled: Filled) -> None:
     response = browser.get(f"/jobs/{filled.script.uid}/files/answer.txt")
-    assert b"".join(response) == b"forty-two"  # type: ignore[arg-type]
+    assert b"".join(response) == b"forty-two"
     assert "attachment" in response["Content-Disposition"]
     assert browser.get(f"/jobs/{filled.script.uid}/files/../secret").status_code == 404
 
@@ -248,7 +250,7 @@ def test_actions_need_the_role_the_team_and_a_post(
 def test_a_cancelled_job_can_be_retried_from_its_page(browser: Client, filled: Filled) -> None:
     services.job_move(
         filled.waiting,
-        services.JobEvent.CANCEL,
+        JobEvent.CANCEL,
         at=timezone.now(),
         reason="cancelled by ada",
     )

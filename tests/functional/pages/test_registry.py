@@ -9,9 +9,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
-from pytest_django import SettingsWrapper
+from pytest_django import Settings
 
 from apps.models.models import Dataset, DatasetVersion, ModelVersion
+from apps.models.selectors import artifact_store
 from apps.models.services.versions import model_version_failed
 from apps.serving.models import Deployment
 from tests import factories
@@ -80,11 +81,11 @@ def test_nothing_can_be_registered_until_roots_are_named(browser: Client) -> Non
 
 
 @pytest.fixture
-def model_root(tmp_path: Path, settings: SettingsWrapper) -> Path:
+def model_root(tmp_path: Path, settings: Settings) -> Path:
     folder = tmp_path / "tiny-llama"
     folder.mkdir()
     for name, digest, _size in factories.model_files():
-        folder.joinpath(name).write_bytes(factories.artifact_store().open(digest).read())
+        artifact_store().materialise(digest, folder / name)
     settings.NINEFOLD_MODEL_ROOTS = [str(tmp_path)]
     return folder
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
-from pytest_django import SettingsWrapper
+from pytest_django import Settings
 
 from apps.accounts.services import digest_of
 from apps.serving.models import ApiKey, Deployment, Revision
@@ -77,7 +77,7 @@ def test_a_deployment_is_polled_until_it_is_settled(browser: Client, filled: Fil
 
 
 def test_the_examples_name_the_gateway_and_the_deployment(
-    browser: Client, filled: Filled, settings: SettingsWrapper
+    browser: Client, filled: Filled, settings: Settings
 ) -> None:
     settings.NINEFOLD_GATEWAY_URL = "https://models.example"
     text = browser.get(f"/deployments/{filled.ready.uid}").text
@@ -210,7 +210,7 @@ class Gateway:
 
 
 @pytest.fixture
-def gateway(settings: SettingsWrapper) -> Iterator[Gateway]:
+def gateway(settings: Settings) -> Iterator[Gateway]:
     found = Gateway()
     thread = threading.Thread(target=found.server.serve_forever)
     thread.start()
@@ -267,7 +267,7 @@ def test_without_scripts_the_answer_is_on_the_page(
 
 
 def test_a_gateway_that_is_away_is_said_so(
-    browser: Client, filled: Filled, settings: SettingsWrapper
+    browser: Client, filled: Filled, settings: Settings
 ) -> None:
     settings.NINEFOLD_GATEWAY_URL = "http://127.0.0.1:9"
     response = ask(browser, filled, QUESTION)

@@ -21,4 +21,8 @@ class CpuChips:
     def environment(self, chip: Chip, *, cards: tuple[int, ...]) -> Mapping[str, str]:
         """No device to hide; threads follow the cards so that two jobs do not fight for one core."""
         threads = str(max(1, len(cards)))
-        return {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false"}
+        return {
+            "OMP_NUM_THREADS": threads,
+            "MKL_NUM_THREADS": threads,
+            "TOKENIZERS_PARALLELISM": "false",
+        }

@@ -62,7 +62,7 @@ class TransformersEngine:
         task: Task,
         spec: Mapping[str, Any],
         *,
-        chip: Chip | None,  # noqa: ARG002 - torch decides at run time; every chip it knows will do
+        chip: Chip | None,
         model: ModelFacts | None,
     ) -> tuple[Finding, ...]:
         """Everything wrong with the spec; empty means that it can be rendered."""
