@@ -152,6 +152,8 @@ def _check_inputs(request: JobRequest) -> list[Finding]:
         findings.append(
             Finding(field="output_name", message="name the model that the new version belongs to")
         )
+    if request.kind is JobKind.EVALUATE and request.dataset_version is not None:
+        findings += _check_split(request, request.dataset_version)
     if request.kind is JobKind.FINETUNE and request.dataset_version is not None:
         rows = request.dataset_version.statistics.get("rows_by_split", {})
         if not rows.get("train"):
@@ -162,6 +164,19 @@ def _check_inputs(request: JobRequest) -> list[Finding]:
                 )
             )
     return findings
+
+
+def _check_split(request: JobRequest, dataset: DatasetVersion) -> list[Finding]:
+    """An evaluation of no rows would fail only once it had its cards."""
+    if request.engine not in registry.engine_names():
+        return []
+    spec = registry.engine(request.engine).normalise(Task(request.kind), request.spec)
+    rows = dataset.statistics.get("rows_by_split", {})
+    if rows.get(spec.get("split")):
+        return []
+    filled = ", ".join(name for name, count in rows.items() if count)
+    message = f"{dataset} has no rows in {spec.get('split')!r}; it has {filled}"
+    return [Finding(field="split", message=message)]
 
 
 @transaction.atomic

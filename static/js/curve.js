@@ -5,8 +5,6 @@ const PAUSE = 2000;
 const points = new Map();
 let last = -1;
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
 function line(key, name, colour, mode) {
   const rows = [...points.values()].filter((point) => point[key] != null);
   return {
@@ -26,13 +24,14 @@ function draw() {
     line("loss", loss, "#0072B2", "lines"),
     line("eval_loss", validation, "#D55E00", "lines+markers"),
   ].filter((one) => one.x.length);
-  const text = css("--tblr-body-color");
-  const grid = css("--tblr-border-color");
+  // Plotly understands no color-mix(), which the style sheet's own colours are made of.
+  const text = document.documentElement.dataset.bsTheme === "dark" ? "#d3dae3" : "#3a4450";
+  const grid = "rgba(128, 128, 128, 0.25)";
   const layout = {
     margin: { l: 56, r: 16, t: 8, b: 44 },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
-    font: { color: text, family: css("--tblr-font-sans-serif") },
+    font: { color: text, family: getComputedStyle(document.body).fontFamily },
     xaxis: { title: { text: step }, gridcolor: grid, zeroline: false, rangemode: "nonnegative" },
     yaxis: { title: { text: loss }, gridcolor: grid, zeroline: false },
     legend: { orientation: "h", x: 1, xanchor: "right", y: 1.08 },

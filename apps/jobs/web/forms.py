@@ -56,7 +56,7 @@ class JobForm(TeamForm):
             field = self.fields[name]
             if isinstance(field, forms.ChoiceField):
                 field.initial = value
-            elif value is not None:
+            elif isinstance(value, int | float):
                 field.widget.attrs["placeholder"] = (
                     f"{value:g}" if value.__class__ is float else value
                 )

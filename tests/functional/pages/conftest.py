@@ -52,7 +52,7 @@ class Filled:
 @pytest.fixture(autouse=True, scope="session")
 def static_folder() -> None:
     """Whitenoise warns where collected files would lie and nothing does."""
-    Path(settings.STATIC_ROOT or "").mkdir(parents=True, exist_ok=True)
+    Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
 
 
 @pytest.fixture

@@ -79,6 +79,14 @@ def test_an_evaluation_is_submitted(browser: Client, finetune: dict[str, str]) -
     assert Job.objects.get().spec["metrics"] == ["exact_match", "perplexity"]
 
 
+def test_a_split_without_rows_is_refused_before_anything_waits(
+    browser: Client, finetune: dict[str, str]
+) -> None:
+    response = browser.post("/jobs/new/evaluate", {**finetune, "split": "test"})
+    assert "it has train, validation" in response.context["form"].errors["split"][0]
+    assert not Job.objects.exists()
+
+
 SCRIPT = {"argv": "python\nrun.py\n--fast", "chip": "cpu", "cards": "1"}
 
 
