@@ -1,7 +1,7 @@
 """What somebody wants run: one form for each kind of job.
 
-A field that is left empty is left out of the spec, so that the engine's own default counts; the form
-shows that default as the placeholder. What is allowed in a field only the engine says (``job_check``).
+A field that is left empty is left out of the spec, so that what the engine recommends counts; the
+form shows that as the placeholder. What is allowed in a field only the engine says (``job_check``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from apps.quotas import selectors as quotas
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.jobs import JobKind
 from controlplane.ports import registry
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import ModelFacts, Task
 
 ENGINE = "transformers"
 
@@ -45,10 +45,12 @@ class JobForm(TeamForm):
         chip = self.fields["chip"]
         assert isinstance(chip, forms.ChoiceField)  # noqa: S101 - declared above
         chip.choices = [(name, name) for name in registry.chips()]
-        self._show_defaults()
+        self._show_defaults(user)
 
-    def _show_defaults(self) -> None:
-        defaults = registry.engine(ENGINE).normalise(Task(self.kind), {})
+    def _show_defaults(self, user: User) -> None:
+        """What the engine takes where a field is left empty, for the model that is chosen already."""
+        engine, task = registry.engine(ENGINE), Task(self.kind)
+        defaults = engine.normalise(task, engine.recommended(task, model=self._facts(user)))
         for name, path in self.spec_fields.items():
             value: Any = defaults
             for key in path.split("."):
@@ -60,6 +62,11 @@ class JobForm(TeamForm):
                 field.widget.attrs["placeholder"] = (
                     f"{value:g}" if value.__class__ is float else value
                 )
+
+    def _facts(self, user: User) -> ModelFacts | None:
+        uid = self.data.get("model_version") or self.initial.get("model_version")
+        version = models.model_versions_usable(user).filter(uid=uid).first() if uid else None
+        return models.model_facts(version) if version else None
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data

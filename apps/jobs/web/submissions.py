@@ -78,11 +78,13 @@ def _submit(request: SignedIn, form: JobForm) -> Job:
 def job_check(request: SignedIn, kind: str) -> HttpResponse:
     """What is wrong with the form so far, as a fragment; nothing is kept."""
     form = _form(request, kind)
+    spec = None
     if form.is_valid():
-        form.add_findings(services.job_check(form.request()))
+        findings, spec = services.job_preview(form.request())
+        form.add_findings(findings)
     wrong = [
         (form.fields[name].label if name in form.fields else "", list(errors))
         for name, errors in form.errors.items()
     ]
-    context = {"wrong": wrong, "values": form.cleaned_data}
+    context = {"wrong": wrong, "values": form.cleaned_data, "spec": spec}
     return render(request, "jobs/submission.html#check", context)

@@ -1,0 +1,218 @@
+"""The lives of jobs and attempts: every move of their state machines passes here."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+
+from apps.accounts.models import Team, User
+from apps.accounts.services import audit
+from apps.jobs.models import (
+    Attempt,
+    AttemptTransition,
+    Job,
+    JobTransition,
+)
+from apps.jobs.selectors import OWNER_KIND
+from apps.jobs.services.requests import JobRequest, SpecRefused, job_check, spec_of
+from apps.quotas import services as quotas
+from controlplane.domain.claims import GangShape, ReleaseReason, RoleShape
+from controlplane.domain.jobs import (
+    ATTEMPT,
+    JOB,
+    AttemptEvent,
+    JobEvent,
+    JobState,
+)
+from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.outbox.messages import publish
+from controlplane.persistence.moves import move
+from controlplane.ports import registry
+from controlplane.ports.engines import ROLES, Finding, Task
+
+
+@transaction.atomic
+def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
+    """The new job, waiting, with its first attempt and claim.
+
+    :raises SpecRefused: if anything is wrong with it; nothing is kept then.
+    """
+    findings = list(job_check(request))
+    if request.output_shared and not actor.is_superuser:
+        message = "only an administrator of the company can share a model with every team"
+        findings.append(Finding(field="output_shared", message=message))
+    if findings:
+        raise SpecRefused(findings)
+    task = Task(request.kind)
+    shape = GangShape(
+        roles=(
+            RoleShape(
+                name=ROLES[task],
+                replicas=1,
+                cards=request.cards,
+                limits=Resources(cpu=Millicpu(request.cards * 1000), memory=Bytes(request.memory)),
+            ),
+        )
+    )
+    job = Job.objects.create(
+        team=team,
+        created_by=actor,
+        name=request.name.strip(),
+        kind=request.kind,
+        engine=request.engine,
+        spec=dict(registry.engine(request.engine).normalise(task, spec_of(request))),
+        model_version=request.model_version,
+        dataset_version=request.dataset_version,
+        code=request.code,
+        output_name=request.output_name,
+        output_shared=request.output_shared,
+        queue=request.queue,
+        chips=list(request.chips),
+        shape=shape.as_json(),
+        priority=request.priority,
+        run_seconds=request.run_seconds,
+        state_reason="waiting for cards",
+    )
+    audit(actor=actor, action="job.submit", team=team, uid=job.uid, name=job.name, kind=job.kind)
+    attempt_create(job=job, continues=None)
+    return job
+
+
+def attempt_create(*, job: Job, continues: Attempt | None) -> Attempt:
+    """The next attempt, with a claim. Call it in the transaction that makes it necessary."""
+    last = job.attempts.aggregate(last=Max("number"))["last"] or 0
+    attempt = Attempt.objects.create(job=job, number=last + 1, continues=continues)
+    claim = quotas.claim_request(
+        owner=(OWNER_KIND, attempt.uid),
+        team=job.team,
+        queue=job.queue,
+        shape=GangShape.from_json(job.shape),
+        chips=job.chips,
+        priority=job.priority,
+    )
+    attempt.claim_uid = claim.uid
+    attempt.save(update_fields=["claim_uid"])
+    return attempt
+
+
+@transaction.atomic
+def job_cancel(*, job: Job, actor: User, at: datetime) -> bool:
+    """Ask for the end of a job. Says whether this request was the first.
+
+    :raises IllegalTransition: if the job has ended already.
+    """
+    row = Job.objects.select_for_update(no_key=True).get(pk=job.pk)
+    if not JOB.allows(JobState(row.state), JobEvent.CANCEL):
+        raise IllegalTransition(machine=JOB.name, state=row.state, event=JobEvent.CANCEL)
+    if row.cancel_requested_at is not None:
+        return False
+    row.cancel_requested_at = at
+    row.cancel_requested_by = actor.username
+    row.save(update_fields=["cancel_requested_at", "cancel_requested_by"])
+    audit(actor=actor, action="job.cancel", team=row.team, uid=row.uid, name=row.name)
+    for attempt in row.attempts.exclude(state__in=ATTEMPT.final):
+        publish("attempt.changed", attempt_uid=attempt.uid)
+    return True
+
+
+@transaction.atomic
+def job_retry(*, job: Job, actor: User, at: datetime) -> Attempt:
+    """A new attempt that goes on from the newest checkpoint.
+
+    :raises IllegalTransition: if it has not failed and was not cancelled (two people pressing the
+        button get one retry and one of these).
+    """
+    row = Job.objects.select_for_update(no_key=True).get(pk=job.pk)
+    job_move(
+        row,
+        JobEvent.RETRY,
+        at=at,
+        reason="waiting for cards",
+        actor=actor.username,
+        cancel_requested_at=None,
+        cancel_requested_by="",
+        ended_at=None,
+    )
+    last = row.attempts.order_by("-number")[0]
+    audit(actor=actor, action="job.retry", team=row.team, uid=row.uid, name=row.name)
+    return attempt_create(job=row, continues=resumable(last))
+
+
+def resumable(attempt: Attempt) -> Attempt | None:
+    """The newest attempt, from this one back, that has run and whose working folder is still there."""
+    current: Attempt | None = attempt
+    while current is not None and not _has_checkpoints(current):
+        current = current.continues
+    return current
+
+
+def _has_checkpoints(attempt: Attempt) -> bool:
+    """One that never ran has not taken over what it was to go on from."""
+    ran = attempt.started_at is not None or attempt.reported_at is not None
+    return ran and attempt.removed_at is None
+
+
+def job_move(
+    job: Job, event: JobEvent, *, at: datetime, reason: str, actor: str = "", **changes: Any
+) -> None:
+    move(
+        job,
+        JOB,
+        event,
+        into=JobTransition,
+        at=at,
+        reason=reason,
+        actor=actor,
+        state_reason=reason,
+        **changes,
+    )
+
+
+def attempt_move(
+    attempt: Attempt, event: AttemptEvent, *, at: datetime, reason: str, **changes: Any
+) -> None:
+    """Under the attempt's row lease, so that a slow worker cannot write over its successor."""
+    move(
+        attempt,
+        ATTEMPT,
+        event,
+        into=AttemptTransition,
+        at=at,
+        reason=reason,
+        lease_token=attempt.lease_token,
+        message=reason,
+        **changes,
+    )
+
+
+@transaction.atomic
+def attempt_end(
+    *,
+    attempt: Attempt,
+    event: AttemptEvent,
+    job_event: JobEvent,
+    at: datetime,
+    reason: str,
+    release: ReleaseReason,
+    **changes: Any,
+) -> None:
+    """End the attempt, give back its cards and move its job: all of it or nothing."""
+    attempt_move(attempt, event, at=at, reason=reason, ended_at=at, **changes)
+    quotas.claim_release(uid=attempt.claim_uid, reason=release, at=at)
+    job = Job.objects.select_for_update(no_key=True).get(pk=attempt.job_id)
+    ended = None if job_event is JobEvent.REQUEUE else at
+    if job_event is JobEvent.REQUEUE and job.state == JobState.WAITING:
+        job.state_reason = reason
+        job.save(update_fields=["state_reason"])
+    else:
+        job_move(job, job_event, at=at, reason=reason, ended_at=ended)
+    if job_event is JobEvent.REQUEUE:
+        attempt_create(job=job, continues=resumable(attempt))
+
+
+#: Characters of an output file's path.
+LONGEST_OUTPUT_PATH = 300

@@ -1,0 +1,114 @@
+"""What an attempt reports with its token: progress, files, and the manifest that comes last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from apps.jobs.models import (
+    Attempt,
+    ProgressPoint,
+    UploadedFile,
+)
+from apps.models import selectors as registry_selectors
+from apps.quotas import services as quotas
+from controlplane.ports.artifacts import ArtifactError, Blob, StorageFull
+
+#: Characters of an output file's path.
+LONGEST_OUTPUT_PATH = 300
+
+
+class ReportRefused(Exception):
+    """What the attempt sent cannot be kept; the message says why."""
+
+
+@transaction.atomic
+def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at: datetime) -> None:
+    """Keep what the attempt reports. The same step reported twice counts once, the last wins.
+
+    :raises ReportRefused: if a point has no step.
+    """
+    rows: dict[int, ProgressPoint] = {}
+    latest: dict[str, Any] = {}
+    checkpointed_at = None
+    for point in points:
+        values = dict(point)
+        if "checkpoint" in values:
+            checkpointed_at = at
+            latest["checkpoint"] = values.pop("checkpoint")
+            if not values:
+                continue
+        step = values.pop("step", None)
+        if not isinstance(step, int) or isinstance(step, bool) or step < 0:
+            raise ReportRefused("each point needs a whole, non-negative number as its step")
+        merged = {**(rows[step].values if step in rows else {}), **values}
+        rows[step] = ProgressPoint(attempt=attempt, step=step, at=at, values=merged)
+        latest |= {"step": step, **values}
+    ProgressPoint.objects.bulk_create(
+        rows.values(),
+        update_conflicts=True,
+        unique_fields=("attempt", "step"),
+        update_fields=("at", "values"),
+    )
+    row = Attempt.objects.select_for_update(no_key=True).get(pk=attempt.pk)
+    row.progress = {**row.progress, **latest}
+    row.reported_at = at
+    row.save(update_fields=["progress", "reported_at"])
+    total = row.progress.get("total_steps") or 0
+    done = row.progress.get("step", 0) / total if total else 0.0
+    quotas.claim_progress(
+        uid=row.claim_uid, progress=min(1.0, done), checkpointed_at=checkpointed_at
+    )
+
+
+def file_receive(*, attempt: Attempt, path: str, sha256: str, chunks: Iterable[bytes]) -> Blob:
+    """Store a file that the attempt sends, and remember it until the manifest lists it.
+
+    :raises ReportRefused: if the path may leave a folder, or the content has another digest.
+    :raises StorageFull: if the artifact store has no room.
+    """
+    check_output_path(path)
+    try:
+        blob = registry_selectors.artifact_store().put(chunks, expected=f"sha256:{sha256}")
+    except StorageFull:
+        raise
+    except ArtifactError as error:
+        raise ReportRefused(f"{path!r} did not arrive whole: {error}") from None
+    file_record(attempt=attempt, path=path, digest=blob.digest, size=blob.size)
+    return blob
+
+
+def check_output_path(path: str) -> None:
+    """:raises ReportRefused: unless it is relative, plain and stays below the folder it is put in."""
+    plain = path.isprintable() and "\\" not in path and len(path) <= LONGEST_OUTPUT_PATH
+    if not plain or any(part in ("", ".", "..") for part in path.split("/")):
+        raise ReportRefused(
+            f'a file\'s path is relative, without "..", and has at most {LONGEST_OUTPUT_PATH} '
+            f"characters; got {path!r}"
+        )
+
+
+def file_record(*, attempt: Attempt, path: str, digest: str, size: int) -> None:
+    """Remember an uploaded file until the manifest lists it. Sending it again replaces it."""
+    UploadedFile.objects.update_or_create(
+        attempt=attempt, path=path, defaults={"digest": digest, "size": size}
+    )
+
+
+@transaction.atomic
+def manifest_record(*, attempt: Attempt, manifest: Mapping[str, Any]) -> None:
+    """Keep what the attempt says it made.
+
+    :raises ReportRefused: if it lists a file that did not arrive as it says.
+    """
+    uploads = {upload.path: upload for upload in attempt.uploads.all()}
+    for file in manifest["files"]:
+        upload = uploads.get(file["path"])
+        if upload is None:
+            raise ReportRefused(f"the manifest lists {file['path']!r}, which was not uploaded")
+        if upload.digest != f"sha256:{file['sha256']}" or upload.size != file["size"]:
+            raise ReportRefused(f"{file['path']!r} arrived with other content than the manifest's")
+    Attempt.objects.filter(pk=attempt.pk).update(manifest=dict(manifest))

@@ -1,0 +1,87 @@
+"""The product's own worker and beat, as processes that can be killed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from launcher.configuration import PROJECT, Configuration
+from launcher.linux import kill_session
+from launcher.processes import services
+from tests.contract.waiting import until
+
+#: Seconds for what takes controllers a few turns of their loops, on a machine that others use too.
+PATIENCE = 15.0
+
+
+class Controller:
+    """One service of the product, by the very command that the product starts it with."""
+
+    def __init__(self, name: str, *, configuration: Configuration, database_url: str) -> None:
+        self.name = name
+        self._command = next(
+            service.command for service in services(configuration) if service.name == name
+        )
+        self._environment = configuration.child_environment(database_url=database_url)
+        self._log = configuration.layout.logs / f"{name}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=PROJECT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        """``kill -9`` of the process and of its pool: nothing of it does anything more."""
+        if self._process is not None:
+            kill_session(self._process.pid)
+            self._process.wait(timeout=10)
+            self._process = None
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def says(self, pattern: str, *, after: int = 0) -> None:
+        """Return once a line of its log matches, ``after`` so many characters of it.
+
+        :raises AssertionError: if none does in time, or the process ends.
+        """
+
+        def look() -> bool:
+            text = self.log()
+            if re.search(pattern, text[after:]):
+                return True
+            if self._process is None or self._process.poll() is not None:
+                raise AssertionError(f"{self.name} has ended:\n{text[-4000:]}")
+            return False
+
+        until(look, within=PATIENCE, what=f"{self.name} says {pattern!r}")
+
+
+def configured(
+    home: Path, *, broker_url: str, plugins: Path, variables: Mapping[str, str]
+) -> Configuration:
+    """The product in that home, as ``make up`` would read it from the environment."""
+    inherited = {name: os.environ[name] for name in ("LANG", "PATH") if name in os.environ}
+    configuration = Configuration.from_environment(
+        {
+            **inherited,
+            "NINEFOLD_HOME": str(home),
+            "NINEFOLD_BROKER_URL": broker_url,
+            "DJANGO_SETTINGS_MODULE": "config.settings.base",
+            "PYTHONPATH": os.pathsep.join(map(str, (plugins, PROJECT, PROJECT / "platform"))),
+            **variables,
+        }
+    )
+    configuration.layout.create()
+    return configuration

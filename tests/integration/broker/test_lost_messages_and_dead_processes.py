@@ -1,0 +1,114 @@
+"""A broker and controllers that are killed or emptied cost time, never work.
+
+Everything here is real: the commands of the product's worker and beat, Redis or the folder of messages,
+PostgreSQL, and programs on the local cluster.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from apps.quotas.models import Claim, Queue
+from controlplane.domain.claims import ClaimState
+from controlplane.outbox.models import OutboxMessage
+from controlplane.persistence.models import Lease
+from tests.contract.waiting import until
+from tests.integration.broker.brokers import QUEUES, RedisBroker
+from tests.integration.broker.controllers import PATIENCE
+from tests.integration.broker.products import Product, events
+
+HEARD = r"Task apps\.quotas\.handlers\.schedule\[\S+\] succeeded"
+
+
+def undelivered() -> int:
+    return OutboxMessage.objects.filter(delivered_at=None).count()
+
+
+def waiting_for_a_lock() -> bool:
+    """Whether another process waits for a row of this database that this one has locked."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+        )
+        return bool(cursor.fetchone()[0])
+
+
+def leases_run_out() -> None:
+    """What time does after a death."""
+    Lease.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+
+
+def test_news_of_the_outbox_reach_their_task_and_a_job_runs_to_its_end(product: Product) -> None:
+    product.open_gate()
+    job = product.submit()
+    assert undelivered() == 1
+
+    product.beat.start()
+    product.worker.start()
+
+    product.worker.says(HEARD)
+    product.assert_succeeds_once(job)
+    until(lambda: undelivered() == 0, what="everything has been relayed")
+
+
+def test_a_broker_emptied_before_and_during_a_job_loses_no_work(product: Product) -> None:
+    product.beat.start()
+    job = product.submit()
+    assert product.relay_news() == 1
+    until(lambda: product.broker.waiting("beat"), within=PATIENCE, what="the beat publishes")
+    assert product.broker.waiting("celery") == 1
+
+    product.broker.empty()
+    assert (undelivered(), product.broker.waiting("celery")) == (0, 0)
+    product.worker.start()
+    product.running(job)
+    product.broker.empty()
+    product.open_gate()
+
+    product.assert_succeeds_once(job)
+
+
+def test_a_new_worker_goes_on_where_one_was_killed(product: Product) -> None:
+    product.open_gate()
+    job = product.submit()
+    product.beat.start()
+    with transaction.atomic():
+        # The cycle locks the queue in the middle of the transaction that gives a claim its cards.
+        Queue.objects.select_for_update().get(pk=product.queue.pk)
+        product.worker.start()
+        until(waiting_for_a_lock, within=PATIENCE, what="the worker is admitting the claim")
+        product.worker.kill()
+    claim = Claim.objects.get()
+    assert (claim.state, events(claim)) == (ClaimState.PENDING, [])
+
+    leases_run_out()
+    product.worker.start()
+
+    product.assert_succeeds_once(job)
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("broker", ["redis_broker"], indirect=True)
+def test_worker_and_beat_go_on_when_a_killed_redis_is_back(
+    product: Product, redis_broker: RedisBroker
+) -> None:
+    first = product.submit()
+    product.beat.start()
+    product.worker.start()
+    product.running(first)
+    seen = len(product.worker.log())
+
+    redis_broker.kill()
+    product.worker.says("(?i)connection to broker lost|cannot connect to redis", after=seen)
+    second = product.submit()
+    product.open_gate()
+    assert undelivered() >= 1
+    redis_broker.start()
+
+    product.assert_succeeds_once(first)
+    product.assert_succeeds_once(second)
