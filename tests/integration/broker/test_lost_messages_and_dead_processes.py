@@ -17,7 +17,7 @@ from controlplane.domain.claims import ClaimState
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.models import Lease
 from tests.contract.waiting import until
-from tests.integration.broker.brokers import QUEUES, RedisBroker
+from tests.integration.broker.brokers import RedisBroker
 from tests.integration.broker.controllers import PATIENCE
 from tests.integration.broker.products import Product, events
 
@@ -32,8 +32,9 @@ def waiting_for_a_lock() -> bool:
     """Whether another process waits for a row of this database that this one has locked."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+            # Not pg_stat_activity: within a transaction it says the same each time.
+            "SELECT count(*) FROM pg_locks"
+            " WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
         )
         return bool(cursor.fetchone()[0])
 
