@@ -54,10 +54,6 @@ def tokens_of(user: Person) -> QuerySet[PersonalToken]:
     return PersonalToken.objects.filter(user=user)
 
 
-def may(user: Person, permission: Permission, *, team: Team) -> bool:
-    return allows(roles_of(user, team), permission)
-
-
 def require(user: Person, permission: Permission, *, team: Team | None) -> None:
     """``team`` owns what they want to change; None where it belongs to everybody.
 
@@ -74,7 +70,7 @@ def require(user: Person, permission: Permission, *, team: Team | None) -> None:
         held = ", ".join(sorted(roles)) or "no role"
         raise PermissionRefused(
             f"this needs the permission to {permission.value.replace('_', ' ')} in team "
-            f"{team.name}; you have {held} there. An administrator of the team can change that."
+            f"{team.name}; you have {held} there. An administrator of the company can change that."
         )
 
 

@@ -110,6 +110,7 @@ def membership_set(*, team: Team, user: User, roles: frozenset[Role], actor: Per
     )
 
 
+@transaction.atomic
 def administrator_ensure(*, username: str, password: str) -> User:
     """The administrator of the company; the password is set only when the account is created."""
     user, created = User.objects.get_or_create(
@@ -122,6 +123,7 @@ def administrator_ensure(*, username: str, password: str) -> User:
     return user
 
 
+@transaction.atomic
 def team_ensure(*, name: str, slug: str, administrator: User) -> Team:
     """The team of that slug, created if absent, with its administrator."""
     team, created = Team.objects.get_or_create(slug=slug, defaults={"name": name})

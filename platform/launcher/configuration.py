@@ -76,6 +76,8 @@ class Configuration:
             WEB_PORT: str(self.web_port),
             GATEWAY_PORT: str(self.gateway_port),
             "NINEFOLD_CONTROL_URL": self.environment.get("NINEFOLD_CONTROL_URL") or self.web_url,
+            "NINEFOLD_GATEWAY_URL": self.environment.get("NINEFOLD_GATEWAY_URL")
+            or self.gateway_url,
             # The environment's own programs first: uv, which creates engines' environments.
             "PATH": f"{Path(self.python).parent}:{self.environment.get('PATH', os.defpath)}",
             "TMPDIR": str(self.layout.temporary),

@@ -227,7 +227,17 @@ def found(*, node: str, cards: int = 2) -> Company:
 
 
 def rows(count: int) -> io.BytesIO:
-    lines = [json.dumps({"prompt": f"where is {n}?", "response": f"at {n}"}) for n in range(count)]
+    """One row in four is held out for testing."""
+    lines = [
+        json.dumps(
+            {
+                "prompt": f"where is {n}?",
+                "response": f"at {n}",
+                "split": "train" if n % 4 else "test",
+            }
+        )
+        for n in range(count)
+    ]
     return io.BytesIO("\n".join(lines).encode())
 
 

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from apps.accounts.api.serializers import OwnedSerializer
 from apps.jobs import selectors
-from apps.jobs.models import Attempt, AttemptTransition, Job, JobTransition
+from apps.jobs.models import Attempt, Job, JobTransition
 from apps.jobs.services import JobRequest
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
@@ -150,12 +150,6 @@ class JobDetailSerializer(JobSerializer):
 class JobTransitionSerializer(serializers.ModelSerializer[JobTransition]):
     class Meta:
         model = JobTransition
-        fields = ("from_state", "event", "to_state", "reason", "actor", "at")
-
-
-class AttemptTransitionSerializer(serializers.ModelSerializer[AttemptTransition]):
-    class Meta:
-        model = AttemptTransition
         fields = ("from_state", "event", "to_state", "reason", "actor", "at")
 
 
@@ -327,6 +321,10 @@ class ProgressSerializer(StrictSerializer[Any]):
             step = point.get("step")
             if isinstance(step, int) and step > _LARGEST:
                 raise serializers.ValidationError(f"a step is at most {_LARGEST}, got {step}")
+            total = point.get("total_steps", 0)
+            if isinstance(total, bool) or not isinstance(total, int) or total < 0:
+                message = f"total_steps must be a whole number from 0, got {total!r}"
+                raise serializers.ValidationError(message)
         return points
 
 

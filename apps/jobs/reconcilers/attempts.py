@@ -50,6 +50,8 @@ log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)
 BATCH = 32
+#: What people are told where a turn met what it was not made for.
+FAULT = "a fault of ours keeps it from going on; it is tried again, and the worker's log says more"
 GRACE = timedelta(seconds=30)
 
 
@@ -69,6 +71,7 @@ def attempts_reconcile(*, at: datetime, uid: str | None = None) -> int:
         except Exception:
             # One attempt's trouble must not stop the others; the next turn looks again.
             log.exception("a turn failed", extra={"attempt": attempt.uid, "state": attempt.state})
+            _note(attempt, FAULT)
         finally:
             release_row(attempt)
     return len(attempts)

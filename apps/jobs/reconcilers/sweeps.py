@@ -11,6 +11,7 @@ from apps.jobs.models import Attempt
 from controlplane.domain.jobs import ATTEMPT, AttemptState
 from controlplane.ports.clusters import Cluster as ClusterAdapter
 from controlplane.ports.clusters import ClusterError
+from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +28,9 @@ def launches_sweep(*, at: datetime) -> int:
     """
     touched = 0
     for cluster in Cluster.objects.all():
-        adapter = fleet.cluster_adapter(cluster)
         try:
-            touched += _sweep(cluster, adapter, at)
-        except ClusterError as error:
+            touched += _sweep(cluster, fleet.cluster_adapter(cluster), at)
+        except (ClusterError, UnknownAdapter) as error:
             log.warning("a sweep failed", extra={"cluster": cluster.name, "error": str(error)})
     return touched
 

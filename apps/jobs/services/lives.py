@@ -212,7 +212,3 @@ def attempt_end(
         job_move(job, job_event, at=at, reason=reason, ended_at=ended)
     if job_event is JobEvent.REQUEUE:
         attempt_create(job=job, continues=resumable(attempt))
-
-
-#: Characters of an output file's path.
-LONGEST_OUTPUT_PATH = 300

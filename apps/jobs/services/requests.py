@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from apps.models import selectors as registry_selectors
@@ -46,7 +46,6 @@ class JobRequest:
     memory: int = 0
     priority: int = 0
     run_seconds: int | None = None
-    extra_findings: tuple[Finding, ...] = field(default=())
 
 
 def spec_of(request: JobRequest) -> dict[str, Any]:
@@ -59,7 +58,7 @@ def spec_of(request: JobRequest) -> dict[str, Any]:
 
 def job_check(request: JobRequest) -> tuple[Finding, ...]:
     """Everything wrong with the request; empty means that it can be submitted."""
-    findings = [*request.extra_findings, *_check_chips(request), *_check_inputs(request)]
+    findings = [*_check_chips(request), *_check_inputs(request)]
     if request.engine not in registry.engine_names():
         known = ", ".join(registry.engine_names())
         findings.append(
@@ -144,9 +143,11 @@ def _check_split(request: JobRequest, dataset: DatasetVersion) -> list[Finding]:
     if request.engine not in registry.engine_names():
         return []
     spec = registry.engine(request.engine).normalise(Task(request.kind), request.spec)
+    split = spec.get("split")
     rows = dataset.statistics.get("rows_by_split", {})
-    if rows.get(spec.get("split")):
+    # What is no text at all is the engine's to refuse.
+    if not isinstance(split, str) or rows.get(split):
         return []
     filled = ", ".join(name for name, count in rows.items() if count)
-    message = f"{dataset} has no rows in {spec.get('split')!r}; it has {filled}"
+    message = f"{dataset} has no rows in {split!r}; it has {filled}"
     return [Finding(field="split", message=message)]

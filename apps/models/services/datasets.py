@@ -20,6 +20,9 @@ from controlplane.domain.datasets.refusals import Limits
 from controlplane.domain.datasets.schemas import ColumnMapping
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 
+#: What the column holds; a file's name may be longer.
+_LONGEST_SOURCE_NAME = 200
+
 
 class DuplicateUpload(Exception):
     """The same rows are there already."""
@@ -112,7 +115,8 @@ def _dataset_version_create(
         number=last + 1,
         artifact=artifact_create(team=team, kind=Artifact.Kind.DATASET, files=files),
         content_hash=inspection.digest,
-        source_name=Path(filename).name,
+        # The end, because it has the suffix.
+        source_name=Path(filename).name[-_LONGEST_SOURCE_NAME:],
         row_count=inspection.rows,
         statistics=statistics_json(inspection),
         preview=[asdict(row) for row in inspection.preview],

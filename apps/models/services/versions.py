@@ -29,11 +29,13 @@ from controlplane.domain.models import (
     count_parameters,
     read_config,
 )
+from controlplane.domain.resources import bytes_in_words
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.moves import move
 
 #: A safetensors header is small; anything larger is not one.
 _LARGEST_HEADER = 100 * 1024 * 1024
+_LARGEST_CONFIG = 16 * 1024 * 1024
 
 
 def line_with_next_number(*, team: Team | None, name: str) -> tuple[ModelLine, int]:
@@ -53,7 +55,7 @@ def facts_of(files: Sequence[File]) -> tuple[ModelConfig, int]:
     for path, digest, _ in files:
         if path == "config.json":
             with store.open(digest) as stream:
-                config = read_config(_json(stream.read(), path))
+                config = _config(stream)
         elif path.endswith(".safetensors") and "/" not in path:
             with store.open(digest) as stream:
                 parameters += _count(stream, path)
@@ -61,11 +63,20 @@ def facts_of(files: Sequence[File]) -> tuple[ModelConfig, int]:
     return config, parameters
 
 
+def _config(stream: IO[bytes]) -> ModelConfig:
+    content = stream.read(_LARGEST_CONFIG + 1)
+    if len(content) > _LARGEST_CONFIG:
+        raise ModelRefused(f"config.json has more than {bytes_in_words(_LARGEST_CONFIG)}")
+    return read_config(_json(content, "config.json"))
+
+
 def _json(content: bytes, path: str) -> Any:
     try:
         return json.loads(content)
     except ValueError as error:
         raise ModelRefused(f"{path} is not valid JSON: {error}") from None
+    except RecursionError:
+        raise ModelRefused(f"{path} is nested too deeply") from None
 
 
 def _count(stream: IO[bytes], path: str) -> int:
@@ -104,7 +115,8 @@ def model_folder_check(path: str) -> tuple[Path, ModelConfig]:
         raise ModelRefused(f"{path} is not a folder")
     files = _files_below(folder)
     check_files(frozenset(file.name for file in files if file.parent == folder))
-    config = read_config(_json((folder / "config.json").read_bytes(), "config.json"))
+    with (folder / "config.json").open("rb") as stream:
+        config = _config(stream)
     for weights in sorted(folder.glob("*.safetensors")):
         with weights.open("rb") as stream:
             _count(stream, weights.name)

@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)
 BATCH = 64
+#: What people are told where a turn met what it was not made for.
+FAULT = "a fault of ours keeps it from going on; it is tried again, and the worker's log says more"
 GRACE = timedelta(seconds=20)
 PORT = "http"
 TAIL_BYTES = 4 * 1024
@@ -66,6 +68,7 @@ def replicas_reconcile(*, at: datetime, uid: str | None = None) -> int:
             _note(replica, f"the cluster does not answer: {error}")
         except Exception:
             log.exception("a turn failed", extra={"replica": replica.uid, "state": replica.state})
+            _note(replica, FAULT)
         finally:
             release_row(replica)
     return len(leased)

@@ -11,6 +11,7 @@ from apps.serving.models import Replica
 from controlplane.domain.serving import ReplicaState
 from controlplane.ports.clusters import Cluster as ClusterAdapter
 from controlplane.ports.clusters import ClusterError
+from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ def launches_sweep() -> int:
     for cluster in Cluster.objects.all():
         try:
             touched += _sweep(cluster, fleet.cluster_adapter(cluster))
-        except ClusterError as error:
+        except (ClusterError, UnknownAdapter) as error:
             log.warning("a sweep failed", extra={"cluster": cluster.name, "error": str(error)})
     return touched
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from config.settings.environment import HOME, ROOT, database, database_url, env, secret
+from config.settings.environment import (
+    HOME,
+    ROOT,
+    allowed_hosts,
+    database,
+    database_url,
+    env,
+    host_of,
+    secret,
+)
 
 BASE_DIR = ROOT
 NINEFOLD_HOME = HOME
@@ -18,14 +27,17 @@ GATEWAY_PORT = env.int("NINEFOLD_GATEWAY_PORT", default=8001)
 #: How engine processes and gateways reach this web server.
 NINEFOLD_CONTROL_URL = env.str("NINEFOLD_CONTROL_URL", default=f"http://127.0.0.1:{WEB_PORT}")
 #: How people and programs reach the gateway.
-NINEFOLD_GATEWAY_URL = env.str("NINEFOLD_GATEWAY_URL", default=f"http://{BIND}:{GATEWAY_PORT}")
+NINEFOLD_GATEWAY_URL = env.str(
+    "NINEFOLD_GATEWAY_URL", default=f"http://{host_of(BIND)}:{GATEWAY_PORT}"
+)
 NINEFOLD_MODEL_ROOTS = env.list("NINEFOLD_MODEL_ROOTS", default=[])
 #: Cards that this machine offers; 0 means one per processor core.
 NINEFOLD_LOCAL_CARDS = env.int("NINEFOLD_LOCAL_CARDS", default=0)
 NINEFOLD_UPLOAD_LIMIT = env.int("NINEFOLD_UPLOAD_LIMIT", default=256 * 1024 * 1024)
 
-ALLOWED_HOSTS = env.list(
-    "NINEFOLD_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]", BIND]
+ALLOWED_HOSTS = allowed_hosts(
+    named=env.list("NINEFOLD_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"]),
+    inside=(f"http://{host_of(BIND)}", NINEFOLD_CONTROL_URL),
 )
 CSRF_TRUSTED_ORIGINS = env.list("NINEFOLD_TRUSTED_ORIGINS", default=[])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -67,3 +68,17 @@ def database(url: str) -> dict[str, Any]:
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
     }
+
+
+def host_of(address: str) -> str:
+    """An address as it stands in a URL: IPv6 in brackets."""
+    return f"[{address}]" if ":" in address else address
+
+
+def allowed_hosts(*, named: Iterable[str], inside: Iterable[str]) -> list[str]:
+    """The hosts that people name, and those of the URLs by which our own processes call the web.
+
+    Without the second, naming a public host would shut out jobs, gateways and the supervisor.
+    """
+    own = (urlsplit(url).hostname for url in inside)
+    return list(dict.fromkeys((*named, *(host_of(host) for host in own if host))))

@@ -53,6 +53,10 @@ class ModelConfig:
 
 #: Files that can run code when they are loaded; safetensors cannot.
 UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".py")
+#: Beyond these a figure is a mistake or a trick: no model comes near them.
+LONGEST_CONTEXT = 2**31 - 1
+MOST_PARAMETERS = 2**63 - 1
+LONGEST_ARCHITECTURE = 120
 _CONTEXT_FIELDS = ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len")
 
 
@@ -70,10 +74,31 @@ def read_config(config: Any) -> ModelConfig:
             "config.json asks for code of its own (auto_map); only architectures that the engine "
             "itself knows can be registered"
         )
+    architecture = architectures[0]
+    if not isinstance(architecture, str) or not _is_plain(architecture):
+        raise ModelRefused(
+            f"the architecture must be a name of at most {LONGEST_ARCHITECTURE} characters, "
+            f"got {str(architecture)[:LONGEST_ARCHITECTURE]!r}"
+        )
+    return ModelConfig(architecture=architecture, context_length=_context_length(config))
+
+
+def _is_plain(name: str) -> bool:
+    return 0 < len(name) <= LONGEST_ARCHITECTURE and name.isprintable()
+
+
+def _context_length(config: Mapping[str, Any]) -> int:
+    """Positions that the model was made for; 0 where it does not say."""
     nested = config.get("text_config")
     text: Mapping[str, Any] = nested if isinstance(nested, Mapping) else config
-    length = next((text[name] for name in _CONTEXT_FIELDS if isinstance(text.get(name), int)), 0)
-    return ModelConfig(architecture=str(architectures[0]), context_length=length)
+    for name in _CONTEXT_FIELDS:
+        length = text.get(name)
+        if not isinstance(length, int) or isinstance(length, bool):
+            continue
+        if not 0 <= length <= LONGEST_CONTEXT:
+            raise ModelRefused(f"{name} must be 0 to {LONGEST_CONTEXT}, got {length}")
+        return length
+    return 0
 
 
 def check_files(names: frozenset[str]) -> None:
@@ -87,13 +112,20 @@ def check_files(names: frozenset[str]) -> None:
 
 
 def count_parameters(headers: Mapping[str, Any]) -> int:
-    """Parameters named by a safetensors header: ``{tensor: {"shape": […]}}``."""
+    """Parameters named by a safetensors header: ``{tensor: {"shape": […]}}``.
+
+    :raises ModelRefused: if a shape is none, or they are more than any model has.
+    """
     total = 0
     for name, tensor in headers.items():
         if name == "__metadata__":
             continue
         size = 1
         for extent in tensor["shape"]:
+            if not isinstance(extent, int) or not 0 <= extent <= MOST_PARAMETERS:
+                raise ModelRefused(f"tensor {name!r} has an extent of {extent!r}")
             size *= extent
         total += size
+        if total > MOST_PARAMETERS:
+            raise ModelRefused(f"tensor {name!r} makes it more than {MOST_PARAMETERS} parameters")
     return total

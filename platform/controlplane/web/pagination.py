@@ -10,6 +10,14 @@ from rest_framework.request import Request
 _LARGEST_KEY = 2**63 - 1
 
 
+def _number(text: str) -> int | None:
+    """What the digits say, if it fits a primary key; Python reads no number of thousands of digits."""
+    if not text.isdecimal() or len(text) > len(str(_LARGEST_KEY)):
+        return None
+    number = int(text)
+    return number if number <= _LARGEST_KEY else None
+
+
 class KeysetPagination(CursorPagination):
     """Newest first, by primary key; ``?cursor=`` from ``next`` and ``previous``, ``?page_size=`` up to 200.
 
@@ -28,8 +36,8 @@ class KeysetPagination(CursorPagination):
         given = request.query_params.get("page_size")
         if given is None:
             return self.page_size
-        if not given.isdecimal() or not 1 <= int(given) <= self.max_page_size:
-            message = f"must be a whole number from 1 to {self.max_page_size}, got {given!r}"
+        if _number(given) not in range(1, self.max_page_size + 1):
+            message = f"must be a whole number from 1 to {self.max_page_size}, got {given[:40]!r}"
             raise ValidationError({"page_size": [message]})
         return int(given)
 
@@ -40,8 +48,7 @@ class KeysetPagination(CursorPagination):
             raise self._no_cursor() from None
         if cursor is None or cursor.position is None:
             return cursor
-        position = str(cursor.position)
-        if not position.isdecimal() or int(position) > _LARGEST_KEY:
+        if _number(str(cursor.position)) is None:
             raise self._no_cursor()
         return cursor
 

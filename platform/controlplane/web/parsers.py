@@ -6,6 +6,7 @@ no body under WSGI.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import IO, Any
 
@@ -17,6 +18,8 @@ from controlplane.domain.resources import bytes_in_words
 
 #: Boundaries, headers and the small fields beside a file.
 _FORM_OVERHEAD = 1024 * 1024
+#: Digits of a Content-Length.
+_LONGEST_LENGTH = 18
 
 
 class BodyTooLarge(exceptions.APIException):
@@ -39,8 +42,9 @@ def content_length(headers: Mapping[str, str]) -> int | None:
     announced = headers.get("Content-Length") or ""
     if not announced:
         return None
-    if not announced.isdecimal():
-        raise exceptions.ParseError(f"Content-Length must be a whole number, got {announced!r}")
+    if not announced.isdecimal() or len(announced) > _LONGEST_LENGTH:
+        message = f"Content-Length must be a whole number, got {announced[:40]!r}"
+        raise exceptions.ParseError(message)
     return int(announced)
 
 
@@ -53,7 +57,7 @@ def _bounded(parser_context: Mapping[str, Any] | None, *, limit: int) -> None:
 
 
 class BoundedJSONParser(JSONParser):
-    """JSON whose texts the database can keep."""
+    """JSON that the database can keep."""
 
     def parse(
         self,
@@ -61,18 +65,21 @@ class BoundedJSONParser(JSONParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        """:raises ParseError: if it is no JSON, or has a NUL or half of a surrogate pair in a text."""
+        """:raises ParseError: if it is no JSON, or has a text or number that cannot be kept."""
         _bounded(parser_context, limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         try:
             value = super().parse(stream, media_type, parser_context)
         except RecursionError:
             raise exceptions.ParseError("the JSON is nested too deeply") from None
-        _check_texts(value)
+        _check_values(value)
         return value
 
 
-def _check_texts(value: Any) -> None:
-    """PostgreSQL stores neither NUL nor half of a surrogate pair, in a column or inside of JSON."""
+def _check_values(value: Any) -> None:
+    """PostgreSQL stores neither NUL nor half of a surrogate pair, in a column or inside of JSON.
+
+    Nor does JSON know infinity, which is what Python reads where an exponent is too large.
+    """
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -81,6 +88,8 @@ def _check_texts(value: Any) -> None:
                 raise exceptions.ParseError(
                     "a text has a NUL (\\u0000) or half of a surrogate pair (\\ud800 to \\udfff)"
                 )
+        elif isinstance(each, float) and not math.isfinite(each):
+            raise exceptions.ParseError("a number is too large to be kept (beyond 1.8e308)")
         elif isinstance(each, Mapping):
             waiting.extend(each)
             waiting.extend(each.values())

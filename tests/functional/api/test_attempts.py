@@ -95,6 +95,8 @@ def test_the_same_step_counts_once_and_the_last_report_wins(
         {"points": 7},
         {"points": [7]},
         {"points": [{"step": 2**40}]},
+        {"points": [{"step": 1, "total_steps": "many"}]},
+        {"points": [{"step": 1, "total_steps": -4}]},
         {"points": [], "more": 1},
     ],
 )

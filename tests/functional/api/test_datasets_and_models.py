@@ -39,6 +39,12 @@ def test_an_upload_becomes_a_dataset_with_statistics_and_a_preview(engineer: API
     assert [version["uid"] for version in listed[0]["versions"]] == [body["uid"]]
 
 
+def test_a_very_long_file_name_is_kept_by_its_end(engineer: APIClient) -> None:
+    made = upload(engineer, rows(3).getvalue(), name="路" * 240 + ".jsonl")
+    assert made.status_code == 201, made.content
+    assert DatasetVersion.objects.get(uid=made.json()["uid"]).source_name == "路" * 194 + ".jsonl"
+
+
 def test_the_same_name_adds_a_version(engineer: APIClient) -> None:
     upload(engineer, rows(50).getvalue())
     assert upload(engineer, rows(60).getvalue()).json()["name"] == "orders v2"

@@ -50,6 +50,16 @@ def test_a_learning_rate_of_minus_one_is_refused_with_what_would_be_right(
     assert not Job.objects.exists()
 
 
+@pytest.mark.parametrize("split", [[], {"test": 1}, 7])
+def test_a_split_that_is_no_text_is_refused(
+    engineer: APIClient, company: Company, split: object
+) -> None:
+    body = finetune(company, kind="evaluate", spec={"split": split})
+    del body["output_name"]
+    refused = engineer.post(f"{API}/jobs", body)
+    assert "split" in wrong_fields(refused, 422, "spec-refused")
+
+
 def test_everything_that_is_wrong_is_said_at_once(engineer: APIClient, company: Company) -> None:
     body = finetune(
         company, spec={"learning_rat": 1, "epochs": "many"}, chips=["abacus"], output_name=""
@@ -178,7 +188,8 @@ def archive() -> bytes:
 def test_code_is_uploaded_and_run_by_a_script_job(
     engineer: APIClient, stranger: APIClient, company: Company
 ) -> None:
-    form = {"file": SimpleUploadedFile("project.tgz", archive())}
+    sent = archive()
+    form = {"file": SimpleUploadedFile("project.tgz", sent)}
     code = engineer.post(f"{API}/code", form, format="multipart").json()
     assert [file["path"] for file in code["files"]] == ["code.tar.gz"]
     body = {
@@ -191,7 +202,7 @@ def test_code_is_uploaded_and_run_by_a_script_job(
     assert (made["code"], made["spec"]["maximum_run_time_seconds"]) == (code["uid"], 3600)
     assert "for you" in wrong_fields(stranger.post(f"{API}/jobs", body))["code"]
     content = engineer.get(f"{API}/artifacts/{code['uid']}/files/code.tar.gz")
-    assert body_of(content) == archive()
+    assert body_of(content) == sent
 
 
 def test_what_is_no_archive_is_refused(engineer: APIClient) -> None:

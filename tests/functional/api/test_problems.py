@@ -39,6 +39,12 @@ def test_texts_that_the_database_cannot_keep_are_refused(engineer: APIClient, te
     assert "NUL" in problem(refused, 400, "parse-error")["detail"]
 
 
+def test_a_number_that_json_does_not_know_is_refused(engineer: APIClient) -> None:
+    body = b'{"name": "x", "kind": "finetune", "spec": {"deep": [{"a": -1e999}]}}'
+    refused = engineer.post(f"{API}/jobs", body, content_type="application/json")
+    assert "too large" in problem(refused, 400, "parse-error")["detail"]
+
+
 def test_a_body_beyond_the_limit_is_refused(engineer: APIClient) -> None:
     body = b'{"name": "' + b"x" * (9 * 1024 * 1024) + b'"}'
     refused = engineer.post(f"{API}/tokens", body, content_type="application/json")

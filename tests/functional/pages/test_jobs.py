@@ -80,10 +80,12 @@ def test_an_evaluation_is_submitted(browser: Client, finetune: dict[str, str]) -
 
 
 def test_a_split_without_rows_is_refused_before_anything_waits(
-    browser: Client, finetune: dict[str, str]
+    browser: Client, empty: Empty, finetune: dict[str, str]
 ) -> None:
-    response = browser.post("/jobs/new/evaluate", {**finetune, "split": "test"})
-    assert "it has train, validation" in response.context["form"].errors["split"][0]
+    few = factories.dataset_version(actor=empty.user, team=empty.team, name="few", rows=3)
+    form = {**finetune, "dataset_version": few.uid, "split": "test"}
+    response = browser.post("/jobs/new/evaluate", form)
+    assert "it has train" in response.context["form"].errors["split"][0]
     assert not Job.objects.exists()
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import subprocess
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import redis
 
 from tests.contract.waiting import until
 from tests.integration.gateway.servers import free_port
-
-#: What the product names in ``config.celery`` and ``config.settings.broker``.
-QUEUES = ("celery", "beat")
 
 
 class Broker(Protocol):
@@ -22,7 +19,7 @@ class Broker(Protocol):
         """What ``NINEFOLD_BROKER_URL`` says."""
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, str]:
         """kombu's ``transport_options`` for a publisher."""
 
     def waiting(self, queue: str) -> int:
@@ -43,7 +40,7 @@ class FolderBroker:
         self._folder = home / "broker"
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, str]:
         folder = str(self._folder)
         return {
             "data_folder_in": folder,
@@ -72,13 +69,14 @@ class RedisBroker:
         self._program = program
         self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
-        self.start()
 
     @property
     def url(self) -> str:
         return f"redis://127.0.0.1:{self._port}/0"
 
-    options: dict[str, Any] = {}
+    @property
+    def options(self) -> dict[str, str]:
+        return {}
 
     def start(self) -> None:
         """Start it on its port, empty, and return once it answers."""
@@ -103,11 +101,11 @@ class RedisBroker:
 
     def waiting(self, queue: str) -> int:
         with closing(self._client()) as client:
-            return int(client.execute_command("LLEN", queue))
+            return client.llen(queue)
 
     def empty(self) -> None:
         with closing(self._client()) as client:
-            client.execute_command("FLUSHALL")
+            client.flushall()
 
     def close(self) -> None:
         self.kill()
@@ -121,6 +119,6 @@ class RedisBroker:
             raise AssertionError((self._folder / "redis.log").read_text())
         with closing(self._client()) as client:
             try:
-                return bool(client.execute_command("PING"))
+                return bool(client.ping())
             except redis.RedisError:
                 return False

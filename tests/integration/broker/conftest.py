@@ -34,7 +34,6 @@ def home() -> Iterator[Path]:
     """A folder that jobs' accounts can pass through."""
     folder = open_folder()
     yield folder
-    shutil.copytree(folder/'logs', '/tmp/brokerlogs', dirs_exist_ok=True)
     shutil.rmtree(folder)
 
 
@@ -44,8 +43,11 @@ def redis_broker(tmp_path: Path) -> Iterator[RedisBroker]:
     if program is None:
         pytest.skip("redis-server is not on PATH")
     broker = RedisBroker(tmp_path, program=program)
-    yield broker
-    broker.close()
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
 
 
 @pytest.fixture

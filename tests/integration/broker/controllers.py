@@ -48,20 +48,25 @@ class Controller:
             self._process.wait(timeout=10)
             self._process = None
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it ended by itself since it was started."""
+        return self._process is not None and self._process.poll() is not None
+
     def log(self) -> str:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     def says(self, pattern: str, *, after: int = 0) -> None:
         """Return once a line of its log matches, ``after`` so many characters of it.
 
-        :raises AssertionError: if none does in time, or the process ends.
+        :raises AssertionError: if none does in time, or the process ends before.
         """
 
         def look() -> bool:
             text = self.log()
             if re.search(pattern, text[after:]):
                 return True
-            if self._process is None or self._process.poll() is not None:
+            if self.has_ended:
                 raise AssertionError(f"{self.name} has ended:\n{text[-4000:]}")
             return False
 

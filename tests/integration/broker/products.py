@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
-from kombu import Connection
+from django.utils import timezone
+from kombu import Connection, Producer
 
 from apps.accounts.models import Team, User
 from apps.jobs import services as jobs
@@ -14,9 +16,9 @@ from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors import latest_attempt
 from apps.quotas.models import Allocation, Claim, Queue
 from config.wiring import TOPICS
-from controlplane.domain.claims import ClaimState
 from controlplane.domain.jobs import AttemptState, JobKind, JobState
 from controlplane.outbox import messages
+from controlplane.persistence.models import Lease
 from tests.contract.waiting import until
 from tests.integration.broker.brokers import Broker
 from tests.integration.broker.controllers import PATIENCE, Controller
@@ -58,23 +60,13 @@ class Product:
     def relay_news(self) -> int:
         """Relay the outbox to the broker as the worker's task would; say how many messages were sent."""
         with Connection(self.broker.url, transport_options=self.broker.options) as connection:
+            producer = Producer(connection)
 
             def send(topic: str, payload: dict[str, object]) -> None:
                 for task in TOPICS[topic]:
-                    task.apply_async(kwargs=payload, connection=connection)
+                    task.apply_async(kwargs=payload, producer=producer)
 
             return messages.relay(send)
-
-    def admitted(self, job: Job) -> Claim:
-        """The claim of its newest attempt, once it has its cards."""
-        claim = Claim.objects.get(uid=latest_attempt(job).claim_uid)
-
-        def look() -> bool:
-            claim.refresh_from_db()
-            return claim.state == ClaimState.ADMITTED
-
-        self._until(look, what="the claim is admitted")
-        return claim
 
     def running(self, job: Job) -> Attempt:
         """Its newest attempt, once the program is seen to run."""
@@ -87,10 +79,15 @@ class Product:
         self._until(look, what="the attempt runs")
         return attempt
 
-    def assert_succeeds_once(self, job: Job) -> None:
-        """Wait for the end, and check that everything happened and nothing happened twice."""
+    def assert_succeeds_once(self, job: Job, *, supervised: bool = False) -> None:
+        """Wait for the end, and check that everything happened and nothing happened twice.
+
+        ``supervised`` starts meanwhile what has ended by itself, as the product's supervisor does.
+        """
 
         def look() -> bool:
+            if supervised:
+                self._start_what_ended()
             job.refresh_from_db()
             return job.ended_at is not None
 
@@ -105,6 +102,13 @@ class Product:
         assert events(claim) == ["admit", "release"]
         assert not Allocation.objects.filter(claim=claim, released_at=None).exists()
 
+    def _start_what_ended(self) -> None:
+        for controller in (self.beat, self.worker):
+            if controller.has_ended:
+                controller.kill()
+                leases_run_out()
+                controller.start()
+
     def _until(self, condition: Callable[[], bool], *, what: str) -> None:
         try:
             until(condition, within=PATIENCE, what=what)
@@ -112,6 +116,13 @@ class Product:
             for controller in (self.beat, self.worker):
                 late.add_note(f"the last of the {controller.name}:\n{controller.log()[-3000:]}")
             raise
+
+
+def leases_run_out() -> None:
+    """What time does after a death: somebody else may go on."""
+    past = timezone.now() - timedelta(seconds=1)
+    Lease.objects.update(expires_at=past)
+    Attempt.objects.exclude(leased_until=None).update(leased_until=past)
 
 
 def events(entity: Job | Attempt | Claim) -> list[str]:

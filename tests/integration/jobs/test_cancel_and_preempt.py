@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from apps.accounts.models import AuditEntry
+from apps.fleet.models import Cluster
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.reconcilers import sweeps
@@ -201,6 +202,19 @@ def test_what_runs_although_it_was_stopped_is_stopped_by_the_sweep(company: Comp
     assert sweeps.launches_sweep(at=company.at) == 1
 
     assert company.phase_of(attempt.launch_name) is Phase.EXITED
+
+
+def test_a_cluster_whose_adapter_is_not_installed_keeps_no_other_from_being_swept(
+    company: Company,
+) -> None:
+    Cluster.objects.create(name="a-gone-plug-in", kind="no-such-kind")
+    _, good = company.running()
+    company.finish(good)
+    company.turn_jobs()
+
+    assert sweeps.launches_sweep(at=company.at) == 1
+
+    assert company.cluster.names() == frozenset()
 
 
 def test_the_sweep_removes_a_success_at_once_and_a_failure_after_a_week(company: Company) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 import pytest
 
 from apps.accounts.models import AuditEntry
@@ -10,6 +13,7 @@ from apps.jobs.models import Attempt, Job
 from apps.models.models import Artifact, Evaluation, ModelVersion
 from apps.models.selectors import lineage_of
 from apps.quotas.models import Allocation, Claim
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.jobs import AttemptState, JobKind, JobState
 from controlplane.domain.machines import IllegalTransition
@@ -214,6 +218,29 @@ def test_a_cluster_that_does_not_answer_only_delays(company: Company) -> None:
     company.turn_jobs()
     job.refresh_from_db()
     assert job.state == JobState.SUCCEEDED
+
+
+def test_a_fault_of_ours_is_shown_and_does_not_stop_the_others(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, broken = company.running()
+    other_job, other = company.running()
+    company.finish(other)
+    observe = FakeCluster.observe
+
+    def fail_for_one(cluster: FakeCluster, names: Collection[str]) -> Any:
+        if broken.launch_name in names:
+            raise RuntimeError("not made for this")
+        return observe(cluster, names)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeCluster, "observe", fail_for_one)
+        company.turn_jobs()
+    broken.refresh_from_db()
+    other_job.refresh_from_db()
+    assert (broken.state, other_job.state) == (AttemptState.RUNNING, JobState.SUCCEEDED)
+    assert "a fault of ours" in broken.message
+    assert "not made for this" not in broken.message
 
 
 def test_a_launch_that_is_refused_fails_the_job_with_the_reason(company: Company) -> None:

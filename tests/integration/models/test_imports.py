@@ -104,6 +104,15 @@ def broken_config(folder: Path) -> None:
     (folder / "config.json").write_text("{")
 
 
+def deep_config(folder: Path) -> None:
+    (folder / "config.json").write_text("[" * 100_000)
+
+
+def huge_config(folder: Path) -> None:
+    with (folder / "config.json").open("ab") as stream:
+        stream.truncate(17 * 1024 * 1024)
+
+
 def config_with_code(folder: Path) -> None:
     (folder / "config.json").write_text(
         '{"architectures": ["A"], "auto_map": {"AutoModel": "m.M"}}'
@@ -147,6 +156,8 @@ def a_pipe(folder: Path) -> None:
         (no_weights, r"no \.safetensors weights .* \(pytorch_model\.bin can run code"),
         (no_config, r"no config\.json"),
         (broken_config, r"config\.json is not valid JSON"),
+        (deep_config, r"config\.json is nested too deeply"),
+        (huge_config, r"config\.json has more than 16(\.0)? MiB"),
         (config_with_code, "asks for code of its own"),
         (nameless_config, "must name the architecture"),
         (truncated_weights, r"model\.safetensors is not a safetensors file"),

@@ -41,7 +41,7 @@ def test_every_format_gives_the_same_rows_in_the_same_splits(
 
 @given(rows=ROWS)
 def test_canonical_rows_read_as_themselves(rows: list[dict[str, str]]) -> None:
-    fractions = Fractions(validation=0)
+    fractions = Fractions(validation=0, test=0)
     once = b"".join(line for _, line in canonical(as_jsonl(rows), "a.jsonl", fractions))
     twice = b"".join(line for _, line in canonical(once, "a.jsonl", fractions))
     assert once == twice

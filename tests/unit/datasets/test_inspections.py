@@ -25,7 +25,7 @@ from controlplane.domain.datasets import (
 )
 from tests.unit.datasets.files import Fields, as_csv, as_json, as_jsonl, pairs
 
-ALL_TRAIN = Fractions(validation=0)
+ALL_TRAIN = Fractions(validation=0, test=0)
 
 
 def written(content: bytes, inspection: Inspection) -> dict[Split, bytes]:

@@ -47,8 +47,14 @@ def test_the_first_rows_train_whatever_their_hash() -> None:
     assert set(found) == {Split.TRAIN}
 
 
+def test_a_file_that_says_nothing_has_rows_to_validate_and_to_test_on() -> None:
+    counts = Counter(splits(numbered(1_000), Fractions()))
+    assert counts[Split.TRAIN] > 850
+    assert min(counts[Split.VALIDATION], counts[Split.TEST]) > 20
+
+
 def test_nothing_is_held_out_where_nothing_is_asked_for() -> None:
-    assert set(splits(numbered(500), Fractions(validation=0))) == {Split.TRAIN}
+    assert set(splits(numbered(500), Fractions(validation=0, test=0))) == {Split.TRAIN}
 
 
 def test_rows_that_are_all_equal_are_not_torn_apart() -> None:

@@ -50,6 +50,11 @@ def test_the_architecture_is_the_first_that_is_named() -> None:
         ({}, "must name the architecture"),
         ({"architectures": []}, "must name the architecture"),
         ({"architectures": "Qwen2ForCausalLM"}, "must name the architecture"),
+        ({**QWEN, "architectures": [""]}, "must be a name of at most 120 characters"),
+        ({**QWEN, "architectures": ["A" * 121]}, "must be a name of at most 120 characters"),
+        ({**QWEN, "architectures": [{"name": "A"}]}, "must be a name of at most 120"),
+        ({**QWEN, "max_position_embeddings": 2**31}, "must be 0 to 2147483647, got 2147483648"),
+        ({**QWEN, "max_position_embeddings": -1}, "must be 0 to 2147483647, got -1"),
         ({**QWEN, "auto_map": {"AutoModel": "modeling.Model"}}, "asks for code of its own"),
     ],
 )
@@ -72,6 +77,12 @@ def test_any_json_is_read_or_refused_and_never_breaks(config: object) -> None:
         return
     assert isinstance(config, dict)
     assert config["architectures"]
+
+
+@pytest.mark.parametrize("shape", [[2**62, 2], [2**64], [-1], ["3"], [1.5]])
+def test_a_shape_that_no_tensor_has_is_refused(shape: list[Any]) -> None:
+    with pytest.raises(ModelRefused, match="tensor 'weights'"):
+        count_parameters({"weights": {"shape": shape}})
 
 
 def test_a_folder_needs_a_configuration_and_safetensors() -> None:

@@ -36,12 +36,13 @@ def node(
     memory: int = 64,
     busy: int = 0,
     schedulable: bool = True,
+    cluster: str = "c1",
 ) -> NodeView:
     """``memory`` in GiB; the first ``busy`` cards are held."""
     return NodeView(
         uid=name,
         name=name,
-        cluster="c1",
+        cluster=cluster,
         cards=tuple(
             CardView(
                 uid=f"{name}/{index}",
@@ -104,7 +105,7 @@ def nodes(draw: st.DrawFn, index: int) -> NodeView:
     return NodeView(
         uid=f"node-{index}",
         name=f"node-{index}",
-        cluster="c1",
+        cluster=draw(st.sampled_from(["c1", "c2"])),
         cards=tuple(
             CardView(uid=f"{index}/{slot}", index=slot, chip=chip, state=state, held_by=held)
             for slot, (chip, state, held) in enumerate(cards)
@@ -213,6 +214,26 @@ def test_every_claim_is_placed_whole_or_refused_with_a_reason(seen: Snapshot) ->
         assert placement.reason
     for refusal in decided.refusals:
         assert refusal.reason
+
+
+@given(snapshots())
+@settings(max_examples=300, deadline=None)
+def test_a_gang_runs_in_one_cluster(seen: Snapshot) -> None:
+    clusters = {one.uid: one.cluster for one in seen.nodes}
+    for placement in decide(seen).placements:
+        assert len({clusters[replica.node] for replica in placement.replicas}) == 1
+
+
+def test_a_gang_goes_to_the_first_cluster_that_has_room_for_all_of_it() -> None:
+    seen = snapshot(
+        node("a", 4, cluster="east"),
+        node("b", 4, cluster="west"),
+        node("c", 4, cluster="west"),
+        claims=(claim("gang", 4, replicas=2), claim("single", 4, minute=1)),
+    )
+    gang, single = decide(seen).placements
+    assert [replica.node for replica in gang.replicas] == ["b", "c"]
+    assert [replica.node for replica in single.replicas] == ["a"]
 
 
 @given(snapshots())

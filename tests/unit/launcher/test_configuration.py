@@ -36,6 +36,15 @@ def test_a_server_bound_to_every_address_is_reached_at_this_machine(tmp_path: Pa
     assert read.web_url == "http://127.0.0.1:9000"
 
 
+def test_people_are_sent_to_a_gateway_that_can_be_reached(tmp_path: Path) -> None:
+    read = _read(tmp_path, NINEFOLD_BIND="0.0.0.0", NINEFOLD_GATEWAY_PORT="9001")
+    given = read.child_environment(database_url="postgresql://x")
+    assert given["NINEFOLD_GATEWAY_URL"] == "http://127.0.0.1:9001"
+    named = _read(tmp_path, NINEFOLD_GATEWAY_URL="https://models.example")
+    given = named.child_environment(database_url="postgresql://x")
+    assert given["NINEFOLD_GATEWAY_URL"] == "https://models.example"
+
+
 def test_an_ipv6_address_is_bracketed(tmp_path: Path) -> None:
     assert _read(tmp_path, NINEFOLD_BIND="::1").web_url == "http://[::1]:8000"
 

@@ -5,11 +5,10 @@ Safe to repeat: what is there is left alone.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
+from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.models import Team, User
@@ -20,6 +19,7 @@ from apps.jobs.services import JobRequest, job_submit
 from apps.models.models import ModelLine
 from apps.quotas import services as quotas
 from apps.quotas.models import Queue
+from config.settings.environment import secret
 from controlplane.domain.jobs import JobKind
 
 ADMINISTRATOR = "admin"
@@ -30,7 +30,7 @@ class Command(BaseCommand):
     help = "Create what a first day needs; safe to repeat."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        admin = administrator_ensure(username=ADMINISTRATOR, password=self._password())
+        admin = administrator_ensure(username=ADMINISTRATOR, password=secret("admin_password"))
         team = team_ensure(name="Default", slug="default", administrator=admin)
         queue = quotas.queue_ensure_default()
         fleet.cluster_ensure(name="local", kind="local")
@@ -38,12 +38,7 @@ class Command(BaseCommand):
         for name in SAMPLE_MODELS:
             self._sample_model(name, admin=admin, team=team, queue=queue)
 
-    def _password(self) -> str:
-        path = Path(settings.NINEFOLD_HOME, "secrets", "admin_password")
-        if not path.is_file():
-            raise CommandError(f"there is no {path}; `make up` generates it")
-        return path.read_text().strip()
-
+    @transaction.atomic
     def _sample_model(self, name: str, *, admin: User, team: Team, queue: Queue) -> None:
         """The first time only: a job builds it, because that needs the engine's environment."""
         _, created = ModelLine.objects.get_or_create(

@@ -30,7 +30,7 @@ class Fractions:
     """Shares of the rows to hold out, from 0 to 1, and the seed of the choice."""
 
     validation: float = 0.05
-    test: float = 0.0
+    test: float = 0.05
     seed: int = 0
 
     def __post_init__(self) -> None:

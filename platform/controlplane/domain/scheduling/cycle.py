@@ -3,7 +3,7 @@
 1. order the waiting claims: priority, then age;
 2. for each, take its acceptable chips in order of preference;
 3. check the queue: open, and under its cap;
-4. place every replica of the gang, first fit over nodes in name order, or none of it;
+4. place every replica of the gang in one cluster, first fit over nodes in name order, or none of it;
 5. mark what was taken, so that the next claim sees it;
 6. explain each choice and each refusal.
 """
@@ -140,9 +140,21 @@ def _explain(claim: ClaimView, chip: str, snapshot: Snapshot, ledger: _Ledger) -
 def _place_gang(
     claim: ClaimView, chip: str, snapshot: Snapshot, ledger: _Ledger
 ) -> tuple[ReplicaPlacement, ...] | None:
+    """In the first cluster that has room for all of it: one Launch runs in one cluster."""
+    for cluster in dict.fromkeys(node.cluster for node in snapshot.nodes):
+        nodes = tuple(node for node in snapshot.nodes if node.cluster == cluster)
+        replicas = _place_on(nodes, claim, chip, ledger)
+        if replicas is not None:
+            return replicas
+    return None
+
+
+def _place_on(
+    nodes: tuple[NodeView, ...], claim: ClaimView, chip: str, ledger: _Ledger
+) -> tuple[ReplicaPlacement, ...] | None:
     replicas: list[ReplicaPlacement] = []
     for role, index in _members(claim):
-        for node in snapshot.nodes:
+        for node in nodes:
             cards = ledger.take(node, role, chip)
             if cards is not None:
                 replicas.append(

@@ -1,0 +1,24 @@
+"""What the settings make of the environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from config.settings.environment import allowed_hosts, host_of
+
+
+def test_our_own_processes_are_let_in_whatever_hosts_people_name() -> None:
+    hosts = allowed_hosts(named=["models.example"], inside=["http://127.0.0.1:8000"])
+    assert hosts == ["models.example", "127.0.0.1"]
+
+
+@pytest.mark.parametrize(
+    ("address", "host"), [("10.0.0.5", "10.0.0.5"), ("::1", "[::1]"), ("web", "web")]
+)
+def test_an_address_is_allowed_as_a_host_header_has_it(address: str, host: str) -> None:
+    url = f"http://{host_of(address)}:8000"
+    assert allowed_hosts(named=[], inside=[url]) == [host]
+
+
+def test_a_url_without_a_host_and_a_host_named_twice_add_nothing() -> None:
+    assert allowed_hosts(named=["a"], inside=["http://", "http://a:1", "https://a"]) == ["a"]
