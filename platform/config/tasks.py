@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from celery import shared_task
+from django.contrib.sessions.backends.db import SessionStore
 from django.utils import timezone
 
 from apps.accounts.services import idempotency_prune
@@ -22,3 +23,5 @@ def tidy_up() -> None:
     """Delete what nobody will read again."""
     messages.prune()
     idempotency_prune(at=timezone.now())
+    # Django keeps the rows of sessions that nobody can use any more.
+    SessionStore.clear_expired()

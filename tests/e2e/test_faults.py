@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import tarfile
-import time
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -137,7 +136,6 @@ def test_a_job_ends_right_although_workers_are_killed_and_the_broker_is_emptied(
         kill(product, "celery", "worker")
         for message in (product.home / "broker").glob("*.msg"):
             message.unlink(missing_ok=True)
-        time.sleep(1)
     assert ended(client, uid)["state"] == "succeeded"
     assert len(attempts_of(client, uid)) == 1
 

@@ -56,8 +56,7 @@ def model_version(request: SignedIn, uid: str) -> HttpResponse:
 def model_version_retry(request: SignedIn, uid: str) -> HttpResponse:
     """Try a failed import again."""
     version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
-    if version.line.team is not None:
-        accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
+    accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
     return acted(
         request,
         lambda: services.model_version_retry(

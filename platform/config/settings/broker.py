@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from kombu.transport import TRANSPORT_ALIASES
+
 from config.settings.environment import HOME, env
+
+TRANSPORT_ALIASES["filesystem"] = "config.transports:Transport"
 
 broker_url = env.str("NINEFOLD_BROKER_URL", default="filesystem://")
 broker_connection_retry_on_startup = True
