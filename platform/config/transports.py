@@ -19,14 +19,20 @@ from kombu.utils.json import dumps
 class Channel(filesystem.Channel):
     """kombu declares no types for this class."""
 
-    def _put(self, queue: str, message: Any, **kwargs: Any) -> None:  # noqa: ARG002 - kombu's signature
+    # The published types give this parameter two names, one in each class above.
+    def _put(  # type: ignore[override]
+        self,
+        queue: str,
+        payload: Any,
+        **kwargs: Any,  # noqa: ARG002 - kombu's signature
+    ) -> None:
         """:raises ChannelError: if the folder cannot be written to."""
         # Consumers take files in the order of their names and look at what follows the first dot.
         stem = f"{time.monotonic_ns() // 1_000_000}_{uuid.uuid4()}"
         folder = Path(self.data_folder_out)
         partial = folder / f"{stem}.partial"
         try:
-            partial.write_bytes(dumps(message).encode())
+            partial.write_bytes(dumps(payload).encode())
             partial.rename(folder / f"{stem}.{queue}.msg")
         except OSError as error:
             raise ChannelError(f"a message cannot be added to {folder}: {error}") from error

@@ -43,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         task = tasks.add_parser(name)
         task.add_argument("--spec", type=Path, required=True)
         if name == "serve":
+            task.add_argument("--host", default="127.0.0.1")
             task.add_argument("--port", type=int, required=True)
     tiny = tasks.add_parser("tiny-model", help="write a small model that can be trained anywhere")
     tiny.add_argument("name")
@@ -89,7 +90,7 @@ def _serve(options: argparse.Namespace, folders: Folders) -> int:
     from ninefold_runtime.serving.server import serve
 
     spec = specs.load(options.spec, specs.ServeSpec)
-    serve(spec=spec, folders=folders, port=options.port)
+    serve(spec=spec, folders=folders, host=options.host, port=options.port)
     return ExitCode.FINISHED
 
 

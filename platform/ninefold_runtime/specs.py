@@ -77,7 +77,6 @@ class ScriptSpec:
 class ServeSpec:
     #: The name that callers use.
     model_name: str
-    host: str
     #: Requests that may wait beside the one that runs.
     queue_size: int
     precision: Literal["auto", "float32", "bfloat16"]

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from apps.accounts.models import Team, User
+from apps.accounts.selectors import roles_of
 from apps.accounts.services import audit
 from apps.jobs.models import (
     Attempt,
@@ -28,6 +29,7 @@ from controlplane.domain.jobs import (
     JobState,
 )
 from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.permissions import Permission, allows
 from controlplane.domain.resources import Bytes, Millicpu, Resources
 from controlplane.outbox.messages import publish
 from controlplane.persistence.moves import move
@@ -45,6 +47,9 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
     if request.output_shared and not actor.is_superuser:
         message = "only an administrator of the company can share a model with every team"
         findings.append(Finding(field="output_shared", message=message))
+    if request.priority > 0 and not allows(roles_of(actor, team), Permission.MANAGE_QUEUES):
+        message = "only a queue admin of the team can ask for more than 0; others wait their turn"
+        findings.append(Finding(field="priority", message=message))
     if findings:
         raise SpecRefused(findings)
     task = Task(request.kind)

@@ -18,7 +18,7 @@ from ninefold_runtime.specs import ServeSpec
 _DRAIN_SECONDS = 25
 
 
-def serve(*, spec: ServeSpec, folders: Folders, port: int) -> None:
+def serve(*, spec: ServeSpec, folders: Folders, host: str, port: int) -> None:
     """Serve until SIGTERM, then let the requests in progress end.
 
     :raises BadInput: if there is no key, or the model cannot be loaded.
@@ -42,7 +42,7 @@ def serve(*, spec: ServeSpec, folders: Folders, port: int) -> None:
     app = EngineApp(generator=generator, model_name=spec.model_name, key=key)
     config = uvicorn.Config(
         app,
-        host=spec.host,
+        host=host,
         port=port,
         lifespan="off",
         access_log=False,
@@ -52,7 +52,7 @@ def serve(*, spec: ServeSpec, folders: Folders, port: int) -> None:
     )
     print(
         f"{model.config.architectures[0]} with {model.num_parameters():,} parameters on "
-        f"{devices.device()}, {context_length} positions, listening on {spec.host}:{port}",
+        f"{devices.device()}, {context_length} positions, listening on {host}:{port}",
         flush=True,
     )
     # uvicorn raises the signal again once it has drained; the process then ends by itself.

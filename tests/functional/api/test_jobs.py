@@ -220,3 +220,9 @@ def test_engines_describe_the_fields_of_their_specs(engineer: APIClient) -> None
     argv = engines["transformers"]["tasks"]["script"][0]
     assert (argv["name"], argv["required"]) == ("argv", True)
     assert engines["plain"]["tasks"]["finetune"] == []
+
+
+def test_only_a_queue_admin_may_jump_the_line(engineer: APIClient, company: Company) -> None:
+    refused = engineer.post(f"{API}/jobs", finetune(company, priority=5))
+    assert "queue admin" in wrong_fields(refused, 422, "spec-refused")["priority"]
+    assert not Job.objects.exists()

@@ -307,13 +307,6 @@ SERVE = (
         default="model",
     ),
     Field(
-        name="host",
-        label="Address",
-        help="Where to listen.",
-        kind=Kind.TEXT,
-        default="127.0.0.1",
-    ),
-    Field(
         name="queue_size",
         label="Queue",
         help="Requests that may wait beside the one that runs; more are told to come back.",
