@@ -40,6 +40,9 @@ def _die_with_parent(*, parent: int, by: signal.Signals) -> None:
 
 def _before_exec(*, guardian: int, stop_with: signal.Signals) -> Callable[[], None]:
     def prepare() -> None:
+        # A shell starts what it puts into the background with SIGINT and SIGQUIT ignored, and that is
+        # inherited: a command that must stop on one of them would never hear it.
+        signal.signal(stop_with, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, set())
         _die_with_parent(parent=guardian, by=stop_with)
 

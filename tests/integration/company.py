@@ -159,6 +159,15 @@ class Company:
         )
         return jobs.job_submit(actor=self.engineer, team=self.team, request=request)
 
+    def make_queue_admin(self) -> None:
+        """The engineer may then ask for a priority."""
+        accounts.membership_set(
+            team=self.team,
+            user=self.engineer,
+            roles=frozenset({TeamRole.ENGINEER, TeamRole.QUEUE_ADMIN}),
+            actor=None,
+        )
+
     def launched(self, **changes: Any) -> tuple[Job, Attempt]:
         """A job whose processes have been started and do not run yet."""
         job = self.submit(**changes)

@@ -114,6 +114,7 @@ def test_a_queue_holds_no_more_than_its_cap_and_a_closed_one_admits_nothing(
 
 def test_a_higher_priority_goes_first_and_age_decides_among_equals(company: Company) -> None:
     low = company.submit("low", cards=2)
+    company.make_queue_admin()
     older = company.submit("older", cards=2, priority=5)
     younger = company.submit("younger", cards=2, priority=5)
 
@@ -329,6 +330,7 @@ def test_a_claim_that_is_being_revoked_still_counts_against_its_queue(company: C
 def test_the_snapshot_shows_what_is_held_and_promised(company: Company) -> None:
     company.submit(cards=1, memory=1 << 30)
     company.schedule()
+    company.make_queue_admin()
     company.submit("another", priority=3)
 
     seen = selectors.snapshot()
