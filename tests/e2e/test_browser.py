@@ -9,10 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from openai import OpenAI
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.e2e.main_job import MODEL
+from tests.e2e.main_job import MODEL, talking_client
 from tests.e2e.product import Product
 from tests.e2e.rest_client import RestClient
 from tests.e2e.waiting import wait_until
@@ -138,17 +137,11 @@ def test_from_a_dataset_to_a_model_that_talks(
 
 def talk(gateway: str, *, key: str, model: str) -> None:
     """A streamed answer by the official client."""
-    openai = OpenAI(base_url=f"{gateway}/v1", api_key=key, max_retries=8)
-    wait_until(
-        lambda: [one.id for one in openai.models.list()],
-        lambda models: model in models,
-        within=30,
-        what="the gateway's list to name the model",
-    )
-    stream = openai.chat.completions.create(
-        model=model,
-        messages=[{"role": "user", "content": "青海省西宁市城北区三其村"}],
-        max_tokens=32,
-        stream=True,
-    )
-    assert sum(1 for chunk in stream if chunk.choices) > 1
+    with talking_client(gateway, key=key, model=model) as client:
+        stream = client.chat.completions.create(
+            model=model,
+            messages=[{"role": "user", "content": "青海省西宁市城北区三其村"}],
+            max_tokens=32,
+            stream=True,
+        )
+        assert sum(1 for chunk in stream if chunk.choices) > 1
