@@ -22,7 +22,7 @@ from controlplane.adapters.clusters.local.processes import ProcessIdentity, boot
 from controlplane.adapters.clusters.local.records import LaunchRecord, Separation
 from controlplane.adapters.clusters.local.runtime_copies import runtime_path
 from controlplane.adapters.clusters.local.states import ReplicaState
-from controlplane.adapters.clusters.local.variables import installer_variables
+from controlplane.adapters.clusters.local.variables import installer_variables, uv_variables
 from controlplane.domain.resources import MIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ExitCause, Phase
 from controlplane.ports.launches import (
@@ -212,3 +212,10 @@ def test_a_gang_knows_who_could_not_be_prepared(tmp_path: Path) -> None:
         supervisor=ProcessIdentity(pid=1, started=1),
     ).write(folder.replica("server", 1))
     assert gang.broken() == "not started, because server-1 could not be: no room"
+
+
+def test_what_pip_was_told_of_certificates_and_wheels_is_told_to_uv() -> None:
+    told = uv_variables({"PIP_CERT": "/company.pem", "PIP_FIND_LINKS": "/wheels"})
+    assert (told["SSL_CERT_FILE"], told["UV_FIND_LINKS"]) == ("/company.pem", "/wheels")
+    kept = uv_variables({"PIP_CERT": "/company.pem", "SSL_CERT_FILE": "/own.pem"})
+    assert kept["SSL_CERT_FILE"] == "/own.pem"

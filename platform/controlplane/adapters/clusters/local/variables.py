@@ -25,6 +25,7 @@ def uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
     for own, theirs in (
         ("UV_FIND_LINKS", links),
         ("UV_DEFAULT_INDEX", environment.get("PIP_INDEX_URL")),
+        ("SSL_CERT_FILE", environment.get("PIP_CERT")),
     ):
         if theirs:
             variables.setdefault(own, theirs)
