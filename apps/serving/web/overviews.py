@@ -41,8 +41,8 @@ def home(request: SignedIn) -> HttpResponse:
         "troubled": troubled,
         "serving": serving[:SHOWN],
     }
-    fresh = not any(rows.values()) and not deployments
-    context["steps"] = _first_steps(request.user) if fresh else None
+    idle = not any(rows.values()) and not deployments
+    context["steps"] = _first_steps(request.user) if idle else None
     changing = bool(rows[JobState.RUNNING] or rows[JobState.WAITING]) or any(
         one.state in _MOVING for one in deployments
     )
@@ -54,8 +54,10 @@ _SERVING = (DeploymentState.STARTING, DeploymentState.READY, DeploymentState.DEG
 _MOVING = (DeploymentState.STARTING, DeploymentState.DEGRADED, DeploymentState.STOPPING)
 
 
-def _first_steps(user: User) -> dict[str, bool]:
-    """Which of the first steps are done."""
+def _first_steps(user: User) -> dict[str, bool] | None:
+    """Which of the first steps are done; None once a model has been fine-tuned: no beginner any more."""
+    if models.model_versions_visible(user).exclude(base=None).exists():
+        return None
     return {
         "dataset": models.datasets_visible(user).exists(),
         "model": models.model_lines_visible(user).exists(),

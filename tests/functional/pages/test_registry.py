@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -150,3 +151,20 @@ def test_one_press_deploys_under_a_free_name(browser: Client, filled: Filled) ->
     second = browser.post(address)
     names = [Deployment.objects.get(uid=r["Location"].split("/")[-1]).name for r in (first, second)]
     assert names == ["addresses", "addresses-2"]
+
+
+def test_home_shows_the_first_steps_until_a_model_has_been_fine_tuned(
+    browser: Client, empty: Empty
+) -> None:
+    assert "in four steps" in browser.get("/").text
+    own: dict[str, Any] = {"actor": empty.user, "team": empty.team}
+    job = factories.job(
+        **own,
+        queue=empty.queue,
+        model=factories.model_version(**own),
+        dataset=factories.dataset_version(**own),
+    )
+    factories.succeeded(job, cluster=factories.cluster(cards=2))
+    page = browser.get("/").text
+    assert "in four steps" not in page
+    assert "Nothing runs." in page
