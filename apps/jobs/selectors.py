@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from apps.accounts import selectors as accounts
 from apps.fleet import selectors as fleet
@@ -99,18 +99,8 @@ def _archived(digest: str, *, offset: int, limit: int) -> LogChunk:
     return LogChunk(content=content, next_offset=end, complete=end >= size)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """Progress points of a job, of all attempts, by step; a later attempt wins over an earlier one."""
-
-    points: tuple[dict[str, Any], ...]
-
-    def series(self, name: str) -> list[tuple[int, float]]:
-        return [(point["step"], point[name]) for point in self.points if name in point]
-
-
-def curve_of(job: Job, *, after: int = -1) -> Curve:
-    """Points with a step greater than ``after``."""
+def curve_of(job: Job, *, after: int = -1) -> list[dict[str, Any]]:
+    """Points of all attempts with a step greater than ``after``, by step; a later attempt wins."""
     by_step: dict[int, dict[str, Any]] = {}
     rows = (
         job.attempts.filter(points__step__gt=after)
@@ -119,18 +109,7 @@ def curve_of(job: Job, *, after: int = -1) -> Curve:
     )
     for step, values in rows:
         by_step[step] = {"step": step, **values}
-    return Curve(points=tuple(by_step[step] for step in sorted(by_step)))
-
-
-def job_counts(user: accounts.Person) -> dict[str, int]:
-    """Jobs that they may see, by state."""
-    rows = (
-        Job.objects.filter(team__in=accounts.teams_of(user))
-        .order_by()
-        .values_list("state")
-        .annotate(count=Count("id"))
-    )
-    return {**{state.value: 0 for state in JobState}, **dict(rows)}
+    return [by_step[step] for step in sorted(by_step)]
 
 
 def attempts_of(job: Job) -> QuerySet[Attempt]:

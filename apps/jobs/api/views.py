@@ -124,7 +124,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     def curve(self, request: Request, uid: str) -> Response:
         job = self.get_object()
         curve = selectors.curve_of(job, after=self.query["after"])
-        return Response({"state": job.state, "points": curve.points})
+        return Response({"state": job.state, "points": curve})
 
     @extend_schema(
         summary="Its log",

@@ -54,7 +54,7 @@ def log_tail(attempt: Attempt, *, offset: int = -TAIL) -> Tail:
 
 def loss_table(job: Job) -> list[dict[str, Any]]:
     """The curve's points thinned out evenly; the last one is always there."""
-    points = list(selectors.curve_of(job).points)
+    points = selectors.curve_of(job)
     step = -(-len(points) // TABLE_ROWS) or 1
     return points[::-1][::step][::-1]
 
@@ -64,7 +64,7 @@ def job_curve(request: SignedIn, uid: str) -> HttpResponse:
     """Points after a step: ``{"points": [{"step", "loss", …}], "ended": bool}``."""
     job = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     curve = selectors.curve_of(job, after=_whole(request, "after", default=-1))
-    return JsonResponse({"points": list(curve.points), "ended": job.state in ENDED_JOB_STATES})
+    return JsonResponse({"points": curve, "ended": job.state in ENDED_JOB_STATES})
 
 
 @login_required

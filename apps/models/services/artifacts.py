@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import IO, BinaryIO
 
-from django.db import transaction
-
 from apps.accounts.models import Team
 from apps.models import selectors
 from apps.models.models import Artifact, files_json
@@ -34,7 +32,6 @@ def artifact_create(
     )
 
 
-@transaction.atomic
 def code_upload(*, team: Team, stream: BinaryIO, filename: str) -> Artifact:
     """The archive of a script job, kept as it came.
 

@@ -45,11 +45,8 @@ class Machine(Generic[State, Event]):
     def allows(self, state: State, event: Event) -> bool:
         return (state, event) in self.arrows
 
-    def is_final(self, state: State) -> bool:
-        """Nothing leads out of it."""
-        return all(source is not state for source, _ in self.arrows)
-
     @property
     def final(self) -> frozenset[State]:
+        """States that nothing leads out of."""
         sources = {source for source, _ in self.arrows}
         return frozenset(state for state in type(self.initial) if state not in sources)

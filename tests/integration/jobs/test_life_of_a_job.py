@@ -380,9 +380,9 @@ def test_steps_reported_twice_count_once_and_reach_the_claim(company: Company) -
     )
     services.progress_record(attempt=attempt, points=[{"step": 2, "loss": 3.0}], at=company.at)
 
-    curve = selectors.curve_of(job)
-    assert curve.series("loss") == [(1, 5.0), (2, 3.0)]
-    assert curve.series("learning_rate") == [(1, 0.1)]
+    one, two = selectors.curve_of(job)
+    assert (one["step"], one["loss"], one["learning_rate"]) == (1, 5.0, 0.1)
+    assert two == {"step": 2, "loss": 3.0}
     claim = claim_of(attempt)
     assert (claim.progress, claim.checkpointed_at) == (0.5, company.at)
 
@@ -399,8 +399,6 @@ def test_jobs_of_another_team_are_not_visible(company: Company) -> None:
 
     assert list(selectors.jobs_visible(company.engineer)) == [job]
     assert list(selectors.jobs_visible(company.stranger)) == []
-    assert selectors.job_counts(company.stranger)["waiting"] == 0
-    assert selectors.job_counts(company.engineer)["waiting"] == 1
 
 
 def test_more_attempts_than_one_batch_all_get_their_turn(company: Company) -> None:

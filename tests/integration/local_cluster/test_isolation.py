@@ -116,10 +116,11 @@ def test_another_launch_and_the_products_secrets_cannot_be_read(machine: Machine
     private.mkdir(mode=0o700)
     (private / "secret_key").write_text("the-key-of-the-product")
     machine.start("open('mine', 'w').write('of the first job')\n" + SLEEPS, name="first")
-    until((machine.home / "jobs/first/work/mine").exists)
+    of_the_first = machine.home.joinpath("jobs", "first", "work", "mine")
+    until(of_the_first.exists)
     for target in (
         private / "secret_key",
-        machine.home / "jobs/first/work/mine",
+        of_the_first,
         machine.home / "jobs/second/launch.json",
         machine.home / "jobs/second/replicas/main-0/state.json",
         f"/proc/{machine.state('first').supervisor.pid}/environ",
