@@ -10,4 +10,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.models.web.urls")),
     path("", include("apps.jobs.web.urls")),
     path("", include("apps.serving.web.urls")),
+    path("", include("apps.monitoring.web.urls")),
 ]

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.serving.web import deployments, keys, overviews, playground
+from apps.serving.web import deployments, keys, playground
 
 urlpatterns = [
-    path("", overviews.home, name="home"),
-    path("fleet", overviews.fleet_overview, name="fleet"),
     path("deployments", deployments.deployments, name="deployments"),
     path("deployments/new", deployments.deployment_new, name="deployment-new"),
     path("deployments/of/<str:uid>", deployments.deployment_quick, name="deployment-quick"),

@@ -64,6 +64,7 @@ INSTALLED_APPS = [
     "apps.quotas",
     "apps.jobs",
     "apps.serving",
+    "apps.monitoring",
     "config",
 ]
 

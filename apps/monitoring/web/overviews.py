@@ -15,7 +15,7 @@ from apps.fleet.models import Node
 from apps.jobs import selectors as jobs
 from apps.models import selectors as models
 from apps.quotas import selectors as quotas
-from apps.serving import selectors
+from apps.serving import selectors as serving
 from apps.serving.selectors import Holder
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.jobs import JobState
@@ -31,22 +31,22 @@ def home(request: SignedIn) -> HttpResponse:
     """What runs, what waits and why, what needs somebody."""
     recent = jobs.jobs_with_newest_attempt(jobs.jobs_visible(request.user))
     rows = {state: list(recent.filter(state=state)[:SHOWN]) for state in _HOME_STATES}
-    deployments = list(selectors.deployments_visible(request.user)[:50])
+    deployments = list(serving.deployments_visible(request.user)[:50])
     troubled = [one for one in deployments if one.state == DeploymentState.DEGRADED]
-    serving = [one for one in deployments if one.state in _SERVING]
+    served = [one for one in deployments if one.state in _SERVING]
     context: dict[str, Any] = {
         "running": rows[JobState.RUNNING],
         "waiting": rows[JobState.WAITING],
         "failed": rows[JobState.FAILED],
         "troubled": troubled,
-        "serving": serving[:SHOWN],
+        "serving": served[:SHOWN],
     }
     idle = not any(rows.values()) and not deployments
     context["steps"] = _first_steps(request.user) if idle else None
     changing = bool(rows[JobState.RUNNING] or rows[JobState.WAITING]) or any(
         one.state in _MOVING for one in deployments
     )
-    return show(request, "home.html", context, fragment="now", changing=changing)
+    return show(request, "monitoring/home.html", context, fragment="now", changing=changing)
 
 
 _HOME_STATES = (JobState.RUNNING, JobState.WAITING, JobState.FAILED)
@@ -67,7 +67,7 @@ def _first_steps(user: User) -> dict[str, bool] | None:
 @login_required
 def fleet_overview(request: SignedIn) -> HttpResponse:
     """Clusters, nodes, cards and who holds them; queues and what waits in them."""
-    holders = selectors.card_holders(request.user)
+    holders = serving.card_holders(request.user)
     waiting = quotas.claims_visible(request.user).filter(state=ClaimState.PENDING)
     context = {
         "clusters": list(fleet.clusters()),
@@ -76,7 +76,7 @@ def fleet_overview(request: SignedIn) -> HttpResponse:
         "queues": list(quotas.queues_visible(request.user)),
         "claims": list(waiting.order_by("-priority", "id")[:WAITING_SHOWN]),
     }
-    return render(request, "fleet.html", context)
+    return render(request, "monitoring/fleet.html", context)
 
 
 def _node(node: Node, holders: dict[int, Holder]) -> dict[str, Any]:
