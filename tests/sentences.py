@@ -1,0 +1,143 @@
+"""The sentences that services, rules and adapters say, read from their source.
+
+They are English in the database and on REST; pages show them in the reader's language. What can be said
+is found here, so that a test can ask for a translation of each. ``python -m tests.sentences`` prints
+those that have none.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polib
+
+ROOT = Path(__file__).resolve().parent.parent
+CATALOGUE = ROOT / "templates/locale/zh_Hans/LC_MESSAGES/sentences.po"
+#: Where reasons and refusals are worded.
+SPOKEN = (
+    "apps/*/selectors.py",
+    "apps/*/services.py",
+    "apps/*/services/*.py",
+    "apps/*/reconcilers.py",
+    "apps/*/reconcilers/*.py",
+    "platform/controlplane/domain/**/*.py",
+    "platform/controlplane/adapters/artifacts/**/*.py",
+    "platform/controlplane/adapters/engines/**/*.py",
+    "platform/controlplane/adapters/clusters/refusals.py",
+    "platform/controlplane/adapters/clusters/local/*.py",
+    "platform/controlplane/adapters/outbound/*.py",
+    "platform/controlplane/persistence/encryption.py",
+)
+#: Keywords whose text reaches people.
+TELLING = frozenset({"reason", "message", "why", "explanation", "state_reason", "text", "wrong"})
+#: Raised where only a programmer's mistake can lead.
+MISTAKES = frozenset({"AssertionError", "TypeError", "KeyError", "RuntimeError", "LookupError"})
+
+
+def template_of(node: ast.expr) -> str | None:
+    """The text with ``{0}``, ``{1}``… for what is filled in; None if it is no text."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if not isinstance(node, ast.JoinedStr):
+        return None
+    parts: list[str] = []
+    filled = 0
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            parts.append(str(part.value))
+        else:
+            parts.append(f"{{{filled}}}")
+            filled += 1
+    return "".join(parts)
+
+
+def _is_sentence(text: str, *, told: bool) -> bool:
+    own = re.sub(r"\{\d+\}", "", text)
+    return bool(re.search("[a-z]{2}", own)) and (told or " " in text.strip())
+
+
+class Listener(ast.NodeVisitor):
+    """Collects what a module may say to people."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def hear(self, node: ast.expr | None, *, told: bool = False) -> None:
+        """``told`` says that even a single word is meant for people."""
+        if isinstance(node, ast.IfExp):
+            self.hear(node.body, told=told)
+            self.hear(node.orelse, told=told)
+        elif isinstance(node, ast.BoolOp):
+            for value in node.values:
+                self.hear(value, told=told)
+        elif node is not None and (text := template_of(node)) and _is_sentence(text, told=told):
+            self.heard.append(text)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        for keyword in node.keywords:
+            if keyword.arg in TELLING:
+                self.hear(keyword.value, told=True)
+        self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        if isinstance(node.exc, ast.Call):
+            name = ast.unparse(node.exc.func)
+            if name not in MISTAKES:
+                for argument in node.exc.args:
+                    self.hear(argument)
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+        if names & TELLING or any(name.isupper() for name in names):
+            self.hear(node.value)
+        self.generic_visit(node)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        self.hear(node.value)
+        self.generic_visit(node)
+
+    def visit_Yield(self, node: ast.Yield) -> None:
+        self.hear(node.value)
+        self.generic_visit(node)
+
+
+def modules() -> Iterator[Path]:
+    for pattern in SPOKEN:
+        yield from sorted(ROOT.glob(pattern))
+
+
+def spoken() -> dict[str, str]:
+    """Each sentence, and the module that says it."""
+    found: dict[str, str] = {}
+    for path in modules():
+        listener = Listener()
+        listener.visit(ast.parse(path.read_text(encoding="utf-8")))
+        for text in listener.heard:
+            found.setdefault(text, str(path.relative_to(ROOT)))
+    return found
+
+
+def catalogue() -> Iterator[polib.POEntry]:
+    yield from polib.pofile(str(CATALOGUE))
+
+
+def untranslated() -> dict[str, str]:
+    """Sentences without a translation, and the module that says each."""
+    told = {entry.msgid for entry in catalogue() if entry.msgstr}
+    return {text: module for text, module in spoken().items() if text not in told}
+
+
+def forgotten() -> set[str]:
+    """Translations of what nobody says any more."""
+    return {entry.msgid for entry in catalogue()} - set(spoken())
+
+
+if __name__ == "__main__":
+    for text, module in untranslated().items():
+        sys.stdout.write(f"# {module}\n")
+        sys.stdout.write(f"{polib.POEntry(msgid=text)}\n")

@@ -1,0 +1,67 @@
+"""Reasons that services wrote in English, read in another language."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.utils import translation
+
+from controlplane.web.sentences import Catalogue, said
+from tests import sentences
+
+CHINESE = Catalogue(
+    {
+        "starting": "正在启动",
+        "stopping: {0}": "正在停止：{0}",
+        "cancelled by {0}": "由 {0} 取消",
+        "needs {0} × {1}; queue {2} holds {3}": "队列 {2} 已占用 {3}，还需要 {0} × {1}",
+        "{0} is not a folder": "{0} 不是文件夹",
+        "{0} must not be {0}": "{0} 不能是 {0}",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("starting", "正在启动"),
+        ("needs 8 × ascend-910b3; queue maps holds 12", "队列 maps 已占用 12，还需要 8 × ascend-910b3"),
+        ("stopping: cancelled by ada", "正在停止：由 ada 取消"),
+        ("cancelled by starting", "由 starting 取消"),
+        ("a (b) is not a folder", "a (b) 不是文件夹"),
+        ("x must not be x", "x 不能是 x"),
+        ("x must not be y", "x must not be y"),
+        ("CUDA error: out of memory", "CUDA error: out of memory"),
+        ("stopping: line 1\nline 2", "正在停止：line 1\nline 2"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_is_known_by_its_words_and_keeps_what_was_filled_in(
+    text: str, told: str
+) -> None:
+    assert CHINESE.render(text) == told
+
+
+def test_a_reader_of_english_gets_what_was_said() -> None:
+    with translation.override("en"):
+        assert said("waiting for cards") == "waiting for cards"
+
+
+def test_a_reader_of_chinese_gets_the_translation() -> None:
+    with translation.override("zh-hans"):
+        assert said("waiting for cards") == "等待计算卡"
+
+
+def test_every_sentence_that_can_be_said_has_a_translation() -> None:
+    assert sentences.untranslated() == {}
+
+
+def test_no_translation_is_kept_of_what_nobody_says() -> None:
+    assert sentences.forgotten() == set()
+
+
+def test_a_translation_fills_in_what_its_sentence_fills_in() -> None:
+    for entry in sentences.catalogue():
+        places = set(re.findall(r"\{\d+\}", entry.msgid))
+        assert set(re.findall(r"\{\d+\}", entry.msgstr)) <= places, entry.msgid
