@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from apps.accounts.admin import ScopedReadOnlyAdmin, ScopedTransitionAdmin
 from apps.accounts.models import User
 from apps.jobs import services
 from apps.jobs.models import (
@@ -15,14 +16,16 @@ from apps.jobs.models import (
     Job,
     JobTransition,
     ProgressPoint,
+    SavedFilter,
     UploadedFile,
 )
 from controlplane.domain.machines import IllegalTransition
-from controlplane.web.admin import ReadOnlyAdmin, TransitionAdmin, shortened
+from controlplane.web.admin import shortened
 
 
 @admin.register(Job)
-class JobAdmin(ReadOnlyAdmin[Job]):
+class JobAdmin(ScopedReadOnlyAdmin[Job]):
+    team_path = "team"
     list_display = ("name", "kind", "state", "team", "created_by", "queue", "created_at")
     list_filter = ("state", "kind", "team", "queue")
     search_fields = ("name", "uid", "created_by__username", "output_name")
@@ -54,7 +57,8 @@ class JobAdmin(ReadOnlyAdmin[Job]):
 
 
 @admin.register(Attempt)
-class AttemptAdmin(ReadOnlyAdmin[Attempt]):
+class AttemptAdmin(ScopedReadOnlyAdmin[Attempt]):
+    team_path = "job__team"
     list_display = ("__str__", "state", "message", "cluster", "chip", "exit_cause", "created_at")
     list_filter = ("state", "exit_cause", "cluster", "chip")
     search_fields = ("uid", "job__uid", "job__name", "claim_uid")
@@ -63,7 +67,8 @@ class AttemptAdmin(ReadOnlyAdmin[Attempt]):
 
 
 @admin.register(ProgressPoint)
-class ProgressPointAdmin(ReadOnlyAdmin[ProgressPoint]):
+class ProgressPointAdmin(ScopedReadOnlyAdmin[ProgressPoint]):
+    team_path = "attempt__job__team"
     list_display = ("attempt", "step", "at", "values")
     search_fields = ("attempt__uid", "attempt__job__uid")
     list_select_related = ("attempt__job",)
@@ -71,7 +76,8 @@ class ProgressPointAdmin(ReadOnlyAdmin[ProgressPoint]):
 
 
 @admin.register(UploadedFile)
-class UploadedFileAdmin(ReadOnlyAdmin[UploadedFile]):
+class UploadedFileAdmin(ScopedReadOnlyAdmin[UploadedFile]):
+    team_path = "attempt__job__team"
     list_display = ("path", "attempt", "size", "digest_shortened")
     search_fields = ("path", "attempt__uid")
     list_select_related = ("attempt__job",)
@@ -84,4 +90,14 @@ class UploadedFileAdmin(ReadOnlyAdmin[UploadedFile]):
         return shortened(file.digest.rpartition(":")[2])
 
 
-admin.site.register((JobTransition, AttemptTransition), TransitionAdmin)
+@admin.register(SavedFilter)
+class SavedFilterAdmin(ScopedReadOnlyAdmin[SavedFilter]):
+    """Everybody's own; for administrators of the company, who may be asked why a list looks as it does."""
+
+    list_display = ("name", "owner", "query", "is_default")
+    search_fields = ("name", "owner__username", "uid")
+    list_select_related = ("owner",)
+
+
+admin.site.register(JobTransition, ScopedTransitionAdmin, team_path="entity__team")
+admin.site.register(AttemptTransition, ScopedTransitionAdmin, team_path="entity__job__team")

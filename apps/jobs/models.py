@@ -174,3 +174,31 @@ class UploadedFile(models.Model):
 
     def __str__(self) -> str:
         return self.path
+
+
+class SavedFilter(Entity):
+    """A question to the list of jobs that somebody asks again and again."""
+
+    LONGEST_NAME = 60
+    LONGEST_QUERY = 1000
+
+    owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="job_filters")
+    name = models.CharField(max_length=LONGEST_NAME)
+    #: Of the list's address, without the question mark.
+    query = models.CharField(max_length=LONGEST_QUERY)
+    #: The list opens with it.
+    is_default = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (
+            models.UniqueConstraint(fields=("owner", "name"), name="job_filter_name_once"),
+            models.UniqueConstraint(
+                fields=("owner",),
+                condition=models.Q(is_default=True),
+                name="job_filter_default_once",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name

@@ -9,10 +9,10 @@ from apps.jobs.reconcilers import attempts, sweeps
 
 
 @shared_task
-def reconcile_attempts() -> None:
-    attempts.attempts_reconcile(at=timezone.now())
+def reconcile_attempts() -> int:
+    return attempts.attempts_reconcile(at=timezone.now())
 
 
 @shared_task
-def sweep_launches() -> None:
-    sweeps.launches_sweep(at=timezone.now())
+def sweep_launches() -> int:
+    return sweeps.launches_sweep(at=timezone.now())

@@ -24,7 +24,7 @@ from apps.jobs.api.logs import Follower
 from apps.jobs.models import Attempt, Job
 from apps.models.api.serializers import ArtifactSerializer
 from apps.models.services import artifacts
-from controlplane.domain.permissions import Permission
+from controlplane.domain.permissions import Permission, Scope
 from controlplane.web.parsers import BoundedMultiPartParser
 from controlplane.web.rest import Query, ResourceViewSet
 from controlplane.web.texts import LogSerializer, PlainTextRenderer, decoded
@@ -39,6 +39,7 @@ from controlplane.web.texts import LogSerializer, PlainTextRenderer, decoded
     ),
 )
 class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Job]):
+    token_scope = Scope.JOBS
     queries = {
         "list": serializers.JobFilters,
         "curve": serializers.CurveQuery,
@@ -186,6 +187,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
 class CodeView(APIView):
     """Archives for script jobs."""
 
+    token_scope = Scope.JOBS
     parser_classes = (BoundedMultiPartParser,)
 
     @extend_schema(
@@ -201,12 +203,16 @@ class CodeView(APIView):
         body.is_valid(raise_exception=True)
         team, file = body.validated_data["team"], body.validated_data["file"]
         accounts.require(request.user, Permission.RUN, team=team)
-        artifact = artifacts.code_upload(team=team, stream=file.file, filename=file.name)
+        artifact = artifacts.code_upload(
+            actor=acting_user(request), team=team, stream=file.file, filename=file.name
+        )
         return Response(ArtifactSerializer(artifact).data, status=status.HTTP_201_CREATED)
 
 
 class EnginesView(APIView):
     """The engines that the installed plug-ins provide."""
+
+    token_scope = Scope.READ
 
     @extend_schema(
         summary="Engines and the fields of their specs",

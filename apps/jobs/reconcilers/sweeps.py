@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.jobs.models import Attempt
+from apps.models.selectors.storage import checkpoints_kept
 from controlplane.domain.jobs import ATTEMPT, AttemptState
 from controlplane.ports.clusters import Cluster as ClusterAdapter
 from controlplane.ports.clusters import ClusterError
@@ -16,7 +17,7 @@ from controlplane.ports.registry import UnknownAdapter
 log = logging.getLogger(__name__)
 
 PREFIX = "attempt-"
-#: How long a failed or stopped attempt's working folder waits for a retry to go on from it.
+#: How long a failed or stopped attempt's working folder waits for a retry, where no rule of its team says.
 KEPT_FOR_RETRY = timedelta(days=7)
 
 
@@ -43,14 +44,15 @@ def _sweep(cluster: Cluster, adapter: ClusterAdapter, at: datetime) -> int:
         state__in=ATTEMPT.final,
     )
     observed = adapter.observe(names)
+    by_team, others = checkpoints_kept(default=KEPT_FOR_RETRY)
     touched = 0
-    for attempt in ended:
+    for attempt in ended.select_related("job"):
         launch = observed.get(attempt.launch_name)
         if launch is not None and not launch.ended:
             log.warning("something ran that had been stopped", extra={"attempt": attempt.uid})
             adapter.stop(attempt.launch_name, grace=timedelta())
             touched += 1
-        elif _is_needless(attempt, at):
+        elif _is_needless(attempt, at, kept=by_team.get(attempt.job.team_id, others)):
             # Said first: a retry must not count on a folder that is about to go.
             Attempt.objects.filter(pk=attempt.pk).update(removed_at=at)
             adapter.remove(attempt.launch_name)
@@ -58,8 +60,8 @@ def _sweep(cluster: Cluster, adapter: ClusterAdapter, at: datetime) -> int:
     return touched
 
 
-def _is_needless(attempt: Attempt, at: datetime) -> bool:
+def _is_needless(attempt: Attempt, at: datetime, *, kept: timedelta) -> bool:
     """A success needs its working folder no more; anything else may be gone on from for a while."""
     if attempt.state == AttemptState.SUCCEEDED:
         return True
-    return attempt.ended_at is not None and at - attempt.ended_at > KEPT_FOR_RETRY
+    return attempt.ended_at is not None and at - attempt.ended_at > kept

@@ -1,6 +1,14 @@
 """Changes to jobs and attempts."""
 
+from apps.jobs.services.filters import (
+    FilterRefused,
+    filter_default,
+    filter_delete,
+    filter_rename,
+    filter_save,
+)
 from apps.jobs.services.lives import (
+    CancelOutcome,
     attempt_create,
     attempt_end,
     attempt_move,
@@ -8,6 +16,7 @@ from apps.jobs.services.lives import (
     job_move,
     job_retry,
     job_submit,
+    jobs_cancel,
     resumable,
 )
 from apps.jobs.services.reports import (
@@ -27,6 +36,8 @@ from apps.jobs.services.requests import (
 )
 
 __all__ = [
+    "CancelOutcome",
+    "FilterRefused",
     "JobRequest",
     "ReportRefused",
     "SpecRefused",
@@ -36,12 +47,17 @@ __all__ = [
     "check_output_path",
     "file_receive",
     "file_record",
+    "filter_default",
+    "filter_delete",
+    "filter_rename",
+    "filter_save",
     "job_cancel",
     "job_check",
     "job_move",
     "job_preview",
     "job_retry",
     "job_submit",
+    "jobs_cancel",
     "manifest_record",
     "progress_record",
     "resumable",

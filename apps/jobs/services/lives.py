@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +11,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from apps.accounts.models import Team, User
-from apps.accounts.selectors import roles_of
+from apps.accounts.selectors import PermissionRefused, require, roles_of
 from apps.accounts.services import audit
 from apps.jobs.models import (
     Attempt,
@@ -19,10 +21,12 @@ from apps.jobs.models import (
 )
 from apps.jobs.selectors import OWNER_KIND
 from apps.jobs.services.requests import JobRequest, SpecRefused, job_check, spec_of
+from apps.models.services.storage_charges import storage_check_open
 from apps.quotas import services as quotas
 from controlplane.domain.claims import GangShape, ReleaseReason, RoleShape
 from controlplane.domain.jobs import (
     ATTEMPT,
+    ENDED_JOB_STATES,
     JOB,
     AttemptEvent,
     JobEvent,
@@ -31,7 +35,9 @@ from controlplane.domain.jobs import (
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.permissions import Permission, allows
 from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.storage import StorageQuotaExceeded
 from controlplane.outbox.messages import publish
+from controlplane.persistence.models import new_uid
 from controlplane.persistence.moves import move
 from controlplane.ports import registry
 from controlplane.ports.engines import ROLES, Finding, Task
@@ -43,7 +49,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
 
     :raises SpecRefused: if anything is wrong with it; nothing is kept then.
     """
-    findings = list(job_check(request))
+    findings = [*job_check(request), *_check_storage(team)]
     if request.output_shared and not actor.is_superuser:
         message = "only an administrator of the company can share a model with every team"
         findings.append(Finding(field="output_shared", message=message))
@@ -87,6 +93,15 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
     return job
 
 
+def _check_storage(team: Team) -> list[Finding]:
+    """There has to be room for what it will make, of which nobody knows yet how much that is."""
+    try:
+        storage_check_open(team=team)
+    except StorageQuotaExceeded as full:
+        return [Finding(field="team", message=str(full))]
+    return []
+
+
 def attempt_create(*, job: Job, continues: Attempt | None) -> Attempt:
     """The next attempt, with a claim. Call it in the transaction that makes it necessary."""
     last = job.attempts.aggregate(last=Max("number"))["last"] or 0
@@ -122,6 +137,27 @@ def job_cancel(*, job: Job, actor: User, at: datetime) -> bool:
     for attempt in row.attempts.exclude(state__in=ATTEMPT.final):
         publish("attempt.changed", attempt_uid=attempt.uid)
     return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelOutcome:
+    job: Job
+    #: Why it was not cancelled; empty where it was asked to end.
+    refusal: str
+
+
+def jobs_cancel(*, jobs: Iterable[Job], actor: User, at: datetime) -> list[CancelOutcome]:
+    """Ask for the end of each; one that cannot be cancelled does not keep the others."""
+    outcomes = []
+    for job in jobs:
+        refusal = ""
+        try:
+            require(actor, Permission.RUN, team=job.team)
+            job_cancel(job=job, actor=actor, at=at)
+        except (IllegalTransition, PermissionRefused) as refused:
+            refusal = str(refused)
+        outcomes.append(CancelOutcome(job=job, refusal=refusal))
+    return outcomes
 
 
 @transaction.atomic
@@ -161,10 +197,12 @@ def _has_checkpoints(attempt: Attempt) -> bool:
     return ran and attempt.removed_at is None
 
 
+@transaction.atomic
 def job_move(
     job: Job, event: JobEvent, *, at: datetime, reason: str, actor: str = "", **changes: Any
 ) -> None:
-    move(
+    """Move it, with the news if that ends it."""
+    state = move(
         job,
         JOB,
         event,
@@ -175,6 +213,15 @@ def job_move(
         state_reason=reason,
         **changes,
     )
+    if state in ENDED_JOB_STATES:
+        publish(
+            "job.ended",
+            event_uid=new_uid(),
+            job_uid=job.uid,
+            state=state.value,
+            reason=reason,
+            at=at.isoformat(),
+        )
 
 
 def attempt_move(

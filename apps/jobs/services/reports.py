@@ -27,11 +27,14 @@ class ReportRefused(Exception):
 
 @transaction.atomic
 def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at: datetime) -> None:
-    """Keep what the attempt reports. The same step reported twice counts once, the last wins.
+    """Keep what the attempt reports. The same step reported twice counts once; of each figure the last
+    wins, for a validation comes after the loss of its step.
 
     :raises ReportRefused: if a point has no step.
     """
-    rows: dict[int, ProgressPoint] = {}
+    row = Attempt.objects.select_for_update(no_key=True).get(pk=attempt.pk)
+    rows = _points_known(attempt, points)
+    fresh: dict[int, ProgressPoint] = {}
     latest: dict[str, Any] = {}
     checkpointed_at = None
     for point in points:
@@ -45,15 +48,14 @@ def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at
         if not isinstance(step, int) or isinstance(step, bool) or step < 0:
             raise ReportRefused("each point needs a whole, non-negative number as its step")
         merged = {**(rows[step].values if step in rows else {}), **values}
-        rows[step] = ProgressPoint(attempt=attempt, step=step, at=at, values=merged)
+        rows[step] = fresh[step] = ProgressPoint(attempt=attempt, step=step, at=at, values=merged)
         latest |= {"step": step, **values}
     ProgressPoint.objects.bulk_create(
-        rows.values(),
+        fresh.values(),
         update_conflicts=True,
         unique_fields=("attempt", "step"),
         update_fields=("at", "values"),
     )
-    row = Attempt.objects.select_for_update(no_key=True).get(pk=attempt.pk)
     row.progress = {**row.progress, **latest}
     row.reported_at = at
     row.save(update_fields=["progress", "reported_at"])
@@ -62,6 +64,14 @@ def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at
     quotas.claim_progress(
         uid=row.claim_uid, progress=min(1.0, done), checkpointed_at=checkpointed_at
     )
+
+
+def _points_known(
+    attempt: Attempt, points: Sequence[Mapping[str, Any]]
+) -> dict[int, ProgressPoint]:
+    """What is kept already of the steps that are reported now."""
+    steps = [step for point in points if isinstance(step := point.get("step"), int)]
+    return {known.step: known for known in attempt.points.filter(step__in=steps)}
 
 
 def file_receive(*, attempt: Attempt, path: str, sha256: str, chunks: Iterable[bytes]) -> Blob:

@@ -120,6 +120,9 @@ def _check_inputs(request: JobRequest) -> list[Finding]:
             )
         if request.dataset_version is None:
             findings.append(Finding(field="dataset_version", message="choose a dataset version"))
+        elif not request.dataset_version.artifact.usable:
+            message = f"{request.dataset_version} has been deleted; choose one whose rows are here"
+            findings.append(Finding(field="dataset_version", message=message))
     if request.kind is JobKind.FINETUNE and not request.output_name:
         findings.append(
             Finding(field="output_name", message="name the model that the new version belongs to")

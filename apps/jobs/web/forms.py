@@ -16,16 +16,26 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.models import User
 from apps.accounts.web.forms import TeamForm
+from apps.jobs.models import Job
 from apps.jobs.services import JobRequest
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas import selectors as quotas
+from controlplane.domain.claims import GangShape
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.jobs import JobKind
 from controlplane.ports import registry
 from controlplane.ports.engines import ModelFacts, Task
 
 ENGINE = "transformers"
+
+
+def _at_path(spec: Mapping[str, Any], path: str) -> Any:
+    """``lora.rank`` → ``spec["lora"]["rank"]``; None where there is none."""
+    value: Any = spec
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 class JobForm(TeamForm):
@@ -50,18 +60,24 @@ class JobForm(TeamForm):
     def _show_defaults(self, user: User) -> None:
         """What the engine takes where a field is left empty, for the model that is chosen already."""
         engine, task = registry.engine(ENGINE), Task(self.kind)
-        defaults = engine.normalise(task, engine.recommended(task, model=self._facts(user)))
+        recommended = engine.recommended(task, model=self._facts(user))
+        defaults = engine.normalise(task, {**recommended, **self._chosen()})
         for name, path in self.spec_fields.items():
-            value: Any = defaults
-            for key in path.split("."):
-                value = value.get(key) if isinstance(value, Mapping) else None
+            value = _at_path(defaults, path)
             field = self.fields[name]
             if isinstance(field, forms.ChoiceField):
                 field.initial = value
+                # What a clone leaves open is the default too.
+                if self.initial.get(name) is None:
+                    self.initial.pop(name, None)
             elif isinstance(value, int | float):
                 field.widget.attrs["placeholder"] = (
                     f"{value:g}" if value.__class__ is float else value
                 )
+
+    def _chosen(self) -> Mapping[str, Any]:
+        """What was chosen already and changes the defaults of other fields."""
+        return {}
 
     def _facts(self, user: User) -> ModelFacts | None:
         uid = self.data.get("model_version") or self.initial.get("model_version")
@@ -95,6 +111,22 @@ class JobForm(TeamForm):
 
     def default_name(self) -> str:
         raise NotImplementedError
+
+    @classmethod
+    def initial_of(cls, job: Job) -> dict[str, Any]:
+        """The fields of a form that asks for the same as the job did."""
+        values: dict[str, Any] = {
+            "team": job.team.uid,
+            "name": job.name,
+            "chip": job.chips[0],
+            "cards": GangShape.from_json(job.shape).cards,
+            "model_version": job.model_version.uid if job.model_version else None,
+            "dataset_version": job.dataset_version.uid if job.dataset_version else None,
+            "output_name": job.output_name,
+        }
+        for name, path in cls.spec_fields.items():
+            values[name] = _at_path(job.spec, path)
+        return values
 
     def request(self, *, code: Artifact | None = None) -> JobRequest:
         """The request that the filled form makes."""
@@ -135,88 +167,19 @@ class ModelJobForm(JobForm):
         super().__init__(*args, user=user, **kwargs)
         for name, rows in (
             ("model_version", models.model_versions_usable(user)),
-            ("dataset_version", models.dataset_versions_visible(user)),
+            ("dataset_version", models.dataset_versions_usable(user)),
         ):
             field = self.fields[name]
             assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
             field.queryset = rows
 
 
-def _number(label: Any, *, whole: bool = False, help_text: Any = "") -> forms.Field:
+def number(label: Any, *, whole: bool = False, help_text: Any = "") -> forms.Field:
     """A number whose bounds the engine knows. ``step=any`` keeps browsers from refusing 1e-5."""
     if whole:
         return forms.IntegerField(label=label, required=False, help_text=help_text)
     widget = forms.NumberInput(attrs={"step": "any"})
     return forms.FloatField(label=label, required=False, help_text=help_text, widget=widget)
-
-
-class FinetuneForm(ModelJobForm):
-    kind = JobKind.FINETUNE
-    spec_fields: ClassVar[Mapping[str, str]] = {
-        "method": "method",
-        "learning_rate": "learning_rate",
-        "epochs": "epochs",
-        "batch_size": "batch_size",
-        "gradient_accumulation": "gradient_accumulation",
-        "max_length": "max_length",
-        "max_steps": "max_steps",
-        "warmup_ratio": "warmup_ratio",
-        "weight_decay": "weight_decay",
-        "scheduler": "scheduler",
-        "precision": "precision",
-        "checkpoint_every_steps": "checkpoint_every_steps",
-        "log_every_steps": "log_every_steps",
-        "lora_rank": "lora.rank",
-        "lora_alpha": "lora.alpha",
-        "lora_dropout": "lora.dropout",
-        "seed": "seed",
-    }
-    more = (*list(spec_fields)[3:], "name", "chip", "cards")
-    field_order = ("team", "model_version", "dataset_version", "output_name", "method")
-
-    output_name = forms.SlugField(
-        label=_("Name of the new model"),
-        max_length=80,
-        help_text=_("Letters, digits, - and _. A known name adds a version to that model."),
-    )
-    method = forms.ChoiceField(
-        label=_("Method"),
-        choices=[("full", _("all weights")), ("lora", _("LoRA: small added weights"))],
-        required=False,
-    )
-    learning_rate = _number(_("Learning rate"))
-    epochs = _number(_("Epochs"), help_text=_("How often each row is seen."))
-    batch_size = _number(_("Batch size"), whole=True)
-    gradient_accumulation = _number(_("Gradient accumulation"), whole=True)
-    max_length = _number(_("Longest row in tokens"), whole=True)
-    max_steps = _number(_("Most steps"), whole=True, help_text=_("Empty: as the epochs need."))
-    warmup_ratio = _number(_("Warm-up, share of the steps"))
-    weight_decay = _number(_("Weight decay"))
-    scheduler = forms.ChoiceField(
-        label=_("Learning rate over time"),
-        choices=[("cosine", _("cosine")), ("linear", _("linear")), ("constant", _("constant"))],
-        required=False,
-    )
-    precision = forms.ChoiceField(
-        label=_("Precision"),
-        choices=[("auto", _("automatic")), ("float32", "float32"), ("bfloat16", "bfloat16")],
-        required=False,
-    )
-    checkpoint_every_steps = _number(_("Checkpoint every … steps"), whole=True)
-    log_every_steps = _number(_("Report every … steps"), whole=True)
-    lora_rank = _number(_("LoRA rank"), whole=True)
-    lora_alpha = _number(_("LoRA alpha"))
-    lora_dropout = _number(_("LoRA dropout"))
-    seed = _number(_("Seed"), whole=True)
-
-    def spec(self) -> dict[str, Any]:
-        spec = super().spec()
-        if spec.get("method") != "lora":
-            spec.pop("lora", None)
-        return spec
-
-    def default_name(self) -> str:
-        return f"fine-tune {self.cleaned_data['output_name']}"
 
 
 class EvaluateForm(ModelJobForm):
@@ -245,10 +208,10 @@ class EvaluateForm(ModelJobForm):
     split = forms.ChoiceField(
         label=_("Split"), choices=[(split.value, split.value) for split in Split], required=False
     )
-    limit = _number(_("Most rows"), whole=True, help_text=_("Empty: all of them."))
-    max_new_tokens = _number(_("Longest answer in tokens"), whole=True)
-    batch_size = _number(_("Batch size"), whole=True)
-    seed = _number(_("Seed"), whole=True)
+    limit = number(_("Most rows"), whole=True, help_text=_("Empty: all of them."))
+    max_new_tokens = number(_("Longest answer in tokens"), whole=True)
+    batch_size = number(_("Batch size"), whole=True)
+    seed = number(_("Seed"), whole=True)
 
     def default_name(self) -> str:
         return f"evaluate {self.cleaned_data['model_version']}"[:120]
@@ -263,6 +226,14 @@ class ScriptForm(JobForm):
     }
     more = ("name", "chip")
     field_order = ("team", "argv", "code", "environment", "maximum_run_time_seconds", "cards")
+
+    #: The code of the job that is cloned; a file that is chosen takes its place.
+    earlier_code = forms.ModelChoiceField(
+        queryset=Artifact.objects.none(),
+        to_field_name="uid",
+        required=False,
+        widget=forms.HiddenInput,
+    )
 
     argv = forms.CharField(
         label=_("Command, one argument a line"),
@@ -279,7 +250,31 @@ class ScriptForm(JobForm):
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
         required=False,
     )
-    maximum_run_time_seconds = _number(_("Longest run in seconds"), whole=True)
+    maximum_run_time_seconds = number(_("Longest run in seconds"), whole=True)
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, user=user, **kwargs)
+        earlier = self.fields["earlier_code"]
+        assert isinstance(earlier, forms.ModelChoiceField)  # noqa: S101 - declared above
+        earlier.queryset = models.code_visible(user)
+        if self["earlier_code"].value():
+            self.fields["code"].help_text = _(
+                "The code of the job that you clone is used, unless you choose another archive."
+            )
+
+    @classmethod
+    def initial_of(cls, job: Job) -> dict[str, Any]:
+        values = super().initial_of(job)
+        variables = values["environment"] or {}
+        return {
+            **values,
+            "argv": "\n".join(values["argv"] or ()),
+            "environment": "\n".join(f"{name}={value}" for name, value in variables.items()),
+            "earlier_code": job.code.uid if job.code else None,
+        }
+
+    def request(self, *, code: Artifact | None = None) -> JobRequest:
+        return super().request(code=code or self.cleaned_data.get("earlier_code"))
 
     def clean_argv(self) -> list[str]:
         text: str = self.cleaned_data["argv"]
@@ -302,8 +297,3 @@ class ScriptForm(JobForm):
 
     def default_name(self) -> str:
         return " ".join(self.cleaned_data["argv"])[:120]
-
-
-FORMS: Mapping[JobKind, type[JobForm]] = {
-    form.kind: form for form in (FinetuneForm, EvaluateForm, ScriptForm)
-}

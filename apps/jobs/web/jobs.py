@@ -1,12 +1,13 @@
-"""Pages of jobs: the list, one job, and what can be done to it."""
+"""The page of one job: overview, events, specification and files, and what can be done to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
@@ -16,104 +17,138 @@ from django.views.decorators.http import require_POST
 from apps.accounts import selectors as accounts
 from apps.accounts.web.requests import SignedIn
 from apps.jobs import selectors, services
-from apps.jobs.models import Attempt, AttemptTransition, Job
-from apps.jobs.web.progress import log_tail, loss_table
+from apps.jobs.models import Attempt, Job
+from apps.jobs.selectors.headway import headway_of
+from apps.jobs.selectors.histories import events_of, runs_of
+from apps.jobs.web.logs import log_context
+from apps.jobs.web.specs import repeated, spec_json, spec_rows
+from apps.jobs.web.timelines import tracks_of
+from apps.models import selectors as registry
+from apps.quotas import selectors as quotas
+from controlplane.domain.claims import ClaimState
 from controlplane.domain.jobs import ENDED_JOB_STATES, JOB, JobEvent, JobKind, JobState
-from controlplane.domain.permissions import Permission
-from controlplane.web.pages import acted, keyset, show
-
-LIVE_STATES = (JobState.WAITING, JobState.RUNNING)
+from controlplane.domain.permissions import Permission, allows
+from controlplane.web.pages import Tab, acted, show
 
 
-@login_required
-def jobs(request: SignedIn) -> HttpResponse:
-    """Filters are in the address: ``?state=&kind=&mine=1&before=``."""
-    rows = selectors.jobs_visible(request.user)
-    state, kind = request.GET.get("state", ""), request.GET.get("kind", "")
-    if state in set(JobState):
-        rows = rows.filter(state=state)
-    if kind in set(JobKind):
-        rows = rows.filter(kind=kind)
-    if request.GET.get("mine"):
-        rows = rows.filter(created_by=request.user)
-    page = keyset(selectors.jobs_with_newest_attempt(rows), before=request.GET.get("before", ""))
-    context = {
-        "page": page,
-        "states": [state.value for state in JobState],
-        "kinds": [kind.value for kind in JobKind],
-        "filtered": bool(state or kind or request.GET.get("mine")),
-    }
-    changing = any(job.state in LIVE_STATES for job in page.rows)
-    return show(request, "jobs/jobs.html", context, fragment="rows", changing=changing)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acts:
+    """For each thing that can be done to the job, why it cannot be done now; empty where it can."""
+
+    cancel: str
+    retry: str
+    clone: str
+    compare: str
 
 
 @login_required
-def job(request: SignedIn, uid: str) -> HttpResponse:
+def job(request: SignedIn, uid: str) -> HttpResponseBase:
+    """``?tab=`` is ``overview``, ``log``, ``events`` or ``spec``."""
     found = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
-    attempts = list(found.attempts.select_related("cluster").order_by("-number"))
-    changing = found.state not in ENDED_JOB_STATES
-    context: dict[str, Any] = {
-        "job": found,
+    attempts = list(found.attempts.select_related("cluster", "job").order_by("-number"))
+    tab = request.GET.get("tab", "")
+    parts = {"log": log_context, "events": _events, "spec": _spec}
+    part = parts.get(tab, _overview)
+    tab = tab if tab in parts else "overview"
+    context = {
+        **job_context(request, found, tab=tab),
         "attempts": attempts,
         "attempt": attempts[0],
-        "progress": attempts[0].progress,
-        "waits_because": _waits_because(found),
-        "spec": _spec_rows(found.spec),
-        "events": _events(found, attempts),
-        **_outputs(found),
-        "may_cancel": JOB.allows(JobState(found.state), JobEvent.CANCEL),
-        "may_retry": JOB.allows(JobState(found.state), JobEvent.RETRY),
+        **part(request, found, attempts),
     }
-    if not request.htmx:  # type: ignore[attr-defined]
-        context |= {"tail": log_tail(attempts[0]), "losses": loss_table(found)}
-    return show(request, "jobs/job.html", context, fragment="live", changing=changing)
+    if tab in ("log", "spec"):
+        return render(request, f"jobs/{tab}.html", context)
+    changing = found.state not in ENDED_JOB_STATES
+    return show(request, f"jobs/{tab}.html", context, fragment="live", changing=changing)
 
 
-def _waits_because(job: Job) -> str:
-    """The scheduler's own words and numbers, while it waits for cards."""
-    claim = selectors.waiting_claim(job)
-    return claim.explanation if claim is not None else ""
+def job_context(request: SignedIn, found: Job, *, tab: str) -> dict[str, Any]:
+    """What surrounds every part of the page."""
+    page = reverse("job", args=[found.uid])
+    files = reverse("job-files", args=[found.uid])
+    return {
+        "job": found,
+        "acts": _acts(request, found),
+        "tabs": [
+            Tab(label=_("Overview"), href=page, current=tab == "overview"),
+            Tab(label=_("Log"), href=f"{page}?tab=log", current=tab == "log"),
+            Tab(label=_("Events"), href=f"{page}?tab=events", current=tab == "events"),
+            Tab(label=_("Files"), href=files, current=tab == "files"),
+            Tab(label=_("What was asked for"), href=f"{page}?tab=spec", current=tab == "spec"),
+        ],
+    }
 
 
-def _spec_rows(spec: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """The fields of the spec in a line each, those of a group behind the group's name."""
-    rows: list[tuple[str, Any]] = []
-    for name, value in sorted(spec.items()):
-        if isinstance(value, Mapping):
-            rows += _spec_rows(value, f"{prefix}{name} ")
-        else:
-            rows.append((prefix + name, value))
-    return rows
+def _acts(request: SignedIn, found: Job) -> Acts:
+    state = JobState(found.state)
+    role = ""
+    if not allows(accounts.roles_of(request.user, found.team), Permission.RUN):
+        role = _(
+            "Your role in team %(team)s lets you look, not run; an administrator can change that."
+        ) % {"team": found.team}
+    cancel = retry = compare = ""
+    if not JOB.allows(state, JobEvent.CANCEL):
+        cancel = _("It has ended already.")
+    elif found.cancel_requested_at is not None:
+        cancel = _("It is being cancelled already.")
+    if not JOB.allows(state, JobEvent.RETRY):
+        retry = (
+            _("It went well; clone it to run it once more.")
+            if state is JobState.SUCCEEDED
+            else _("It has not ended; only a job that failed or was cancelled is run again.")
+        )
+    if found.kind == JobKind.SCRIPT:
+        compare = _("A script reports no figures that could be compared.")
+    return Acts(cancel=role or cancel, retry=role or retry, clone=role, compare=compare)
 
 
-def _events(job: Job, attempts: list[Attempt]) -> list[dict[str, Any]]:
-    """Moves of the job and of its attempts, in order."""
-    numbers = {attempt.pk: attempt.number for attempt in attempts}
-    moves: list[dict[str, Any]] = [
-        {"at": move.at, "state": move.to_state, "reason": move.reason, "actor": move.actor}
-        for move in job.transitions.all()
-    ]
-    moves += [
-        {
-            "at": move.at,
-            "state": move.to_state,
-            "reason": move.reason,
-            "attempt": numbers[move.entity_id],
-        }
-        for move in AttemptTransition.objects.filter(entity__in=attempts)
-    ]
-    return sorted(moves, key=lambda move: move["at"])
+def _overview(request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
+    newest, at = attempts[0], timezone.now()
+    return {
+        "progress": newest.progress,
+        "headway": headway_of(newest.progress, reported_at=newest.reported_at, at=at),
+        "tracks": tracks_of(runs_of(attempts), at=at),
+        **_waiting(found, newest),
+        **_outputs(request, found, attempts),
+    }
 
 
-def _outputs(job: Job) -> dict[str, Any]:
-    """What it made; asked for only once it can have made something."""
-    if job.state != JobState.SUCCEEDED:
+def _waiting(found: Job, newest: Attempt) -> dict[str, Any]:
+    """The scheduler's own words and numbers, and the place in the queue, while it waits for cards."""
+    claim = selectors.claim_of(newest) if found.state == JobState.WAITING else None
+    if claim is None or claim.state != ClaimState.PENDING:
         return {}
-    made = selectors.job_outputs(job)
+    place = quotas.place_of(queue=found.queue, chips=found.chips, claim=claim)
+    return {"waits_because": claim.explanation, "place": place}
+
+
+def _outputs(request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
+    """What it made; asked for only once it can have made something."""
+    if found.state != JobState.SUCCEEDED:
+        return {}
+    uids = [attempt.uid for attempt in attempts]
+    made = registry.outputs_of(job_uid=found.uid, attempt_uids=uids)
+    measured = made.model_version or (found.model_version if made.evaluation else None)
+    evaluations = registry.evaluations_of(measured, user=request.user) if measured else []
+    if made.evaluation is not None:
+        evaluations = [one for one in evaluations if one.evaluation == made.evaluation]
     return {
         "model_version": made.model_version,
-        "evaluation": made.evaluation,
+        "measured": measured,
+        "evaluations": evaluations,
         "artifact": made.artifact,
+    }
+
+
+def _events(_request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
+    return {"events": events_of(found, attempts)}
+
+
+def _spec(request: SignedIn, found: Job, _attempts: list[Attempt]) -> dict[str, Any]:
+    return {
+        "spec": spec_rows(found.spec),
+        "spec_json": spec_json(found),
+        "call": repeated(found, url=request.build_absolute_uri("/api/v1/jobs")),
     }
 
 
@@ -149,11 +184,3 @@ def job_retry(request: SignedIn, uid: str) -> HttpResponse:
         back=reverse("job", args=[uid]),
         done=_("The job waits for cards again."),
     )
-
-
-@login_required
-def job_files(request: SignedIn, uid: str) -> HttpResponse:
-    """The files that it made, to be downloaded one by one."""
-    found = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
-    context = {"job": found, "artifact": selectors.job_outputs(found).artifact}
-    return render(request, "jobs/files.html", context)

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.web.requests import SignedIn
-from apps.jobs import services
+from apps.jobs import selectors, services
 from apps.jobs.models import Job
-from apps.jobs.web.forms import FORMS, JobForm
+from apps.jobs.web.finetunes import FinetuneForm, estimate_for
+from apps.jobs.web.forms import EvaluateForm, JobForm, ScriptForm
 from apps.models.models import Artifact
 from apps.models.services.artifacts import RegistrationRefused, code_upload
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.permissions import Permission
 from controlplane.ports.artifacts import StorageFull
+
+FORMS: Mapping[JobKind, type[JobForm]] = {
+    form.kind: form for form in (FinetuneForm, EvaluateForm, ScriptForm)
+}
 
 
 @login_required
@@ -33,6 +41,9 @@ def _form(request: SignedIn, kind: str) -> JobForm:
         raise Http404 from None
     if request.method == "POST":
         return form_class(request.POST, request.FILES, user=request.user)
+    if clone := request.GET.get("clone"):
+        job = get_object_or_404(selectors.jobs_visible(request.user), uid=clone, kind=kind)
+        return form_class(user=request.user, initial=form_class.initial_of(job))
     chosen = {
         field: request.GET[parameter]
         for parameter, field in (
@@ -61,7 +72,8 @@ def job_submission(request: SignedIn, kind: str) -> HttpResponse:
             messages.success(request, _("The job was submitted."))
             return redirect("job", uid=job.uid)
     status = 422 if form.is_bound else 200
-    return render(request, "jobs/submission.html", {"form": form, "kind": kind}, status=status)
+    template = "jobs/finetune.html" if kind == JobKind.FINETUNE else "jobs/submission.html"
+    return render(request, template, {"form": form, "kind": kind}, status=status)
 
 
 def _submit(request: SignedIn, form: JobForm) -> Job:
@@ -69,22 +81,26 @@ def _submit(request: SignedIn, form: JobForm) -> Job:
     accounts.require(request.user, Permission.RUN, team=team)
     code: Artifact | None = None
     if archive := form.cleaned_data.get("code"):
-        code = code_upload(team=team, stream=archive.file, filename=archive.name)
+        code = code_upload(
+            actor=request.user, team=team, stream=archive.file, filename=archive.name
+        )
     return services.job_submit(actor=request.user, team=team, request=form.request(code=code))
 
 
 @login_required
 @require_POST
 def job_check(request: SignedIn, kind: str) -> HttpResponse:
-    """What is wrong with the form so far, as a fragment; nothing is kept."""
+    """What is wrong with the form so far, or what it will take, as a fragment; nothing is kept."""
     form = _form(request, kind)
     spec = None
     if form.is_valid():
         findings, spec = services.job_preview(form.request())
         form.add_findings(findings)
     wrong = [
-        (form.fields[name].label if name in form.fields else "", list(errors))
+        (name, form.fields[name].label if name in form.fields else "", list(errors))
         for name, errors in form.errors.items()
     ]
-    context = {"wrong": wrong, "values": form.cleaned_data, "spec": spec}
-    return render(request, "jobs/submission.html#check", context)
+    context: dict[str, Any] = {"wrong": wrong, "values": form.cleaned_data, "spec": spec}
+    if spec is not None and isinstance(form, FinetuneForm):
+        context["estimate"] = estimate_for(form, spec, user=request.user)
+    return render(request, "jobs/check.html", context)

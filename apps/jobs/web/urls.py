@@ -2,30 +2,27 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.jobs.web import jobs, progress, submissions
+from apps.jobs.web import comparisons, curves, filters, jobs, lists, logs, outputs, submissions
+
+_NEW = submissions.job_submission
 
 urlpatterns = [
-    path("jobs", jobs.jobs, name="jobs"),
+    path("jobs", lists.jobs, name="jobs"),
+    path("jobs/cancel", lists.jobs_cancel, name="jobs-cancel"),
+    path("jobs/filters", filters.filter_save, name="job-filter-save"),
+    path("jobs/filters/<str:uid>", filters.filter_change, name="job-filter-change"),
+    path("jobs/compare", comparisons.job_compare, name="job-compare"),
+    path("jobs/compare/curve", comparisons.job_compare_curve, name="job-compare-curve"),
     path("jobs/new", submissions.job_new, name="job-new"),
-    path(
-        "jobs/new/finetune",
-        submissions.job_submission,
-        {"kind": "finetune"},
-        name="job-new-finetune",
-    ),
-    path(
-        "jobs/new/evaluate",
-        submissions.job_submission,
-        {"kind": "evaluate"},
-        name="job-new-evaluate",
-    ),
-    path("jobs/new/script", submissions.job_submission, {"kind": "script"}, name="job-new-script"),
+    path("jobs/new/finetune", _NEW, {"kind": "finetune"}, name="job-new-finetune"),
+    path("jobs/new/evaluate", _NEW, {"kind": "evaluate"}, name="job-new-evaluate"),
+    path("jobs/new/script", _NEW, {"kind": "script"}, name="job-new-script"),
     path("jobs/new/<str:kind>/check", submissions.job_check, name="job-check"),
     path("jobs/<str:uid>", jobs.job, name="job"),
     path("jobs/<str:uid>/cancel", jobs.job_cancel, name="job-cancel"),
     path("jobs/<str:uid>/retry", jobs.job_retry, name="job-retry"),
-    path("jobs/<str:uid>/curve", progress.job_curve, name="job-curve"),
-    path("jobs/<str:uid>/log", progress.job_log, name="job-log"),
-    path("jobs/<str:uid>/files", jobs.job_files, name="job-files"),
-    path("jobs/<str:uid>/files/<path:path>", progress.job_file, name="job-file"),
+    path("jobs/<str:uid>/curve/<str:chart>", curves.job_curve, name="job-curve"),
+    path("jobs/<str:uid>/log", logs.job_log, name="job-log"),
+    path("jobs/<str:uid>/files", outputs.job_files, name="job-files"),
+    path("jobs/<str:uid>/files/<path:path>", outputs.job_file, name="job-file"),
 ]

@@ -1,0 +1,45 @@
+"""Questions about jobs and attempts."""
+
+from apps.jobs.selectors.attempts import (
+    OWNER_KIND,
+    attempt_by_token,
+    attempt_fresh,
+    attempt_numbered,
+    attempt_token,
+    attempts_of,
+    claim_of,
+    latest_attempt,
+)
+from apps.jobs.selectors.curves import curve_of
+from apps.jobs.selectors.engines import EngineDescription, FieldDescription, engines
+from apps.jobs.selectors.jobs import (
+    job_outputs,
+    jobs_by_state,
+    jobs_visible,
+    jobs_with_newest_attempt,
+    saved_filters,
+    waiting_claim,
+)
+from apps.jobs.selectors.logs import attempt_log
+
+__all__ = [
+    "OWNER_KIND",
+    "EngineDescription",
+    "FieldDescription",
+    "attempt_by_token",
+    "attempt_fresh",
+    "attempt_log",
+    "attempt_numbered",
+    "attempt_token",
+    "attempts_of",
+    "claim_of",
+    "curve_of",
+    "engines",
+    "job_outputs",
+    "jobs_by_state",
+    "jobs_visible",
+    "jobs_with_newest_attempt",
+    "latest_attempt",
+    "saved_filters",
+    "waiting_claim",
+]

@@ -1,0 +1,166 @@
+"""The guided fine-tune: what it will take is said before the button is pressed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from apps.jobs import services
+from apps.jobs.models import Attempt, Job
+from apps.jobs.selectors.estimates import Estimate
+from controlplane.domain.estimates import PROCESS
+from controlplane.domain.jobs import AttemptState
+from controlplane.domain.resources import Bytes
+from controlplane.ports import registry
+from tests import factories
+from tests.functional.pages.conftest import Empty, Filled
+
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def finetune(empty: Empty) -> dict[str, str]:
+    """A form of which nothing is wrong."""
+    model = factories.model_version(actor=empty.user, team=empty.team)
+    dataset = factories.dataset_version(actor=empty.user, team=empty.team, name="lessons")
+    return {
+        "team": empty.team.uid,
+        "model_version": model.uid,
+        "dataset_version": dataset.uid,
+        "output_name": "addresses",
+        "method": "full",
+        "chip": "cpu",
+        "cards": "1",
+    }
+
+
+def estimate(client: Client, form: dict[str, str]) -> Estimate:
+    response = client.post("/jobs/new/finetune/check", form, headers=HTMX)
+    found = response.context["estimate"]
+    assert isinstance(found, Estimate)
+    return found
+
+
+def ran(job: Job, *, seconds: float, steps: int = 10) -> None:
+    """As if the job's only attempt had trained so long, after and before ten seconds of other things."""
+    attempt = job.attempts.get()
+    at = timezone.now()
+    began = at - timedelta(seconds=seconds + 20)
+    for step, moment in ((1, 0.0), (steps, seconds * (steps - 1) / steps)):
+        point = {"step": step, "loss": 1.0}
+        services.progress_record(
+            attempt=attempt, points=[point], at=began + timedelta(seconds=10 + moment)
+        )
+    Attempt.objects.filter(pk=attempt.pk).update(
+        state=AttemptState.SUCCEEDED, chip="cpu", started_at=began, ended_at=at
+    )
+
+
+def test_steps_and_rows_are_those_of_the_split_to_train_on(
+    browser: Client, finetune: dict[str, str]
+) -> None:
+    found = estimate(browser, {**finetune, "epochs": "2", "batch_size": "4"})
+    assert found.steps == 2 * -(-found.rows // 4)
+    assert 0 < found.rows < factories.ROWS
+    capped = estimate(browser, {**finetune, "max_steps": "7"})
+    assert capped.steps == 7
+
+
+def test_memory_grows_with_the_batch_and_is_broken_down(
+    browser: Client, finetune: dict[str, str]
+) -> None:
+    small = estimate(browser, {**finetune, "batch_size": "1"}).memory
+    large = estimate(browser, {**finetune, "batch_size": "64"}).memory
+    # The tests' model has 32 parameters in float32.
+    assert (small.weights, small.gradients, small.optimizer) == (128, 128, 256)
+    assert large.activations == 64 * small.activations
+    assert large.total > small.total > PROCESS
+
+
+def test_the_consequence_is_said_in_words(browser: Client, finetune: dict[str, str]) -> None:
+    text = browser.post("/jobs/new/finetune/check", finetune, headers=HTMX).text
+    assert "This will take 1 card of cpu in queue default, write a new version of addresses" in text
+    assert "nobody waits before it" in text
+    assert "No run like it was measured on cpu yet." in text
+
+
+def test_the_time_comes_from_measured_runs_and_says_from_how_many(
+    browser: Client, empty: Empty, finetune: dict[str, str]
+) -> None:
+    for seconds in (100, 200):
+        browser.post("/jobs/new/finetune", {**finetune, "batch_size": "8", "max_steps": "10"})
+        ran(Job.objects.latest("pk"), seconds=seconds)
+    known = estimate(browser, {**finetune, "batch_size": "8", "max_steps": "10"}).duration
+    assert known is not None
+    assert known.runs == 2
+    assert known.low == pytest.approx(120, abs=3)
+    assert known.high == pytest.approx(220, abs=3)
+    twice = estimate(browser, {**finetune, "batch_size": "8", "max_steps": "20"}).duration
+    assert twice is not None
+    assert twice.high == pytest.approx(420, abs=4)
+    # LoRA was never run.
+    assert estimate(browser, {**finetune, "method": "lora"}).duration is None
+
+
+def test_runs_of_other_teams_are_not_told_of(
+    browser: Client, finetune: dict[str, str], empty: Empty
+) -> None:
+    other = factories.team("search")
+    stranger = factories.person("sam", team=other)
+    job = factories.job(
+        actor=stranger,
+        team=other,
+        queue=empty.queue,
+        model=factories.model_version(actor=stranger, team=other),
+        dataset=factories.dataset_version(actor=stranger, team=other),
+    )
+    ran(job, seconds=60)
+    assert estimate(browser, finetune).duration is None
+
+
+def test_the_place_in_the_queue_counts_who_waits(
+    browser: Client, filled: Filled, finetune: dict[str, str]
+) -> None:
+    place = estimate(browser, finetune).place
+    assert (place.ahead, place.free_cards, place.cards) == (1, 2, 5)
+
+
+def test_what_does_not_fit_on_the_card_says_what_next(
+    browser: Client, finetune: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {
+        name: replace(chip, memory=Bytes(256 << 20)) for name, chip in registry.chips().items()
+    }
+    monkeypatch.setattr(registry, "chips", lambda: small)
+    text = browser.post("/jobs/new/finetune/check", finetune, headers=HTMX).text
+    assert "One card holds 256 MiB. Take a smaller batch, shorter rows, or LoRA." in text
+
+
+def test_the_three_steps_ask_for_little_and_fold_the_rest(browser: Client, empty: Empty) -> None:
+    response = browser.get("/jobs/new/finetune")
+    text = response.text
+    for heading in ("1. Which model learns?", "2. From which rows?", "3. How?"):
+        assert heading in text
+    assert '<details class="nf-more" >' in text
+    assert "No model is ready yet." in text
+    assert "There is no dataset yet." in text
+
+
+def test_defaults_are_those_of_the_chosen_model_and_method(
+    browser: Client, finetune: dict[str, str]
+) -> None:
+    address = f"/jobs/new/finetune?model={finetune['model_version']}"
+    form = browser.get(address).context["form"]
+    assert form["model_version"].value() == finetune["model_version"]
+    assert float(form.fields["learning_rate"].widget.attrs["placeholder"]) > 2e-5
+
+
+def test_an_evaluation_keeps_what_was_chosen_before(browser: Client, filled: Filled) -> None:
+    address = f"/jobs/new/evaluate?model={filled.tuned.uid}&dataset={filled.dataset.uid}"
+    text = browser.get(address).text
+    for uid in (filled.tuned.uid, filled.dataset.uid):
+        assert f'<option value="{uid}" selected>' in text

@@ -1,0 +1,209 @@
+"""The list of jobs: questions in its address, several jobs at once, filters that people keep."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from apps.jobs.models import Job, SavedFilter
+from apps.jobs.services.filters import MOST_FILTERS
+from tests import factories
+from tests.functional.pages.conftest import Empty, Filled
+
+HTMX = {"HX-Request": "true"}
+
+
+def names(client: Client, query: str) -> set[str]:
+    return {row.job.name for row in client.get(f"/jobs?{query}").context["rows"]}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("state=failed", {"ran out of disk"}),
+        ("state=waiting", {"needs many"}),
+        ("kind=script", {"count lines"}),
+        ("text=TEACH", {"teach addresses"}),
+        ("model=nothing-like-that", set()),
+        ("dataset=addresses&state=running", {"teach addresses"}),
+        ("until=2020-01-01", set()),
+        ("since=2020-01-01&kind=script", {"count lines"}),
+        ("mine=on&state=failed", {"ran out of disk"}),
+        # What is no state narrows nothing.
+        (
+            "state=nonsense",
+            {"went well", "count lines", "ran out of disk", "teach addresses", "needs many"},
+        ),
+    ],
+)
+def test_each_condition_narrows_the_list(
+    browser: Client, filled: Filled, query: str, expected: set[str]
+) -> None:
+    assert names(browser, query) == expected
+
+
+def test_mine_leaves_out_what_colleagues_submitted(browser: Client, filled: Filled) -> None:
+    colleague = factories.person("cyd", team=filled.team)
+    client = Client()
+    client.force_login(colleague)
+    assert names(client, "mine=on") == set()
+    assert "teach addresses" in names(client, "")
+
+
+def test_a_wrong_condition_is_left_out_with_a_hint(browser: Client, filled: Filled) -> None:
+    response = browser.get("/jobs?since=yesterday&state=failed")
+    assert response.status_code == 200
+    assert "Submitted from" in response.context["table"].ignored[0]
+    assert {row.job.name for row in response.context["rows"]} == {"ran out of disk"}
+
+
+def test_the_tabs_count_what_the_other_filters_leave(browser: Client, filled: Filled) -> None:
+    tabs = browser.get("/jobs?kind=finetune&state=failed").context["tabs"]
+    counted = {str(tab.label): tab.count for tab in tabs}
+    assert counted == {
+        "all": "4",
+        "waiting": "1",
+        "running": "1",
+        "succeeded": "1",
+        "failed": "1",
+        "cancelled": "0",
+    }
+    assert [str(tab.label) for tab in tabs if tab.current] == ["failed"]
+    assert all("kind=finetune" in tab.href for tab in tabs)
+
+
+def test_the_rows_say_how_far_or_why_not(browser: Client, filled: Filled) -> None:
+    text = browser.get("/jobs").text
+    assert "25 % · step 10 of 40" in text
+    assert "needs 1 × 4 cards of cpu; 2 of 5 are free" in text
+    assert "ended with exit code 28: the disk is full" in text
+
+
+def test_a_refresh_brings_rows_and_counts_alone(browser: Client, filled: Filled) -> None:
+    text = browser.get("/jobs", headers=HTMX).text
+    assert '<div id="job-states" hx-swap-oob="true">' in text
+    assert 'hx-trigger="every 4s"' in text
+    assert 'role="search"' not in text
+
+
+def test_the_list_comes_as_csv(browser: Client, filled: Filled) -> None:
+    response = browser.get("/jobs?state=running&format=csv")
+    head, *lines = b"".join(response).decode("utf-8-sig").splitlines()
+    assert head.startswith("Name,State,Kind,")
+    assert len(lines) == 1
+    assert lines[0].startswith("teach addresses,running,finetune,10/40,ada,")
+
+
+def test_several_are_cancelled_and_each_refusal_has_its_reason(
+    browser: Client, filled: Filled
+) -> None:
+    chosen = [filled.waiting.uid, filled.running.uid, filled.succeeded.uid]
+    text = browser.post("/jobs/cancel", {"uid": chosen}, follow=True).text
+    assert "2 jobs are being cancelled: " in text
+    assert "went well: a job that is succeeded cannot cancel" in text
+    assert Job.objects.filter(cancel_requested_at=None).count() == 3
+
+
+def test_what_others_own_is_neither_cancelled_nor_named(filled: Filled, outsider: Client) -> None:
+    text = outsider.post("/jobs/cancel", {"uid": [filled.waiting.uid]}, follow=True).text
+    assert "Choose the jobs first" in text
+    assert "needs many" not in text
+    filled.waiting.refresh_from_db()
+    assert filled.waiting.cancel_requested_at is None
+
+
+def test_a_viewer_is_told_why_none_is_cancelled(filled: Filled, viewer: Client) -> None:
+    text = viewer.post("/jobs/cancel", {"uid": [filled.waiting.uid]}, follow=True).text
+    assert (
+        "needs many: this needs the permission to run in team maps; you have viewer there" in text
+    )
+    filled.waiting.refresh_from_db()
+    assert filled.waiting.cancel_requested_at is None
+
+
+def save(client: Client, name: str, query: str = "state=failed") -> SavedFilter:
+    client.post("/jobs/filters", {"name": name, "query": query})
+    return SavedFilter.objects.get(name=name)
+
+
+def test_a_filter_is_kept_without_what_belongs_to_the_page(browser: Client, empty: Empty) -> None:
+    saved = save(browser, "my failures", "state=failed&mine=on&after=abc&filter=x&format=csv")
+    assert saved.query == "state=failed&mine=on"
+    text = browser.get("/jobs").text
+    assert f"/jobs?state=failed&amp;mine=on&amp;filter={saved.uid}" in text
+
+
+def test_the_default_opens_the_list_and_can_be_left(browser: Client, filled: Filled) -> None:
+    saved = save(browser, "failures")
+    browser.post(f"/jobs/filters/{saved.uid}", {"act": "default"})
+    opened = browser.get("/jobs")
+    assert opened.status_code == 302
+    assert opened["Location"] == f"/jobs?state=failed&filter={saved.uid}"
+    page = browser.get(opened["Location"])
+    assert {row.job.name for row in page.context["rows"]} == {"ran out of disk"}
+    # The tab of all states leads out of it.
+    everything = page.context["tabs"][0].href
+    assert len(browser.get(f"/jobs{everything}").context["rows"]) == 5
+    browser.post(f"/jobs/filters/{saved.uid}", {"act": "no-default"})
+    assert browser.get("/jobs").status_code == 200
+
+
+def test_only_one_filter_opens_the_list(browser: Client, empty: Empty) -> None:
+    one, other = save(browser, "one"), save(browser, "other")
+    for saved in (one, other):
+        browser.post(f"/jobs/filters/{saved.uid}", {"act": "default"})
+    assert list(SavedFilter.objects.filter(is_default=True)) == [other]
+
+
+def test_saving_under_a_known_name_changes_its_question(browser: Client, empty: Empty) -> None:
+    save(browser, "mine", "mine=on")
+    assert save(browser, "mine", "mine=on&state=running").query == "mine=on&state=running"
+    assert SavedFilter.objects.count() == 1
+
+
+def test_filters_are_renamed_and_deleted(browser: Client, empty: Empty) -> None:
+    one, other = save(browser, "one"), save(browser, "other")
+    address = f"/jobs/filters/{one.uid}"
+    assert (
+        "is called other"
+        in browser.post(address, {"act": "rename", "name": "other"}, follow=True).text
+    )
+    browser.post(address, {"act": "rename", "name": " first "})
+    one.refresh_from_db()
+    assert one.name == "first"
+    browser.post(address, {"act": "delete"})
+    assert list(SavedFilter.objects.all()) == [other]
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "words"),
+    [
+        ("", "state=failed", "name of 1 to 60 characters"),
+        ("x" * 61, "state=failed", "name of 1 to 60 characters"),
+        ("all", "", "nothing is filtered"),
+        ("long", f"text={'x' * 1000}", "too long to be kept"),
+    ],
+)
+def test_a_filter_that_cannot_be_kept_is_refused_in_words(
+    browser: Client, empty: Empty, name: str, query: str, words: str
+) -> None:
+    text = browser.post("/jobs/filters", {"name": name, "query": query}, follow=True).text
+    assert words in text
+    assert not SavedFilter.objects.exists()
+
+
+def test_there_is_an_end_to_saved_filters(browser: Client, empty: Empty) -> None:
+    SavedFilter.objects.bulk_create(
+        SavedFilter(owner=empty.user, name=f"filter {number}", query="mine=on")
+        for number in range(MOST_FILTERS)
+    )
+    words = {"name": "one more", "query": "mine=on"}
+    assert "delete one first" in browser.post("/jobs/filters", words, follow=True).text
+    assert SavedFilter.objects.count() == MOST_FILTERS
+
+
+def test_saved_filters_are_everybodys_own(browser: Client, viewer: Client, empty: Empty) -> None:
+    saved = save(browser, "failures of ours")
+    assert "failures of ours" not in viewer.get("/jobs").text
+    assert viewer.post(f"/jobs/filters/{saved.uid}", {"act": "delete"}).status_code == 404
+    assert SavedFilter.objects.exists()

@@ -1,0 +1,347 @@
+"""The page of one job: its actions, its log, its curves, its history, what was asked for."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tracemalloc
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from apps.jobs import services
+from apps.jobs.models import Attempt, Job
+from apps.jobs.selectors.curves import MOST_POINTS
+from apps.jobs.selectors.logs import log_search
+from apps.models.models import Artifact
+from controlplane.domain.jobs import AttemptEvent, JobKind
+from tests import factories
+from tests.functional.pages.conftest import Filled
+
+HTMX = {"HX-Request": "true"}
+
+
+def test_what_cannot_be_done_says_why(browser: Client, viewer: Client, filled: Filled) -> None:
+    text = browser.get(f"/jobs/{filled.succeeded.uid}").text
+    assert "It has ended already." in text
+    assert "clone it to run it once more" in text
+    assert f"/jobs/{filled.succeeded.uid}/cancel" not in text
+    looked = viewer.get(f"/jobs/{filled.running.uid}").text
+    assert "lets you look, not run" in looked
+    assert "/cancel" not in looked
+    assert "?clone=" not in looked
+
+
+def test_a_script_is_not_offered_a_comparison(browser: Client, filled: Filled) -> None:
+    text = browser.get(f"/jobs/{filled.script.uid}").text
+    assert "no figures that could be compared" in text
+    assert "/jobs/compare" not in text
+
+
+def test_a_waiting_job_tells_its_place_and_the_free_cards(browser: Client, filled: Filled) -> None:
+    Job.objects.filter(pk=filled.waiting.pk).update(created_at=timezone.now())
+    for number in range(2):
+        factories.job(
+            actor=filled.user,
+            team=filled.team,
+            queue=filled.queue,
+            kind=JobKind.SCRIPT,
+            name=f"later {number}",
+            cards=5,
+        )
+    last = Job.objects.get(name="later 1")
+    text = browser.get(f"/jobs/{last.uid}").text
+    assert "2 others in queue default come before it." in text
+    assert "2 of 5 cards of the kind are free." in text
+    assert (
+        "0 others in queue default come before it."
+        in browser.get(f"/jobs/{filled.waiting.uid}").text
+    )
+
+
+def test_an_old_promise_of_time_is_not_repeated(browser: Client, filled: Filled) -> None:
+    attempt = filled.running.attempts.get()
+    assert "Still takes" in browser.get(f"/jobs/{filled.running.uid}").text
+    Attempt.objects.filter(pk=attempt.pk).update(reported_at=timezone.now() - timedelta(minutes=20))
+    text = browser.get(f"/jobs/{filled.running.uid}").text
+    assert "Nothing was heard of it for 20 min" in text
+    assert "Still takes" not in text
+
+
+def test_the_time_that_passed_is_taken_off_what_was_left(browser: Client, filled: Filled) -> None:
+    attempt = filled.running.attempts.get()
+    Attempt.objects.filter(pk=attempt.pk).update(reported_at=timezone.now() - timedelta(seconds=60))
+    left = browser.get(f"/jobs/{filled.running.uid}").context["headway"].left
+    assert 28 <= left.total_seconds() <= 30
+
+
+def test_the_track_of_states_fills_its_width(browser: Client, filled: Filled) -> None:
+    (track,) = browser.get(f"/jobs/{filled.failed.uid}").context["tracks"]
+    assert [one.state for one in track.segments] == ["pending", "admitted", "launched", "running"]
+    assert track.ended_in == "failed"
+    assert track.segments[0].x == 0
+    last = track.segments[-1]
+    assert last.x + last.width == pytest.approx(1000, abs=1)
+
+
+def test_events_of_job_attempts_and_cards_are_one_stream(browser: Client, filled: Filled) -> None:
+    events = browser.get(f"/jobs/{filled.failed.uid}?tab=events").context["events"]
+    assert [event.at for event in events] == sorted((event.at for event in events), reverse=True)
+    assert {event.subject for event in events} == {"job", "attempt", "claim"}
+    ended = browser.get(f"/jobs/{filled.failed.uid}?tab=events", headers=HTMX)
+    assert ended.status_code == 286
+
+
+def test_what_was_asked_can_be_asked_again_by_rest(
+    browser: Client, filled: Filled, client: Client
+) -> None:
+    context = browser.get(f"/jobs/{filled.running.uid}?tab=spec").context
+    words = shlex.split(context["call"].replace("\\\n", ""))
+    assert words[:4] == ["curl", "-X", "POST", "http://testserver/api/v1/jobs"]
+    body = json.loads(words[-1])
+    assert body == json.loads(context["spec_json"])
+    # The very body is accepted.
+    response = browser.post(
+        "/api/v1/jobs/check",
+        body,
+        content_type="application/json",
+    )
+    assert response.status_code == 200, response.text
+    assert response.json()["accepted"] is True
+    assert response.json()["spec"] == filled.running.spec
+
+
+def retried(filled: Filled) -> Attempt:
+    """The failed job's second attempt, which goes on from step 8 and has got to step 9."""
+    services.job_retry(job=filled.failed, actor=filled.user, at=timezone.now())
+    second: Attempt = filled.failed.attempts.latest("number")
+    points = [{"step": step, "loss": 10.0 + step} for step in (8, 9)]
+    services.progress_record(attempt=second, points=points, at=timezone.now())
+    return second
+
+
+def series(answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in answer["series"]}
+
+
+def test_steps_that_a_retry_runs_again_reach_the_page_that_is_open(
+    browser: Client, filled: Filled
+) -> None:
+    open_page = browser.get(f"/jobs/{filled.failed.uid}/curve/loss").json()
+    assert series(open_page)["training loss"]["x"] == list(range(1, 11))
+    retried(filled)
+    fresh = browser.get(open_page["more"]).json()
+    again = series(fresh)["training loss, attempt 2"]
+    assert (again["x"], again["y"]) == ([8, 9], [18.0, 19.0])
+    later = series(browser.get(fresh["more"]).json())
+    assert later["training loss, attempt 2"]["x"] == [9]
+    whole = browser.get(f"/jobs/{filled.failed.uid}/curve/loss").json()
+    assert whole["marks"] == [{"x": 8, "label": "attempt 2"}]
+    assert list(series(whole)) == ["training loss", "training loss, attempt 2"]
+
+
+def test_the_curve_says_whether_more_will_come(browser: Client, filled: Filled) -> None:
+    assert browser.get(f"/jobs/{filled.running.uid}/curve/loss").json()["ended"] is False
+    assert browser.get(f"/jobs/{filled.failed.uid}/curve/loss").json()["ended"] is True
+    waiting = browser.get(f"/jobs/{filled.waiting.uid}/curve/loss").json()
+    assert (waiting["series"], waiting["ended"]) == ([], False)
+
+
+def test_the_throughput_has_a_unit_and_a_chart_of_its_own(browser: Client, filled: Filled) -> None:
+    answer = browser.get(f"/jobs/{filled.running.uid}/curve/throughput").json()
+    assert answer["y"] == {"label": "throughput", "unit": "tokens/s"}
+    assert answer["series"][0]["y"] == [1234.5] * 10
+    assert browser.get(f"/jobs/{filled.running.uid}/curve/secrets").status_code == 404
+    address = f"/jobs/{filled.running.uid}/curve/loss?attempt=soon"
+    assert browser.get(address).status_code == 404
+
+
+def test_a_validation_that_comes_later_joins_the_loss_of_its_step(
+    browser: Client, filled: Filled
+) -> None:
+    attempt = filled.running.attempts.get()
+    at = timezone.now()
+    services.progress_record(attempt=attempt, points=[{"step": 10, "eval_loss": 0.5}], at=at)
+    answer = series(browser.get(f"/jobs/{filled.running.uid}/curve/loss").json())
+    assert answer["validation loss"]["x"] == [10]
+    assert answer["training loss"]["x"][-1] == 10
+
+
+def test_a_long_curve_is_thinned_out_and_keeps_its_end_and_its_validations(
+    browser: Client, filled: Filled
+) -> None:
+    attempt = filled.running.attempts.get()
+    points: list[dict[str, Any]] = [
+        {"step": step, "loss": 1.0, **({"eval_loss": 2.0} if step % 1000 == 500 else {})}
+        for step in range(1, 4 * MOST_POINTS + 2)
+    ]
+    services.progress_record(attempt=attempt, points=points, at=timezone.now())
+    answer = series(browser.get(f"/jobs/{filled.running.uid}/curve/loss").json())
+    assert len(answer["training loss"]["x"]) <= MOST_POINTS + 3
+    assert answer["training loss"]["x"][-1] == 4 * MOST_POINTS + 1
+    assert answer["validation loss"]["x"] == [500, 1500]
+
+
+def log_of(filled: Filled, content: bytes) -> Attempt:
+    attempt = filled.succeeded.attempts.get()
+    digest = factories.stored("log", content)[1]
+    Attempt.objects.filter(pk=attempt.pk).update(log_digest=digest)
+    attempt.refresh_from_db()
+    return attempt
+
+
+def test_a_search_counts_and_goes_from_match_to_match(browser: Client, filled: Filled) -> None:
+    lines = [
+        f"line {number}: {'ERROR (x.y)' if number % 10 == 0 else 'fine'}" for number in range(1, 41)
+    ]
+    log_of(filled, "\n".join(lines).encode())
+    page = f"/jobs/{filled.succeeded.uid}?tab=log&q=error+(x.y)"
+    last = browser.get(page)
+    found = last.context["found"]
+    assert (found.count, found.place, found.line, found.after) == (4, 4, 40, None)
+    before = browser.get(f"{page}&at={found.before}").context["found"]
+    assert (before.place, before.line) == (3, 30)
+    first = browser.get(f"{page}&at=0")
+    assert first.context["found"].line == 10
+    assert first.text.count("<mark") == 4
+    assert first.text.count('id="match"') == 1
+
+
+def test_a_search_takes_its_text_as_it_stands_and_escapes_what_it_marks(
+    browser: Client, filled: Filled
+) -> None:
+    log_of(filled, b"a <script>alert(1)</script> b\n")
+    text = browser.get(f"/jobs/{filled.succeeded.uid}?tab=log&q=%3Cscript%3E").text
+    assert '<mark id="match" tabindex="-1">&lt;script&gt;</mark>alert(1)' in text
+    assert "<script>alert" not in text
+    nothing = browser.get(f"/jobs/{filled.succeeded.uid}?tab=log&q=.*").text
+    assert "does not occur" in nothing
+
+
+def test_a_match_across_two_pieces_is_found_once_in_its_line(filled: Filled) -> None:
+    piece = 1 << 20
+    content = (b"x" * 63 + b"\n") * (piece // 64)
+    content = content[: piece - 3] + "断needle".encode() + b"\n" + content
+    attempt = log_of(filled, content)
+    search = log_search(attempt, "断Needle")
+    (match,) = search.matches
+    assert match.offset == piece - 3
+    assert match.line == content[: match.offset].count(b"\n") + 1
+    assert search.whole
+
+
+def test_a_large_log_is_read_by_ranges(
+    browser: Client, filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """100 MB: no look at it holds more than a small part."""
+    line = b"step 1 loss 2.0 " + b"." * 83 + b"\n"
+    attempt = log_of(filled, line * 1_000_000 + b"the end\n")
+    tracemalloc.start()
+    page = browser.get(f"/jobs/{filled.succeeded.uid}?tab=log")
+    found = browser.get(f"/jobs/{filled.succeeded.uid}?tab=log&q=the+end").context["found"]
+    middle = browser.get(f"/jobs/{filled.succeeded.uid}?tab=log&at=50000000").context["window"]
+    _now, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert "the end" in page.text
+    assert found.line == 1_000_001
+    assert middle.start <= 50_000_000 < middle.end
+    assert len(middle.text) < 100_000
+    assert most < 30_000_000
+    assert attempt.log_digest
+
+
+def test_a_place_in_the_middle_begins_and_ends_with_whole_lines(
+    browser: Client, filled: Filled
+) -> None:
+    content = "".join(f"第{number}行 of the log\n" for number in range(10_000))
+    log_of(filled, content.encode())
+    window = browser.get(f"/jobs/{filled.succeeded.uid}?tab=log&at=100000").context["window"]
+    assert window.text.startswith("第")
+    assert window.text.endswith("log\n")
+    later = browser.get(f"/jobs/{filled.succeeded.uid}?tab=log&at={window.end}").context["window"]
+    assert later.start <= window.end < later.end
+    assert browser.get(f"/jobs/{filled.succeeded.uid}?tab=log&at=999999999").status_code == 200
+
+
+def test_each_attempt_has_its_own_log(browser: Client, filled: Filled) -> None:
+    retried(filled)
+    page = f"/jobs/{filled.failed.uid}?tab=log"
+    assert "No space left on device" in browser.get(f"{page}&attempt=1").text
+    assert "No space left on device" not in browser.get(page).text
+    assert browser.get(f"{page}&attempt=7").status_code == 404
+
+
+def test_a_succeeded_run_leads_on(browser: Client, filled: Filled) -> None:
+    text = browser.get(f"/jobs/{filled.succeeded.uid}").text
+    assert f"/jobs/new/evaluate?model={filled.tuned.uid}&amp;dataset={filled.dataset.uid}" in text
+    assert f"/deployments/new?model={filled.tuned.uid}" in text
+    # 0.75 against the base's 0.01 on the same rows.
+    assert "+0.74" in text
+
+
+def test_a_job_that_is_being_stopped_says_so(browser: Client, filled: Filled) -> None:
+    attempt = filled.running.attempts.get()
+    services.job_cancel(job=filled.running, actor=filled.user, at=timezone.now())
+    services.attempt_move(
+        attempt, AttemptEvent.STOP, at=timezone.now(), reason="stopping: cancelled by ada"
+    )
+    text = browser.get(f"/jobs/{filled.running.uid}").text
+    assert 'data-state="stopping"' in text
+    assert "ada asked to cancel it." in text
+    assert "It is being cancelled already." in text
+
+
+def test_a_clone_asks_for_the_same(browser: Client, filled: Filled) -> None:
+    job = factories.job(
+        actor=filled.user,
+        team=filled.team,
+        queue=filled.queue,
+        model=filled.base,
+        dataset=filled.dataset,
+        name="as it was",
+        spec={"method": "lora", "learning_rate": 0.003, "lora": {"rank": 32}},
+    )
+    form = browser.get(f"/jobs/new/finetune?clone={job.uid}").context["form"]
+    posted = {field.name: field.value() for field in form if field.value() is not None}
+    browser.post("/jobs/new/finetune", posted)
+    clone = Job.objects.first()
+    assert clone is not None
+    assert clone.pk != job.pk
+    for name in (
+        "name",
+        "spec",
+        "model_version",
+        "dataset_version",
+        "output_name",
+        "chips",
+        "shape",
+    ):
+        assert getattr(clone, name) == getattr(job, name)
+
+
+def test_a_cloned_script_keeps_its_code(browser: Client, filled: Filled) -> None:
+    code = Artifact.objects.create(
+        team=filled.team, kind=Artifact.Kind.CODE, files=[], size=0, made_by="upload"
+    )
+    Job.objects.filter(pk=filled.script.pk).update(
+        code=code, spec={**filled.script.spec, "environment": {"RATE": "0.1"}}
+    )
+    response = browser.get(f"/jobs/new/script?clone={filled.script.uid}")
+    assert "The code of the job that you clone is used" in response.text
+    form = response.context["form"]
+    posted = {field.name: field.value() for field in form if field.value() is not None}
+    browser.post("/jobs/new/script", posted)
+    clone = Job.objects.first()
+    assert clone is not None
+    assert clone.code == code
+    assert clone.spec["environment"] == {"RATE": "0.1"}
+
+
+def test_nobody_clones_what_they_cannot_see_or_as_another_kind(
+    browser: Client, outsider: Client, filled: Filled
+) -> None:
+    assert outsider.get(f"/jobs/new/finetune?clone={filled.running.uid}").status_code == 404
+    assert browser.get(f"/jobs/new/script?clone={filled.running.uid}").status_code == 404
