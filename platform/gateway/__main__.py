@@ -10,20 +10,9 @@ from types import FrameType
 
 import uvicorn
 
+from gateway import logs
 from gateway.app import Gateway
 from gateway.settings import Settings, SettingsError
-
-_OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
-
-
-class FieldsFormatter(logging.Formatter):
-    """A line of level, logger and sentence, followed by the fields that were given as ``extra``."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        fields = " ".join(
-            f"{name}={value}" for name, value in vars(record).items() if name not in _OWN_FIELDS
-        )
-        return f"{super().format(record)} {fields}".rstrip()
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:
@@ -33,9 +22,7 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
 
 def main() -> int:
     """Serve until a signal; the process's exit status."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(FieldsFormatter("%(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logs.configure(os.environ)
     try:
         settings = Settings.from_environment(os.environ)
     except SettingsError as error:

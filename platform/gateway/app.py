@@ -13,11 +13,13 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from hashlib import sha256
+from hmac import compare_digest
 from random import Random
 from typing import Any
 
 import aiohttp
 
+from gateway import logs
 from gateway.calls import check_fit, parse_call
 from gateway.errors import (
     ApiError,
@@ -263,9 +265,8 @@ class Gateway:
         return table
 
     def _authenticate(self, exchange: Exchange, table: Table) -> Key:
-        scheme, _, secret = exchange.header(b"authorization").partition(" ")
-        secret = secret.strip()
-        if scheme.lower() != "bearer" or not secret:
+        secret = exchange.bearer
+        if not secret:
             raise key_refused("An API key is needed: send 'Authorization: Bearer <key>'.")
         # The digest is looked up, not the key compared: timing tells nothing that helps to guess.
         key = table.keys.get(sha256(secret.encode()).hexdigest())
@@ -352,9 +353,26 @@ class Gateway:
         await _respond_json(exchange, {"status": "ready"})
 
     async def _metrics_page(self, exchange: Exchange) -> None:
+        """For this machine, and for whoever has the token for metrics.
+
+        :raises ApiError: 403 for everybody else.
+        """
+        if not self._may_read_metrics(exchange):
+            raise ApiError(
+                "Metrics are for this machine, or for the bearer token NINEFOLD_METRICS_TOKEN.",
+                status=403,
+                kind=ErrorType.PERMISSION,
+                code="metrics_refused",
+            )
         await exchange.respond(
             status=200, body=self._metrics.text().encode(), content_type=CONTENT_TYPE.encode()
         )
+
+    def _may_read_metrics(self, exchange: Exchange) -> bool:
+        token = self._settings.metrics_token
+        if token and exchange.bearer:
+            return compare_digest(exchange.bearer.encode(), token.encode())
+        return exchange.is_from_this_machine
 
 
 def _require(exchange: Exchange, method: str) -> None:
@@ -386,8 +404,9 @@ async def _respond_json(exchange: Exchange, content: object, *, status: int = 20
 
 
 def create_app() -> Gateway:
-    """The app as the environment describes it.
+    """The app as the environment describes it, its log lines too.
 
     :raises SettingsError: if a ``NINEFOLD_*`` variable is missing or unusable.
     """
+    logs.configure(os.environ)
     return Gateway(Settings.from_environment(os.environ))

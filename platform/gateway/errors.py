@@ -17,6 +17,7 @@ class ErrorType(StrEnum):
 
     INVALID_REQUEST = "invalid_request_error"
     AUTHENTICATION = "authentication_error"
+    PERMISSION = "permission_error"
     #: Too many requests; the name is OpenAI's.
     REQUESTS = "requests"
     #: Too many tokens; the name is OpenAI's.

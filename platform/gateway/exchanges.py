@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import itertools
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
@@ -17,6 +18,9 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+#: Whoever forwards a request stands between us and the one who asks.
+_FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
 
 #: How long a client may take to send a body that did not come with its headers.
 BODY_SECONDS = 60.0
@@ -45,12 +49,31 @@ class Exchange:
         self.finished = False
         self._receive = receive
         self._send = send
+        self._client: str = (scope.get("client") or ("", 0))[0]
         self._request_headers: dict[bytes, bytes] = dict(scope["headers"])
         self._headers: list[tuple[bytes, bytes]] = [(b"x-request-id", self.request_id.encode())]
 
     def header(self, name: bytes) -> str:
         """A request header by its lower-case name; empty if it is absent."""
         return self._request_headers.get(name, b"").decode("latin-1")
+
+    @property
+    def is_from_this_machine(self) -> bool:
+        """Whether it comes from the loopback, and not through a proxy there."""
+        if any(name in self._request_headers for name in _FORWARDED):
+            return False
+        try:
+            address = ipaddress.ip_address(self._client)
+        except ValueError:
+            return False
+        mapped = getattr(address, "ipv4_mapped", None)
+        return bool((mapped or address).is_loopback)
+
+    @property
+    def bearer(self) -> str:
+        """The token in ``Authorization: Bearer``; empty if there is none."""
+        scheme, _, token = self.header(b"authorization").partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else ""
 
     def add_headers(self, headers: Iterable[tuple[str, str]]) -> None:
         """Headers for the answer, whatever it will be."""

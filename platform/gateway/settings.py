@@ -38,6 +38,8 @@ class Settings:
     #: streamed has no byte before it is complete, so only ``total_seconds`` binds it.
     first_byte_seconds: float = 120.0
     total_seconds: float = 600.0
+    #: Lets others than this machine read ``/metrics``; empty lets nobody.
+    metrics_token: str = ""
     #: How long open requests may go on after SIGTERM.
     drain_seconds: float = 20.0
     max_body_bytes: int = 16 * MIB
@@ -65,6 +67,7 @@ class Settings:
             host=environ.get("NINEFOLD_BIND") or "127.0.0.1",
             port=int(_number(environ, "NINEFOLD_GATEWAY_PORT", 8001, least=0)),
             origins=_origins(environ),
+            metrics_token=environ.get("NINEFOLD_METRICS_TOKEN", "").strip(),
             connect_seconds=_number(environ, "NINEFOLD_GATEWAY_CONNECT_SECONDS", 5.0),
             first_byte_seconds=_number(environ, "NINEFOLD_GATEWAY_FIRST_BYTE_SECONDS", 120.0),
             total_seconds=_number(environ, "NINEFOLD_GATEWAY_TOTAL_SECONDS", 600.0),

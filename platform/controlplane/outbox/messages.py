@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import Count, Min
 from django.db.models.functions import Now
 
 from controlplane.outbox.models import OutboxMessage
@@ -43,6 +45,23 @@ def relay(send: Send, *, limit: int = 200) -> int:
             delivered_at=Now()
         )
     return len(messages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """News that has not been handed on yet."""
+
+    messages: int
+    #: Of the oldest, by the database's clock.
+    age: timedelta
+
+
+def backlog() -> Backlog:
+    """What waits to be relayed, in one query of a partial index."""
+    found = OutboxMessage.objects.filter(delivered_at=None).aggregate(
+        messages=Count("id"), age=Now() - Min("created_at")
+    )
+    return Backlog(messages=found["messages"], age=found["age"] or timedelta())
 
 
 def prune() -> int:

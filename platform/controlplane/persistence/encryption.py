@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
@@ -30,3 +32,24 @@ def decrypt(sealed: bytes | memoryview) -> bytes:
         raise Undecryptable(
             "none of the keys in NINEFOLD_ENCRYPTION_KEY decrypts this; add the old key to the list"
         ) from None
+
+
+def decryptable(sealed: bytes | memoryview) -> bool:
+    """Whether one of the keys that are known now encrypted it."""
+    try:
+        decrypt(sealed)
+    except Undecryptable:
+        return False
+    return True
+
+
+def fingerprints() -> tuple[str, ...]:
+    """Of each key, the first one first: enough to recognise a key, useless to decrypt with."""
+    return tuple(
+        hashlib.sha256(b"ninefold encryption key " + _bytes(key)).hexdigest()[:16]
+        for key in settings.NINEFOLD_ENCRYPTION_KEYS
+    )
+
+
+def _bytes(key: str | bytes) -> bytes:
+    return key.encode() if isinstance(key, str) else key

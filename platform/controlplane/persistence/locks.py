@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
 from django.db import connection
@@ -11,6 +13,10 @@ class AdvisoryLock(IntEnum):
     PUBLISH_GATEWAY_SNAPSHOT = 1
     SYNC_INVENTORY = 2
     NUMBER_VERSION = 3
+    CHARGE_STORAGE = 4
+    ENROL_PERSON = 5
+    TELL_OF_EVENT = 6
+    COLLECT_GARBAGE = 7
 
 
 def lock_in_transaction(lock: AdvisoryLock, key: int = 0) -> None:
@@ -22,3 +28,21 @@ def lock_in_transaction(lock: AdvisoryLock, key: int = 0) -> None:
         raise RuntimeError("an advisory lock must be taken inside a transaction")
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [int(lock), key])
+
+
+@contextmanager
+def lock_of_session(lock: AdvisoryLock) -> Iterator[bool]:
+    """Hold the lock for the block, across transactions; False if somebody else holds it.
+
+    It goes with the connection: a holder that dies lets go.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s, 0)", [int(lock)])
+        row = cursor.fetchone()
+    held = bool(row and row[0])
+    try:
+        yield held
+    finally:
+        if held and connection.is_usable():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, 0)", [int(lock)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, ClassVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 
@@ -25,6 +26,34 @@ class Lease(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} held by {self.holder}"
+
+
+class LoopState(models.Model):
+    """What the turns of one loop left behind: see ``controlplane.persistence.loops``."""
+
+    #: Of the task that is its turn.
+    name = models.CharField(max_length=120, primary_key=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    succeeded_at = models.DateTimeField(null=True, blank=True)
+    #: Bad ends since the last good one.
+    failures = models.PositiveIntegerField(default=0)
+    error = models.TextField(blank=True)
+    failed_at = models.DateTimeField(null=True, blank=True)
+    #: How many things the last good turn dealt with; None where its task does not say.
+    handled = models.BigIntegerField(null=True, blank=True)
+    #: Since the row was made, as counters.
+    turns = models.BigIntegerField(default=0)
+    failed_turns = models.BigIntegerField(default=0)
+    seconds = models.FloatField(default=0.0)
+    #: Seconds of the newest turns, the newest first.
+    recent = ArrayField(models.FloatField(), default=list, blank=True)
+
+    class Meta:
+        db_table = "persistence_loop_state"
+
+    def __str__(self) -> str:
+        return self.name
 
 
 def new_uid() -> str:

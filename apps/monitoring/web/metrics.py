@@ -1,0 +1,181 @@
+"""``/metrics`` of the web: what it counts of itself, and what the database knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+
+from django.db import Error
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from apps.monitoring.selectors.components import Disk, broker_waiting, disks, versions
+from apps.monitoring.selectors.counts import Counts, counts_now
+from apps.monitoring.selectors.loops import Loop, loops_now
+from controlplane.web import metrics
+from controlplane.web.kept import Kept
+
+KEPT_SECONDS = 5.0
+
+
+@require_safe
+@never_cache
+def page(request: HttpRequest) -> HttpResponse:
+    """For this machine, and for whoever has the token; 403 for everybody else."""
+    if not metrics.may_read(request):
+        return HttpResponse(
+            "metrics are for this machine, or for the bearer token NINEFOLD_METRICS_TOKEN\n",
+            status=HTTPStatus.FORBIDDEN,
+            content_type="text/plain; charset=utf-8",
+        )
+    return HttpResponse(metrics.exposition(MEASURES), content_type=metrics.CONTENT_TYPE)
+
+
+class Measures(Collector):
+    """Measured when somebody asks, and not more often than every :data:`KEPT_SECONDS`."""
+
+    def __init__(self) -> None:
+        self.families = Kept(lambda: tuple(_families()), seconds=KEPT_SECONDS)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self.families()
+
+
+MEASURES = Measures()
+
+
+def _families() -> Iterator[Metric]:
+    about = versions()
+    yield _gauge(
+        "ninefold_build_info",
+        "Always 1; the labels are the versions.",
+        {(about["Ninefold"], about["Python"]): 1},
+        labels=("version", "python"),
+    )
+    yield from _of_disks(disks())
+    yield from _of_broker()
+    try:
+        counts, loops = counts_now(), loops_now()
+    except Error:
+        yield _gauge("ninefold_database_up", _UP, {(): 0})
+        return
+    yield _gauge("ninefold_database_up", _UP, {(): 1})
+    yield from _of_counts(counts)
+    yield from _of_loops(loops.all)
+
+
+_UP = "1 while the database answers; what it knows is left out while it does not."
+
+
+def _of_disks(found: tuple[Disk, ...]) -> Iterator[Metric]:
+    yield _gauge(
+        "ninefold_disk_free_bytes",
+        "Room left on the disk below a folder.",
+        {(disk.name,): disk.free for disk in found},
+        labels=("folder",),
+    )
+    yield _gauge(
+        "ninefold_disk_size_bytes",
+        "Size of the disk below a folder.",
+        {(disk.name,): disk.size for disk in found},
+        labels=("folder",),
+    )
+
+
+def _of_broker() -> Iterator[Metric]:
+    waiting = broker_waiting().messages
+    yield _gauge(
+        "ninefold_broker_up",
+        "1 while the broker answers.",
+        {(): 0 if waiting is None else 1},
+    )
+    yield _gauge(
+        "ninefold_broker_messages",
+        "Messages that no worker has taken.",
+        {(queue,): amount for queue, amount in (waiting or {}).items()},
+        labels=("queue",),
+    )
+
+
+def _of_counts(counts: Counts) -> Iterator[Metric]:
+    for kind, tally in counts.by_state.items():
+        yield _gauge(f"ninefold_{kind}", f"All {kind} by their state.", tally, labels=("state",))
+    yield _gauge(
+        "ninefold_cards", "Cards by chip and state.", counts.cards, labels=("chip", "state")
+    )
+    yield _gauge(
+        "ninefold_queue_waiting_claims",
+        "Claims that wait for cards, by queue.",
+        counts.waiting_claims,
+        labels=("queue",),
+    )
+    yield _gauge(
+        "ninefold_outbox_messages", "News not handed on yet.", {(): counts.outbox.messages}
+    )
+    yield _gauge(
+        "ninefold_outbox_oldest_seconds",
+        "Age of the oldest news not handed on yet.",
+        {(): counts.outbox.age.total_seconds()},
+    )
+    yield _gauge(
+        "ninefold_database_connections",
+        "Connections to the product's database by what they do.",
+        counts.connections,
+        labels=("state",),
+    )
+
+
+def _of_loops(loops: tuple[Loop, ...]) -> Iterator[Metric]:
+    turned = [loop for loop in loops if loop.lag is not None]
+    yield _gauge(
+        "ninefold_loop_lag_seconds",
+        "Since the last turn of the loop that ended well.",
+        {(loop.name,): loop.lag.total_seconds() for loop in turned if loop.lag is not None},
+        labels=("loop",),
+    )
+    yield _gauge(
+        "ninefold_loop_interval_seconds",
+        "How often the loop should turn.",
+        {(loop.name,): loop.interval.total_seconds() for loop in loops},
+        labels=("loop",),
+    )
+    yield _gauge(
+        "ninefold_loop_troubled",
+        "1 while the loop is late, failing or stuck.",
+        {(loop.name,): int(loop.troubled) for loop in loops},
+        labels=("loop",),
+    )
+    yield _gauge(
+        "ninefold_loop_last_turn_seconds",
+        "How long the newest turn took.",
+        {(one.name,): one.last_seconds for one in turned if one.last_seconds is not None},
+        labels=("loop",),
+    )
+    turns = CounterMetricFamily(
+        "ninefold_loop_turns_total", "Turns that have ended.", labels=("loop", "outcome")
+    )
+    seconds = CounterMetricFamily(
+        "ninefold_loop_turn_seconds_total", "Time that turns took together.", labels=("loop",)
+    )
+    for loop in turned:
+        turns.add_metric((loop.name, "good"), loop.turns - loop.failed_turns)
+        turns.add_metric((loop.name, "bad"), loop.failed_turns)
+        seconds.add_metric((loop.name,), loop.seconds)
+    yield turns
+    yield seconds
+
+
+def _gauge(
+    name: str,
+    meaning: str,
+    values: Mapping[tuple[str, ...], float],
+    *,
+    labels: tuple[str, ...] = (),
+) -> Metric:
+    family = GaugeMetricFamily(name, meaning, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value)
+    return family

@@ -1,0 +1,246 @@
+"""What the status page says of each part and loop, and what helps, in the reader's language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from apps.monitoring.selectors.components import Component, Condition, Kind
+from apps.monitoring.selectors.loops import Loop
+from apps.monitoring.selectors.product import RecentError
+from controlplane.domain.loops import LoopHealth
+from controlplane.domain.resources import bytes_in_words
+from controlplane.web.templatetags.ninefold import duration
+
+Word = str | Promise
+
+KINDS: Mapping[Kind, Word] = {
+    Kind.WEB: gettext_lazy("Pages and REST"),
+    Kind.WORKER: gettext_lazy("Worker"),
+    Kind.BEAT: gettext_lazy("Beat"),
+    Kind.DATABASE: gettext_lazy("Database"),
+    Kind.BROKER: gettext_lazy("Broker"),
+    Kind.OUTBOX: gettext_lazy("Outbox"),
+    Kind.GATEWAY: gettext_lazy("Gateway"),
+    Kind.CLUSTER: gettext_lazy("Cluster"),
+    Kind.DISK: gettext_lazy("Disk"),
+}
+
+#: What helps where a part is not well.
+ADVICE: Mapping[tuple[Kind, Condition], Word] = {
+    (Kind.WORKER, Condition.TROUBLED): gettext_lazy(
+        "The processes work, single loops do not: see their rows below."
+    ),
+    (Kind.WORKER, Condition.DOWN): gettext_lazy(
+        "Look at var/logs/worker.log and at “make status”. Running jobs go on, and nothing is lost:"
+        " once a worker runs it goes on where the last one stopped."
+    ),
+    (Kind.WORKER, Condition.UNKNOWN): gettext_lazy(
+        "Nobody can tell before the beat calls and the broker answers."
+    ),
+    (Kind.BEAT, Condition.DOWN): gettext_lazy(
+        "Look at var/logs/beat.log and at “make status”; exactly one beat has to run."
+    ),
+    (Kind.BEAT, Condition.UNKNOWN): gettext_lazy(
+        "No loop has turned yet. If that stays so for a minute, look at “make status”."
+    ),
+    (Kind.DATABASE, Condition.TROUBLED): gettext_lazy(
+        "Few connections are left: raise max_connections, or end what else uses this server."
+    ),
+    (Kind.BROKER, Condition.DOWN): gettext_lazy(
+        "Check NINEFOLD_BROKER_URL and that the broker runs. Losing what it held costs time, not work."
+    ),
+    (Kind.OUTBOX, Condition.TROUBLED): gettext_lazy(
+        "News waits to be handed on: look at the worker and at the broker first."
+    ),
+    (Kind.GATEWAY, Condition.DOWN): gettext_lazy(
+        "Look at its log. It serves with its last snapshot for up to a day; its share of the limits"
+        " has gone to the others."
+    ),
+    (Kind.GATEWAY, Condition.TROUBLED): gettext_lazy(
+        "It asks, and does not take the newest snapshot: its log says why."
+    ),
+    (Kind.CLUSTER, Condition.DOWN): gettext_lazy(
+        "What runs there goes on unseen, and nothing new starts there until it answers."
+    ),
+    (Kind.CLUSTER, Condition.UNKNOWN): gettext_lazy(
+        "Nobody has looked at it lately: see the loop that takes stock of clusters."
+    ),
+    (Kind.DISK, Condition.TROUBLED): gettext_lazy(
+        "Make room before uploads and checkpoints fail: the storage page says what uses it."
+    ),
+    (Kind.DISK, Condition.DOWN): gettext_lazy(
+        "Make room now: uploads, checkpoints and the database itself are about to fail."
+    ),
+}
+
+LOOPS: Mapping[str, Word] = {
+    "config.tasks.relay_outbox": gettext_lazy("Hand on news"),
+    "config.tasks.tidy_up": gettext_lazy("Tidy up"),
+    "apps.quotas.tasks.run_cycle": gettext_lazy("Give cards to what waits"),
+    "apps.jobs.tasks.reconcile_attempts": gettext_lazy("Start and watch jobs"),
+    "apps.jobs.tasks.sweep_launches": gettext_lazy("Stop what no job owns"),
+    "apps.serving.tasks.reconcile_deployments": gettext_lazy("Start and watch deployments"),
+    "apps.serving.tasks.sweep_launches": gettext_lazy("Stop what no deployment owns"),
+    "apps.serving.tasks.publish_snapshot": gettext_lazy("Tell gateways"),
+    "apps.fleet.tasks.sync_inventories": gettext_lazy("Take stock of clusters"),
+    "apps.models.tasks.import_models": gettext_lazy("Import models"),
+    "apps.models.tasks.measure_storage": gettext_lazy("Measure storage"),
+    "apps.models.tasks.apply_retention": gettext_lazy("Apply retention rules"),
+    "apps.models.tasks.collect_garbage": gettext_lazy("Collect garbage"),
+    "apps.monitoring.tasks.call_webhooks": gettext_lazy("Call webhooks"),
+    "apps.monitoring.tasks.send_mails": gettext_lazy("Send e-mail"),
+    "apps.monitoring.tasks.prune_news": gettext_lazy("Forget old news"),
+}
+
+LOOP_ADVICE: Mapping[LoopHealth, Word] = {
+    LoopHealth.LATE: gettext_lazy("If others are late too, look at worker and beat above."),
+    LoopHealth.FAILING: gettext_lazy("The error below says why; it is tried again by itself."),
+    LoopHealth.STUCK: gettext_lazy(
+        "Its turn does not end. Start the worker again: the turn is taken anew."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A part in words."""
+
+    title: str
+    #: What was found.
+    found: str
+    #: What helps; empty where nothing need be done.
+    advice: str
+
+
+def told(component: Component) -> Told:
+    """The part in the words of the reader's language."""
+    title = str(KINDS[component.kind])
+    if component.name:
+        name = _FOLDERS.get(component.name, component.name)
+        title = _("%(kind)s: %(name)s") % {"kind": title, "name": name}
+    return Told(
+        title=title,
+        found=_FOUND[component.kind](component),
+        advice=str(ADVICE.get((component.kind, component.condition), "")),
+    )
+
+
+def loop_title(name: str) -> str:
+    """What the loop of that task does; one that we do not know is shown by its task's name."""
+    return str(LOOPS.get(name, name.rpartition(".")[2].replace("_", " ")))
+
+
+def error_title(error: RecentError) -> str:
+    if error.kind == "loop":
+        return loop_title(error.name)
+    return _("%(kind)s: %(name)s") % {"kind": KINDS[Kind.CLUSTER], "name": error.name}
+
+
+def loop_advice(loop: Loop) -> str:
+    return str(LOOP_ADVICE.get(loop.health, ""))
+
+
+_FOLDERS: Mapping[str, Word] = {
+    "home": gettext_lazy("home folder"),
+    "artifacts": gettext_lazy("artifact store"),
+}
+
+
+def _web(it: Component) -> str:
+    return _("answers; version %(version)s") % it.facts
+
+
+def _worker(it: Component) -> str:
+    if it.condition is Condition.DOWN:
+        amount = it.facts["waiting_calls"]
+        return ngettext(
+            "takes no work: %(amount)d call of the beat waits",
+            "takes no work: %(amount)d calls of the beat wait",
+            amount,
+        ) % {"amount": amount}
+    if it.condition is Condition.UNKNOWN:
+        return _("nothing has turned lately")
+    return _last_turn(it)
+
+
+def _beat(it: Component) -> str:
+    if it.condition is Condition.DOWN:
+        return _("sends no calls: no loop has turned lately and no call waits")
+    if it.condition is Condition.UNKNOWN:
+        return _("nothing has turned lately")
+    return _last_turn(it)
+
+
+def _last_turn(it: Component) -> str:
+    seconds = it.facts["quiet_seconds"]
+    if seconds is None:
+        return _("no turn has ended well yet")
+    return _("last good turn of a loop %(amount)s ago") % {"amount": duration(seconds)}
+
+
+def _database(it: Component) -> str:
+    return _("PostgreSQL %(version)s; %(size)s; %(used)d of %(most)d connections") % {
+        "version": it.facts["version"],
+        "size": bytes_in_words(it.facts["bytes"]),
+        "used": it.facts["connections"],
+        "most": it.facts["most_connections"],
+    }
+
+
+def _broker(it: Component) -> str:
+    if it.condition is Condition.DOWN:
+        return _("does not answer: %(refusal)s") % it.facts
+    amount = it.facts["messages"]
+    return ngettext(
+        "%(amount)d message waits for a worker", "%(amount)d messages wait for a worker", amount
+    ) % {"amount": amount}
+
+
+def _outbox(it: Component) -> str:
+    amount = it.facts["messages"]
+    if not amount:
+        return _("everything has been handed on")
+    return ngettext(
+        "%(amount)d piece of news waits, since %(age)s",
+        "%(amount)d pieces of news wait, the oldest since %(age)s",
+        amount,
+    ) % {"amount": amount, "age": duration(it.facts["age_seconds"])}
+
+
+def _gateway(it: Component) -> str:
+    if it.condition is Condition.DOWN:
+        return _("has not asked for the snapshot lately; it has version %(snapshot)s") % it.facts
+    if it.condition is Condition.TROUBLED:
+        return _("has snapshot %(snapshot)s, the newest is %(newest_snapshot)s") % it.facts
+    return _("has the newest snapshot, version %(snapshot)s") % it.facts
+
+
+def _cluster(it: Component) -> str:
+    if it.condition is Condition.DOWN:
+        return str(it.facts["trouble"])
+    return _("answers") if it.condition is Condition.WELL else _("not looked at lately")
+
+
+def _disk(it: Component) -> str:
+    return _("%(free)s of %(size)s free") % {
+        "free": bytes_in_words(it.facts["free_bytes"]),
+        "size": bytes_in_words(it.facts["bytes"]),
+    }
+
+
+_FOUND: Mapping[Kind, Callable[[Component], str]] = {
+    Kind.WEB: _web,
+    Kind.WORKER: _worker,
+    Kind.BEAT: _beat,
+    Kind.DATABASE: _database,
+    Kind.BROKER: _broker,
+    Kind.OUTBOX: _outbox,
+    Kind.GATEWAY: _gateway,
+    Kind.CLUSTER: _cluster,
+    Kind.DISK: _disk,
+}

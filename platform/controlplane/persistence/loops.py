@@ -1,0 +1,141 @@
+"""The book that loops keep of their turns.
+
+Two short statements a turn, on the database's clock. The book is for people who look: whoever keeps it
+must not stop a turn because the book could not be written.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from celery import current_app
+from django.db import Error, connection
+from django.db.models.functions import Now
+
+from controlplane.domain.loops import Turns
+from controlplane.persistence.models import LoopState
+
+log = logging.getLogger(__name__)
+
+KEPT_DURATIONS = 30
+_LONGEST_ERROR = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRecord:
+    """One loop's row."""
+
+    turns: Turns = field(default_factory=Turns)
+    error: str = ""
+    failed_at: datetime | None = None
+    handled: int | None = None
+    #: How many turns have ended, how many of them badly, and how long all took together.
+    ended: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    #: Seconds of the newest turns, the newest first.
+    recent: tuple[float, ...] = ()
+
+
+#: Of a loop that has never turned.
+NOTHING = LoopRecord()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """All rows by the loop's name, and the database's time when they were read."""
+
+    at: datetime
+    records: dict[str, LoopRecord]
+
+
+def intervals() -> dict[str, timedelta]:
+    """How often the beat calls for each loop, by the name of its task."""
+    return {entry["task"]: entry["schedule"] for entry in current_app.conf.beat_schedule.values()}
+
+
+def turn_started(name: str) -> None:
+    """Note that a turn begins. Never raises for the database's sake."""
+    _write(
+        """
+        INSERT INTO persistence_loop_state AS state
+               (name, started_at, failures, error, turns, failed_turns, seconds, recent)
+        VALUES (%(name)s, clock_timestamp(), 0, '', 0, 0, 0, '{}')
+        ON CONFLICT (name) DO UPDATE SET started_at = EXCLUDED.started_at
+        """,
+        {"name": name},
+    )
+
+
+def turn_ended(
+    name: str, *, seconds: float, error: str | None = None, handled: int | None = None
+) -> None:
+    """Note how a turn ended; ``error`` is None if it ended well. Never raises for the database's sake."""
+    _write(
+        """
+        INSERT INTO persistence_loop_state AS state
+               (name, ended_at, succeeded_at, failures, error, failed_at, handled,
+                turns, failed_turns, seconds, recent)
+        VALUES (%(name)s, clock_timestamp(),
+                CASE WHEN %(good)s THEN clock_timestamp() END,
+                CASE WHEN %(good)s THEN 0 ELSE 1 END, %(error)s,
+                CASE WHEN NOT %(good)s THEN clock_timestamp() END, %(handled)s,
+                1, CASE WHEN %(good)s THEN 0 ELSE 1 END, %(seconds)s, ARRAY[%(seconds)s])
+        ON CONFLICT (name) DO UPDATE
+           SET ended_at = EXCLUDED.ended_at,
+               succeeded_at = coalesce(EXCLUDED.succeeded_at, state.succeeded_at),
+               failures = CASE WHEN %(good)s THEN 0 ELSE state.failures + 1 END,
+               error = CASE WHEN %(good)s THEN state.error ELSE EXCLUDED.error END,
+               failed_at = coalesce(EXCLUDED.failed_at, state.failed_at),
+               handled = CASE WHEN %(good)s THEN EXCLUDED.handled ELSE state.handled END,
+               turns = state.turns + 1,
+               failed_turns = state.failed_turns + EXCLUDED.failed_turns,
+               seconds = state.seconds + EXCLUDED.seconds,
+               recent = (EXCLUDED.recent || state.recent)[1:%(kept)s]
+        """,
+        {
+            "name": name,
+            "good": error is None,
+            "error": (error or "")[:_LONGEST_ERROR],
+            "handled": handled,
+            "seconds": float(seconds),
+            "kept": KEPT_DURATIONS,
+        },
+    )
+
+
+def _write(statement: str, parameters: dict[str, str | float | bool | None]) -> None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(statement, parameters)
+    except Error:
+        log.warning("a loop's turn could not be noted", exc_info=True, extra=parameters)
+
+
+def read(*, otherwise: datetime) -> Book:
+    """Every loop that ever turned, in one query; ``otherwise`` is the time where there is none."""
+    rows = list(LoopState.objects.annotate(now=Now()))
+    return Book(
+        at=rows[0].now if rows else otherwise,
+        records={row.name: _record(row) for row in rows},
+    )
+
+
+def _record(row: LoopState) -> LoopRecord:
+    return LoopRecord(
+        turns=Turns(
+            started_at=row.started_at,
+            ended_at=row.ended_at,
+            succeeded_at=row.succeeded_at,
+            failures=row.failures,
+        ),
+        error=row.error,
+        failed_at=row.failed_at,
+        handled=row.handled,
+        ended=row.turns,
+        failed=row.failed_turns,
+        seconds=row.seconds,
+        recent=tuple(row.recent),
+    )

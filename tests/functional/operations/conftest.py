@@ -1,0 +1,53 @@
+"""A product whose broker has its folder, and whose kept answers are forgotten between tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings as product_settings
+from pytest_django import Settings
+
+from apps.accounts.models import User
+from apps.monitoring.web import metrics, readiness, status
+from config.celery import app
+from tests import factories
+
+
+@pytest.fixture(autouse=True, scope="session")
+def static_folder() -> None:
+    """Whitenoise warns where collected files would lie and nothing does."""
+    Path(product_settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> Iterator[None]:
+    kept = (metrics.MEASURES.families, readiness.READINESS.parts, status.late_loops)
+    for one in kept:
+        one.forget()
+    yield
+    for one in kept:
+        one.forget()
+
+
+@pytest.fixture(autouse=True)
+def broker_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the messages of this test lie."""
+    folder = tmp_path / "broker"
+    folder.mkdir()
+    options = {**app.conf.broker_transport_options}
+    options |= {name: str(folder) for name in ("data_folder_in", "data_folder_out")}
+    monkeypatch.setitem(app.conf, "broker_transport_options", options)
+    return folder
+
+
+@pytest.fixture
+def home(settings: Settings, tmp_path: Path) -> Path:
+    settings.NINEFOLD_HOME = tmp_path
+    return tmp_path
+
+
+@pytest.fixture
+def admin(db: None) -> User:
+    return factories.person("root", admin=True)

@@ -1,0 +1,99 @@
+"""Whether the product says that it answers, and that it can work."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from apps.monitoring.web.readiness import READINESS
+from controlplane.web import health
+
+
+def parts(client: Client, *, status: int) -> dict[str, str]:
+    READINESS.parts.forget()
+    answer = client.get("/readyz")
+    assert answer.status_code == status, answer.content
+    found: dict[str, str] = answer.json()["parts"]
+    return found
+
+
+@pytest.mark.django_db
+def test_a_product_with_all_its_parts_is_ready(client: Client, home: Path) -> None:
+    found = parts(client, status=200)
+    assert found == dict.fromkeys(
+        ("database", "migrations", "broker", "artifacts", "encryption_key"), "ok"
+    )
+
+
+@pytest.mark.django_db
+def test_looking_leaves_nothing_in_the_artifact_store(client: Client, home: Path) -> None:
+    parts(client, status=200)
+    assert [path for path in (home / "artifacts").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.django_db
+def test_a_migration_that_is_missing_is_counted(client: Client, home: Path) -> None:
+    MigrationRecorder.Migration.objects.filter(app="quotas", name="0001_initial").delete()
+    assert parts(client, status=503)["migrations"] == "1 not applied; run: manage.py migrate"
+
+
+@pytest.mark.django_db
+def test_a_broker_that_is_gone_is_told_without_its_address(
+    client: Client, home: Path, broker_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.rmtree(broker_folder)
+    found = parts(client, status=503)
+    assert found["broker"] == "does not answer; the log says why"
+    assert str(broker_folder) in caplog.text
+    assert found["database"] == "ok"
+
+
+@pytest.mark.django_db
+def test_an_artifact_store_that_cannot_be_written_is_told(client: Client, home: Path) -> None:
+    (home / "artifacts").write_text("a file where the folder should be")
+    assert parts(client, status=503)["artifacts"] == "does not answer; the log says why"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("keys", [[], ["no key at all"]])
+def test_a_key_that_is_none_is_told(
+    client: Client, home: Path, settings: Settings, keys: list[str]
+) -> None:
+    settings.NINEFOLD_ENCRYPTION_KEYS = keys
+    word = parts(client, status=503)["encryption_key"]
+    assert word == "NINEFOLD_ENCRYPTION_KEY has no key that can be used"
+
+
+@pytest.mark.django_db
+def test_asking_often_looks_once(
+    client: Client, home: Path, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    parts(client, status=200)
+    with django_assert_num_queries(0):
+        for _ in range(20):
+            assert client.get("/readyz").status_code == 200
+
+
+def test_readiness_is_looked_at_anew_after_its_time() -> None:
+    seconds = [0.0]
+    words = iter(["ok", "ok"])
+    readiness = health.Readiness({"part": lambda: next(words)}, clock=lambda: seconds[0])
+    assert readiness.answer().status_code == 200
+    seconds[0] += health.KEPT_SECONDS
+    assert readiness.answer().status_code == 200
+    seconds[0] += health.KEPT_SECONDS
+    assert readiness.answer().status_code == 503
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+@pytest.mark.django_db
+def test_what_answers_for_health_is_never_cached_and_takes_no_posts(
+    client: Client, home: Path, path: str
+) -> None:
+    assert "no-store" in client.get(path)["Cache-Control"]
+    assert client.post(path).status_code == 405

@@ -1,0 +1,239 @@
+"""What operators and administrators are told of the product itself, and nobody else."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from apps.accounts.models import User
+from apps.fleet.models import Cluster
+from apps.monitoring.web.status import late_loops
+from apps.serving.models import Gateway, GatewaySnapshot
+from controlplane.domain.permissions import Role
+from controlplane.outbox.models import OutboxMessage
+from controlplane.persistence import loops
+from controlplane.persistence.models import LoopState
+from tests import factories
+from tests.functional.pages.test_every_page import check
+
+QUICK = "config.tasks.relay_outbox"
+
+
+@pytest.fixture
+def page(client: Client, admin: User, home: Path) -> Client:
+    client.force_login(admin)
+    return client
+
+
+def status(client: Client) -> dict[str, Any]:
+    answer = client.get("/api/v1/status")
+    assert answer.status_code == 200, answer.content
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def conditions(client: Client) -> dict[str, str]:
+    return {
+        f"{one['kind']} {one['name']}".strip(): one["condition"]
+        for one in status(client)["components"]
+    }
+
+
+def all_turn() -> None:
+    for name in loops.intervals():
+        loops.turn_started(name)
+        loops.turn_ended(name, seconds=0.01, handled=1)
+
+
+def age(seconds: float, *names: str) -> None:
+    """Let that much time pass for those loops, or for all."""
+    past = timedelta(seconds=seconds)
+    rows = LoopState.objects.filter(name__in=names) if names else LoopState.objects.all()
+    for row in rows:
+        for field in ("started_at", "ended_at", "succeeded_at"):
+            value = getattr(row, field)
+            setattr(row, field, value and value - past)
+        row.save()
+
+
+def test_a_product_that_works_says_so(page: Client) -> None:
+    all_turn()
+    found = status(page)
+    assert found["condition"] == "well"
+    assert {loop["health"] for loop in found["loops"]} == {"on_time"}
+    assert {loop["handled"] for loop in found["loops"]} == {1}
+    assert set(conditions(page).values()) == {"well"}
+    text = page.get("/status").text
+    check(text)
+    assert "Every part works and every loop keeps up." in text
+    assert text.count('<svg class="nf-turns"') == len(found["loops"])
+
+
+def test_the_page_of_a_product_that_has_never_turned_renders(page: Client) -> None:
+    text = page.get("/status").text
+    check(text)
+    assert conditions(page)["worker"] == "unknown"
+    assert "No loop has turned yet." in text
+
+
+def test_calls_that_nobody_takes_mean_that_the_worker_is_missing(
+    page: Client, broker_folder: Path
+) -> None:
+    all_turn()
+    age(20)
+    (broker_folder / "1_a.beat.msg").touch()
+    found = conditions(page)
+    assert (found["worker"], found["beat"]) == ("down", "well")
+    text = page.get("/status").text
+    assert "takes no work: 1 call of the beat waits" in text
+    assert "var/logs/worker.log" in text
+
+
+def test_no_calls_mean_that_the_beat_is_missing(page: Client) -> None:
+    all_turn()
+    age(20)
+    found = conditions(page)
+    assert (found["worker"], found["beat"]) == ("unknown", "down")
+    assert "exactly one beat has to run" in page.get("/status").text
+
+
+def test_one_loop_that_fails_is_named_with_its_error(page: Client) -> None:
+    all_turn()
+    for _ in range(3):
+        loops.turn_ended(QUICK, seconds=0.02, error="ConnectionError: <refused> & closed")
+    found = status(page)
+    (failing,) = [loop for loop in found["loops"] if loop["name"] == QUICK]
+    assert (failing["health"], failing["failures"], failing["failed_turns"]) == ("failing", 3, 3)
+    assert conditions(page)["worker"] == "troubled"
+    text = page.get("/status").text
+    assert "ConnectionError: &lt;refused&gt; &amp; closed" in text
+
+
+def test_news_that_is_not_handed_on_is_trouble(page: Client) -> None:
+    message = OutboxMessage.objects.create(topic="claim.requested", payload={})
+    assert conditions(page)["outbox"] == "well"
+    OutboxMessage.objects.filter(pk=message.pk).update(created_at=Now() - timedelta(minutes=2))
+    assert conditions(page)["outbox"] == "troubled"
+
+
+def test_gateways_are_judged_by_when_they_asked_and_by_what_they_have(page: Client) -> None:
+    now = timezone.now()
+    issued = now - timedelta(minutes=5)
+    snapshot = GatewaySnapshot.objects.create(digest="d", body=b"", issued_at=issued)
+    for name, seen, version in (
+        ("fresh", now, snapshot.version),
+        ("behind", now, snapshot.version - 1),
+        ("silent", now - timedelta(minutes=5), snapshot.version),
+        ("forgotten", now - timedelta(days=2), snapshot.version),
+    ):
+        Gateway.objects.create(name=name, last_seen_at=seen, version=version)
+    found = conditions(page)
+    assert found["gateway fresh"] == "well"
+    assert found["gateway behind"] == "troubled"
+    assert found["gateway silent"] == "down"
+    assert "gateway forgotten" not in found
+
+
+def test_a_cluster_says_what_it_refused(page: Client) -> None:
+    factories.cluster(name="here")
+    Cluster.objects.create(name="away", kind="local", trouble="the folder cannot be read")
+    Cluster.objects.create(name="new", kind="local")
+    found = conditions(page)
+    assert found["cluster here"] == "well"
+    assert found["cluster away"] == "down"
+    assert found["cluster new"] == "unknown"
+    assert "the folder cannot be read" in page.get("/status").text
+
+
+def test_a_broker_that_is_gone_does_not_take_the_page_with_it(
+    page: Client, broker_folder: Path
+) -> None:
+    broker_folder.rmdir()
+    assert conditions(page)["broker"] == "down"
+    assert page.get("/status").status_code == 200
+
+
+def test_a_disk_with_little_room_is_trouble(page: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for free, condition in ((20 << 30, "well"), (5 << 30, "troubled"), (1 << 20, "down")):
+        usage = type("Usage", (), {"free": free, "total": 100 << 30, "used": 0})
+        monkeypatch.setattr(shutil, "disk_usage", lambda _path, found=usage: found)
+        assert conditions(page)["disk home"] == condition
+
+
+def test_htmx_gets_the_part_that_changes_and_goes_on(page: Client) -> None:
+    answer = page.get("/status", headers={"HX-Request": "true"})
+    assert answer.status_code == 200
+    assert "<html" not in answer.text
+    assert 'id="loops"' in answer.text
+
+
+def test_the_page_costs_few_queries(
+    page: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    all_turn()
+    page.get("/status")
+    with django_assert_max_num_queries(12):
+        page.get("/status")
+
+
+@pytest.mark.parametrize(
+    ("role", "code"),
+    [
+        (Role.OPERATOR, 200),
+        (Role.ADMINISTRATOR, 200),
+        (Role.ENGINEER, 403),
+        (Role.QUEUE_ADMIN, 200),
+        (Role.VIEWER, 403),
+    ],
+)
+def test_it_is_for_operators_and_administrators_of_all_kinds(
+    client: Client, home: Path, db: None, role: Role, code: int
+) -> None:
+    client.force_login(factories.person("mei", team=factories.team(), role=role))
+    for path in ("/status", "/api/v1/status"):
+        answer = client.get(path)
+        assert answer.status_code == code, path
+        assert ("Celery" in answer.text) == (code == 200)
+
+
+def test_strangers_log_in_first(client: Client, db: None) -> None:
+    assert client.get("/status").status_code == 302
+    assert client.get("/api/v1/status").status_code == 401
+
+
+def test_administrators_are_told_on_every_page_when_a_loop_is_late(page: Client) -> None:
+    all_turn()
+    assert "nf-late" not in page.get("/profile").text
+    age(20, QUICK)
+    late_loops.forget()
+    text = page.get("/profile").text
+    check(text)
+    assert "A loop of Ninefold does not keep up." in text
+    age(30)
+    late_loops.forget()
+    assert "loops of Ninefold do not keep up." in page.get("/profile").text
+
+
+def test_engineers_are_not_bothered(client: Client, home: Path, db: None) -> None:
+    all_turn()
+    age(1000)
+    client.force_login(factories.person(team=factories.team()))
+    assert "nf-late" not in client.get("/profile").text
+
+
+def test_looking_whether_loops_are_late_costs_nothing_again(
+    admin: User, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(1):
+        late_loops()
+    with django_assert_num_queries(0):
+        for _ in range(50):
+            late_loops()
