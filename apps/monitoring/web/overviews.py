@@ -2,66 +2,133 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
 
-from apps.accounts.models import User
 from apps.accounts.web.requests import SignedIn
 from apps.fleet import selectors as fleet
-from apps.fleet.models import Node
-from apps.jobs import selectors as jobs
-from apps.models import selectors as models
+from apps.fleet.models import Card, Node
+from apps.monitoring.selectors.homes import FirstSteps, Step, home_of
 from apps.quotas import selectors as quotas
 from apps.serving import selectors as serving
 from apps.serving.selectors import Holder
+from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState
-from controlplane.domain.jobs import JobState
-from controlplane.domain.serving import DeploymentState
 from controlplane.web.pages import show
 
-SHOWN = 8
 WAITING_SHOWN = 50
 
 
 @login_required
 def home(request: SignedIn) -> HttpResponse:
     """What runs, what waits and why, what needs somebody."""
-    recent = jobs.jobs_with_newest_attempt(jobs.jobs_visible(request.user))
-    rows = {state: list(recent.filter(state=state)[:SHOWN]) for state in _HOME_STATES}
-    deployments = list(serving.deployments_visible(request.user)[:50])
-    troubled = [one for one in deployments if one.state == DeploymentState.DEGRADED]
-    served = [one for one in deployments if one.state in _SERVING]
-    context: dict[str, Any] = {
-        "running": rows[JobState.RUNNING],
-        "waiting": rows[JobState.WAITING],
-        "failed": rows[JobState.FAILED],
-        "troubled": troubled,
-        "serving": served[:SHOWN],
-    }
-    idle = not any(rows.values()) and not deployments
-    context["steps"] = _first_steps(request.user) if idle else None
-    changing = bool(rows[JobState.RUNNING] or rows[JobState.WAITING]) or any(
-        one.state in _MOVING for one in deployments
-    )
-    return show(request, "monitoring/home.html", context, fragment="now", changing=changing)
+    shown = home_of(request.user, at=timezone.now())
+    context = {"home": shown, "steps": _steps(shown.steps) if shown.steps else []}
+    template = "monitoring/home.html"
+    return show(request, template, context, fragment="now", changing=shown.changing)
 
 
-_HOME_STATES = (JobState.RUNNING, JobState.WAITING, JobState.FAILED)
-_SERVING = (DeploymentState.STARTING, DeploymentState.READY, DeploymentState.DEGRADED)
-_MOVING = (DeploymentState.STARTING, DeploymentState.DEGRADED, DeploymentState.STOPPING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """One of the first steps, with the press that takes it."""
+
+    label: Promise
+    hint: Promise
+    action: Promise
+    href: str
+    done: bool
+    next: bool
 
 
-def _first_steps(user: User) -> dict[str, bool] | None:
-    """Which of the first steps are done; None once a model has been fine-tuned: no beginner any more."""
-    if models.model_versions_visible(user).exclude(base=None).exists():
-        return None
-    return {
-        "dataset": models.datasets_visible(user).exists(),
-        "model": models.model_lines_visible(user).exists(),
-    }
+_STEP_WORDS = {
+    Step.MODEL: (
+        gettext_lazy("Register a model"),
+        gettext_lazy("A folder with config.json and safetensors."),
+        gettext_lazy("Register"),
+        "model-import",
+    ),
+    Step.DATASET: (
+        gettext_lazy("Upload a dataset"),
+        gettext_lazy("Questions and answers, or chats. Each row is checked."),
+        gettext_lazy("Upload"),
+        "dataset-new",
+    ),
+    Step.FINETUNE: (
+        gettext_lazy("Fine-tune"),
+        gettext_lazy("Watch the loss fall; a new version comes out."),
+        gettext_lazy("Begin"),
+        "job-new-finetune",
+    ),
+    Step.DEPLOY: (
+        gettext_lazy("Deploy"),
+        gettext_lazy(
+            "One press on a version's page gives it an address that OpenAI's clients can call."
+        ),
+        gettext_lazy("To the version"),
+        "models",
+    ),
+    Step.TALK: (
+        gettext_lazy("Talk to it"),
+        gettext_lazy("The playground shows the answer and how to get it by a program."),
+        gettext_lazy("Open the playground"),
+        "playground",
+    ),
+}
+
+
+def _steps(steps: FirstSteps) -> list[StepRow]:
+    rows = []
+    for step, (label, hint, action, page) in _STEP_WORDS.items():
+        href = reverse(page)
+        if step is Step.DEPLOY and steps.tuned is not None:
+            href = reverse("model-version", args=[steps.tuned.uid])
+        rows.append(
+            StepRow(
+                label=label,
+                hint=hint,
+                action=action,
+                href=href,
+                done=step in steps.done,
+                next=step is steps.next,
+            )
+        )
+    return rows
+
+
+class Use(StrEnum):
+    """What a cell of the fleet says about its card."""
+
+    HELD = "held"
+    FREE = "free"
+    NO_NEW_WORK = "no_new_work"
+    BROKEN = "broken"
+
+
+_USES = {
+    Use.HELD: gettext_lazy("held"),
+    Use.FREE: gettext_lazy("free"),
+    Use.NO_NEW_WORK: gettext_lazy("no new work"),
+    Use.BROKEN: gettext_lazy("not usable"),
+}
+
+
+def _use(card: Card, holder: Holder | None) -> Use:
+    """What matters most about it: a broken card first, whoever still holds it."""
+    if card.state in (CardState.ISOLATED, CardState.UNKNOWN):
+        return Use.BROKEN
+    if holder is not None:
+        return Use.HELD
+    return Use.NO_NEW_WORK if card.state == CardState.NO_NEW_WORK else Use.FREE
 
 
 @login_required
@@ -69,9 +136,13 @@ def fleet_overview(request: SignedIn) -> HttpResponse:
     """Clusters, nodes, cards and who holds them; queues and what waits in them."""
     holders = serving.card_holders(request.user)
     waiting = quotas.claims_visible(request.user).filter(state=ClaimState.PENDING)
+    nodes = [_node(node, holders) for node in fleet.nodes_with_cards()]
+    uses = Counter(cell["use"] for node in nodes for cell in node["cells"])
     context = {
         "clusters": list(fleet.clusters()),
-        "nodes": [_node(node, holders) for node in fleet.nodes_with_cards()],
+        "nodes": nodes,
+        "legend": [{"use": use, "word": word, "count": uses[use]} for use, word in _USES.items()],
+        "total": sum(uses.values()),
         "chips": fleet.cards_by_chip(),
         "queues": list(quotas.queues_visible(request.user)),
         "claims": list(waiting.order_by("-priority", "id")[:WAITING_SHOWN]),
@@ -81,8 +152,18 @@ def fleet_overview(request: SignedIn) -> HttpResponse:
 
 def _node(node: Node, holders: dict[int, Holder]) -> dict[str, Any]:
     cards = sorted(node.cards.all(), key=lambda card: card.index)
+    cells = []
+    for card in cards:
+        holder = holders.get(card.pk)
+        use = _use(card, holder)
+        cells.append({"card": card, "holder": holder, "use": use, "word": _USES[use]})
+    kinds = Counter((card.chip, card.memory) for card in cards)
     return {
         "node": node,
-        "cards": [{"card": card, "holder": holders.get(card.pk)} for card in cards],
+        "cells": cells,
         "held": sum(card.pk in holders for card in cards),
+        "chips": [
+            {"name": name, "memory": memory, "count": count}
+            for (name, memory), count in kinds.items()
+        ],
     }

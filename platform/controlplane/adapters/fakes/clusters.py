@@ -41,6 +41,7 @@ class _Held:
     logs: dict[Key, bytes]
     ports: dict[tuple[str, int, str], int] = field(default_factory=dict)
     kill_at: datetime | None = None
+    left_behind: int = 0
 
     @property
     def ended(self) -> bool:
@@ -137,6 +138,19 @@ class FakeCluster:
         if held is not None and not held.ended:
             raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
         self._launches.pop(name, None)
+
+    def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
+        """Logs are all that a Launch leaves here, beside what ``leave`` says."""
+        self._contact()
+        return {
+            name: Bytes(held.left_behind + sum(len(log) for log in held.logs.values()))
+            for name in names
+            if (held := self._launches.get(name)) is not None
+        }
+
+    def leave(self, name: str, size: int) -> None:
+        """The processes of the Launch have written that many bytes to their working folder."""
+        self._launches[name].left_behind = size
 
     def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
         self._contact()

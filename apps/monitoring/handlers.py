@@ -1,0 +1,116 @@
+"""News from the other apps, for whoever wants to know. It may come twice and is told once.
+
+What it is about may be gone by the time it comes: then there is nothing left to look at.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from celery import shared_task
+from django.utils import timezone
+
+from apps.jobs.models import Job
+from apps.models.models import ModelVersion
+from apps.monitoring.reconcilers import mails, webhooks
+from apps.monitoring.services.telling import Happening, event_tell
+from apps.serving.models import Deployment
+from controlplane.domain.jobs import JobState
+from controlplane.domain.news import NewsKind
+
+_JOB_KINDS = {
+    JobState.SUCCEEDED: NewsKind.JOB_SUCCEEDED,
+    JobState.FAILED: NewsKind.JOB_FAILED,
+    JobState.CANCELLED: NewsKind.JOB_CANCELLED,
+}
+
+
+@shared_task
+def on_job_ended(*, event_uid: str, job_uid: str, state: str, reason: str, at: str) -> None:
+    job = Job.objects.select_related("team", "created_by").filter(uid=job_uid).first()
+    if job is None:
+        return
+    event_tell(
+        Happening(
+            uid=event_uid,
+            kind=_JOB_KINDS[JobState(state)],
+            team=job.team,
+            subject_uid=job.uid,
+            subject_name=job.name,
+            at=datetime.fromisoformat(at),
+            maker=job.created_by,
+            actor_name=job.cancel_requested_by if state == JobState.CANCELLED else "",
+            payload={"reason": reason, "job_kind": job.kind},
+        )
+    )
+
+
+@shared_task
+def on_deployment_ready(
+    *, event_uid: str, deployment_uid: str, recovered: bool, reason: str, at: str
+) -> None:
+    kind = NewsKind.DEPLOYMENT_RECOVERED if recovered else NewsKind.DEPLOYMENT_READY
+    _tell_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
+
+
+@shared_task
+def on_deployment_troubled(*, event_uid: str, deployment_uid: str, reason: str, at: str) -> None:
+    kind = NewsKind.DEPLOYMENT_TROUBLED
+    _tell_of_deployment(deployment_uid, kind, event_uid=event_uid, reason=reason, at=at)
+
+
+def _tell_of_deployment(uid: str, kind: NewsKind, *, event_uid: str, reason: str, at: str) -> None:
+    rows = Deployment.objects.select_related("team", "created_by")
+    deployment = rows.filter(uid=uid).first()
+    if deployment is None:
+        return
+    event_tell(
+        Happening(
+            uid=event_uid,
+            kind=kind,
+            team=deployment.team,
+            subject_uid=deployment.uid,
+            subject_name=deployment.name,
+            at=datetime.fromisoformat(at),
+            maker=deployment.created_by,
+            payload={"reason": reason},
+        )
+    )
+
+
+@shared_task
+def on_model_imported(*, event_uid: str, version_uid: str, reason: str, at: str) -> None:
+    _tell_of_model(version_uid, NewsKind.MODEL_IMPORTED, event_uid=event_uid, reason=reason, at=at)
+
+
+@shared_task
+def on_model_refused(*, event_uid: str, version_uid: str, reason: str, at: str) -> None:
+    _tell_of_model(version_uid, NewsKind.MODEL_REFUSED, event_uid=event_uid, reason=reason, at=at)
+
+
+def _tell_of_model(uid: str, kind: NewsKind, *, event_uid: str, reason: str, at: str) -> None:
+    rows = ModelVersion.objects.select_related("line__team", "created_by")
+    version = rows.filter(uid=uid).first()
+    if version is None:
+        return
+    event_tell(
+        Happening(
+            uid=event_uid,
+            kind=kind,
+            team=version.line.team,
+            subject_uid=version.uid,
+            subject_name=str(version),
+            at=datetime.fromisoformat(at),
+            maker=version.created_by,
+            payload={"reason": reason},
+        )
+    )
+
+
+@shared_task
+def on_outbound_due(*, event_uid: str) -> None:
+    """Whatever is due leaves, not only what the event made: a turn is a turn."""
+    del event_uid
+    at = timezone.now()
+    webhooks.webhooks_call(at=at)
+    mails.mails_send(at=at)

@@ -1,0 +1,1 @@
+"""Loops that take what waits to the outside."""

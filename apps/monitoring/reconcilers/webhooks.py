@@ -1,0 +1,139 @@
+"""Call webhooks with what waits for them.
+
+A turn goes on while calls succeed; a webhook whose call failed is left alone until its next try is due, so
+that one that hangs costs a turn one time-out however much waits for it. Calls run side by side, all writing
+is done by one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from apps.monitoring.models import WebhookDelivery
+from apps.monitoring.selectors import webhooks
+from apps.monitoring.services.webhooks import Outcome, delivery_record
+from controlplane.domain.egress import EgressRefused
+from controlplane.persistence.encryption import Undecryptable, decrypt
+from controlplane.persistence.leases import loop_lease
+from controlplane.ports import registry
+from controlplane.ports.outbound import OutboundFailed
+
+log = logging.getLogger(__name__)
+
+LEASE = "monitoring.webhooks"
+#: Longer than a round of calls, each of which has its own bound.
+LEASE_TTL = timedelta(minutes=1)
+AT_ONCE = 8
+_TURN_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Everything that a thread needs to make it."""
+
+    url: str
+    body: bytes
+    secret: bytes
+    kind: str
+    event: str
+    delivery: str
+
+
+def webhooks_call(*, at: datetime) -> int:
+    """Try what is due; say how many deliveries arrived."""
+    began, arrived, failed = time.monotonic(), 0, set[int]()
+    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+        if lease is None:
+            return 0
+        while time.monotonic() - began < _TURN_SECONDS:
+            due = _round(at=at, beside=failed)
+            if not due or not lease.renew(ttl=LEASE_TTL):
+                break
+            for delivery, outcome in zip(due, _tried(due), strict=True):
+                delivery_record(delivery=delivery, outcome=outcome, spread=random.random())  # noqa: S311
+                arrived += outcome.arrived
+                if not outcome.arrived:
+                    failed.add(delivery.webhook_id)
+    return arrived
+
+
+def _round(*, at: datetime, beside: Iterable[int]) -> list[WebhookDelivery]:
+    """The oldest delivery of each of a few webhooks."""
+    first: dict[int, WebhookDelivery] = {}
+    for delivery in webhooks.deliveries_due(at=at).exclude(webhook__in=list(beside))[:200]:
+        first.setdefault(delivery.webhook_id, delivery)
+        if len(first) == AT_ONCE:
+            break
+    return list(first.values())
+
+
+def _tried(due: list[WebhookDelivery]) -> list[Outcome]:
+    calls = [_call_of(delivery) for delivery in due]
+    with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="webhook") as pool:
+        return list(pool.map(_outcome, calls))
+
+
+def _call_of(delivery: WebhookDelivery) -> Call | str:
+    """The call, or why it cannot be made."""
+    try:
+        secret = decrypt(delivery.webhook.secret)
+    except Undecryptable as error:
+        return f"the webhook's secret cannot be read: {error}"
+    return Call(
+        url=delivery.webhook.url,
+        body=webhooks.body_of(delivery.event),
+        secret=secret,
+        kind=delivery.event.kind,
+        event=delivery.event.uid,
+        delivery=delivery.uid,
+    )
+
+
+def _outcome(call: Call | str) -> Outcome:
+    at, began = timezone.now(), time.monotonic()
+    if isinstance(call, str):
+        return Outcome(at=at, seconds=0.0, error=call)
+    timestamp = int(at.timestamp())
+    headers = {
+        "Content-Type": "application/json",
+        "Ninefold-Kind": call.kind,
+        "Ninefold-Id": call.event,
+        "Ninefold-Delivery": call.delivery,
+        "Ninefold-Timestamp": str(timestamp),
+        "Ninefold-Signature": webhooks.signature(
+            secret=call.secret, timestamp=timestamp, body=call.body
+        ),
+    }
+    try:
+        answer = registry.outbound().post(call.url, body=call.body, headers=headers)
+    except (EgressRefused, OutboundFailed) as error:
+        final = isinstance(error, EgressRefused)
+        return Outcome(at=at, seconds=time.monotonic() - began, error=str(error), final=final)
+    except Exception:
+        # Whatever one address provokes must not keep the others waiting.
+        log.exception("a webhook's call failed in an unforeseen way")
+        error_text = "the call failed in an unforeseen way; the server's log has it"
+        return Outcome(at=at, seconds=time.monotonic() - began, error=error_text)
+    return Outcome(
+        at=at,
+        seconds=answer.seconds,
+        status=answer.status,
+        answer=answer.body.decode("utf-8", "replace").replace("\0", ""),
+        error=_complaint(answer.status),
+    )
+
+
+def _complaint(status: int) -> str:
+    if 200 <= status < 300:
+        return ""
+    if 300 <= status < 400:
+        return f"it answered {status}, a redirect, which is not followed; enter the final address"
+    return f"it answered {status} where 200 to 299 was expected"

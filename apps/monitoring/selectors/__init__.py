@@ -1,0 +1,1 @@
+"""Questions about what looks across the apps."""

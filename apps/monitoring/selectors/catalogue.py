@@ -1,0 +1,124 @@
+"""News in its reader's words: what happened, why, and where to look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from apps.monitoring.models import Event, Notification
+from controlplane.domain.news import NEWS, NewsKind, Severity, Subject
+from controlplane.web.sentences import said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    #: The kind, where people choose among kinds.
+    label: Promise
+    #: What happened to ``%(name)s``.
+    title: Promise
+    icon: str
+
+
+WORDS: Mapping[NewsKind, Words] = {
+    NewsKind.JOB_SUCCEEDED: Words(
+        label=_("A job has succeeded"), title=_("%(name)s has succeeded"), icon="circle-check"
+    ),
+    NewsKind.JOB_FAILED: Words(
+        label=_("A job has failed"), title=_("%(name)s has failed"), icon="circle-x"
+    ),
+    NewsKind.JOB_CANCELLED: Words(
+        label=_("A job was cancelled"), title=_("%(name)s was cancelled"), icon="player-stop"
+    ),
+    NewsKind.DEPLOYMENT_READY: Words(
+        label=_("A deployment is ready"), title=_("%(name)s is ready"), icon="rocket"
+    ),
+    NewsKind.DEPLOYMENT_TROUBLED: Words(
+        label=_("A deployment is in trouble"),
+        title=_("%(name)s is in trouble"),
+        icon="alert-triangle",
+    ),
+    NewsKind.DEPLOYMENT_RECOVERED: Words(
+        label=_("A deployment has recovered"), title=_("%(name)s has recovered"), icon="check"
+    ),
+    NewsKind.MODEL_IMPORTED: Words(
+        label=_("A model has been imported"),
+        title=_("%(name)s has been imported"),
+        icon="stack-2",
+    ),
+    NewsKind.MODEL_REFUSED: Words(
+        label=_("A model could not be imported"),
+        title=_("%(name)s could not be imported"),
+        icon="circle-x",
+    ),
+    NewsKind.WEBHOOK_GIVEN_UP: Words(
+        label=_("A webhook could not be reached for a day"),
+        title=_("The webhook %(name)s could not be reached; one delivery was given up"),
+        icon="webhook",
+    ),
+    NewsKind.WEBHOOK_DISABLED: Words(
+        label=_("A webhook was switched off"),
+        title=_("The webhook %(name)s was switched off"),
+        icon="webhook",
+    ),
+    NewsKind.TEST: Words(label=_("A test"), title=_("A test, sent by %(name)s"), icon="send"),
+}
+
+_COLOURS = {Severity.GOOD: "green", Severity.INFO: "secondary", Severity.BAD: "red"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A piece of news as its reader sees it."""
+
+    title: str
+    #: Why, where there is a reason.
+    detail: str
+    #: The page of the subject; empty where it has none.
+    href: str
+    icon: str
+    #: ``green``, ``red`` or ``secondary``.
+    colour: str
+
+
+def told(event: Event) -> Told:
+    """In the language that is active now."""
+    kind = NewsKind(event.kind)
+    words = WORDS[kind]
+    return Told(
+        title=str(words.title) % {"name": event.subject_name},
+        detail=said(str(event.payload.get("reason", ""))),
+        href=href_of(event),
+        icon=words.icon,
+        colour=_COLOURS[NEWS[kind].severity],
+    )
+
+
+_PAGES = {
+    Subject.JOB: "job",
+    Subject.DEPLOYMENT: "deployment",
+    Subject.MODEL_VERSION: "model-version",
+    Subject.WEBHOOK: "webhook",
+}
+
+
+def href_of(event: Event) -> str:
+    """The path of the subject's page."""
+    page = _PAGES.get(Subject(event.subject_kind))
+    return reverse(page, args=[event.subject_uid]) if page else reverse("notification-settings")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A notification with its words."""
+
+    notification: Notification
+    told: Told
+
+
+def lines(notifications: list[Notification]) -> list[Line]:
+    """In the same order; each must have its ``event`` at hand."""
+    return [Line(notification=one, told=told(one.event)) for one in notifications]

@@ -1,0 +1,1 @@
+"""What changes what people are told of."""

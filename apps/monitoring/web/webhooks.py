@@ -1,0 +1,238 @@
+"""Webhooks of a team: who is called, and how that went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_POST
+
+from apps.accounts import selectors as accounts
+from apps.accounts.models import Team
+from apps.accounts.web.requests import SignedIn
+from apps.monitoring.models import Webhook, WebhookDelivery
+from apps.monitoring.selectors import webhooks as selectors
+from apps.monitoring.selectors.catalogue import WORDS, told
+from apps.monitoring.services import webhooks as services
+from controlplane.domain.deliveries import DeliveryState
+from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.news import NEWS, Severity
+from controlplane.domain.permissions import Permission
+from controlplane.web.forms import PlainForm
+from controlplane.web.pages import acted, keyset, show
+from controlplane.web.sentences import said
+
+#: The rail's entry, although an address begins otherwise.
+_SECTION = {"section": "teams"}
+
+
+class WebhookForm(PlainForm):
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=80,
+        help_text=gettext_lazy("What it is for, such as “chat of the team”."),
+    )
+    url = forms.CharField(
+        label=gettext_lazy("Address"),
+        max_length=2000,
+        widget=forms.URLInput(attrs={"placeholder": "https://hooks.example.com/ninefold"}),
+        help_text=gettext_lazy("Gets a POST with JSON for each event; redirects are not followed."),
+    )
+    kinds = forms.MultipleChoiceField(
+        label=gettext_lazy("Events"),
+        choices=[(kind.value, WORDS[kind].label) for kind in selectors.SENDABLE],
+        widget=forms.CheckboxSelectMultiple,
+        initial=[kind.value for kind in selectors.SENDABLE if NEWS[kind].severity is Severity.BAD],
+    )
+
+
+def _team(request: SignedIn, slug: str) -> Team:
+    team = get_object_or_404(accounts.teams_of(request.user), slug=slug)
+    accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
+    return team
+
+
+def _webhook(request: SignedIn, uid: str) -> Webhook:
+    return get_object_or_404(selectors.webhooks_visible(request.user), uid=uid)
+
+
+@login_required
+def webhooks(request: SignedIn, slug: str) -> HttpResponse:
+    team = _team(request, slug)
+    rows = selectors.webhooks_visible(request.user).filter(team=team)
+    context = {
+        **_SECTION,
+        "team": team,
+        "webhooks": [{"webhook": row, "state": _state(row)} for row in rows],
+    }
+    return render(request, "monitoring/notifications_webhooks.html", context)
+
+
+def _state(webhook: Webhook) -> str:
+    """A state of the common table of looks."""
+    if not webhook.active:
+        return "switched_off" if webhook.trouble else "paused"
+    if webhook.tried_at is None:
+        return "untried"
+    return "failing" if webhook.last_error else "working"
+
+
+@login_required
+def webhook_new(request: SignedIn, slug: str) -> HttpResponse:
+    """The form; the secret is in the answer to it and nowhere else."""
+    team = _team(request, slug)
+    bound = request.method == "POST"
+    form = WebhookForm(request.POST if bound else None)
+    if bound and form.is_valid():
+        values = form.cleaned_data
+        try:
+            webhook, secret = services.webhook_create(
+                actor=request.user,
+                team=team,
+                name=values["name"],
+                url=values["url"].strip(),
+                kinds=values["kinds"],
+            )
+        except services.WebhookRefused as refusal:
+            form.add_error(refusal.field, said(str(refusal)))
+        else:
+            return _secret_page(request, webhook, secret, new=True)
+    context = {**_SECTION, "form": form, "team": team}
+    status = 422 if bound else 200
+    return render(request, "monitoring/notifications_webhook_new.html", context, status=status)
+
+
+def _secret_page(request: SignedIn, webhook: Webhook, secret: str, *, new: bool) -> HttpResponse:
+    context = {**_SECTION, "webhook": webhook, "text": secret, "new": new}
+    return render(request, "monitoring/notifications_webhook_secret.html", context)
+
+
+@login_required
+def webhook(request: SignedIn, uid: str) -> HttpResponse:
+    """One webhook and its deliveries; looks again by itself while one is on its way."""
+    row = _webhook(request, uid)
+    deliveries = selectors.deliveries_visible(request.user).filter(webhook=row)
+    page = keyset(deliveries, before=request.GET.get("before", ""))
+    now = timezone.now()
+    context = {
+        **_SECTION,
+        "webhook": row,
+        "state": _state(row),
+        "kinds": [WORDS[kind].label for kind in selectors.SENDABLE if kind in row.kinds],
+        "page": page,
+        "deliveries": [_delivery(one) for one in page.rows],
+    }
+    soon = any(one.state == DeliveryState.WAITING and one.next_try_at <= now for one in page.rows)
+    template = "monitoring/notifications_webhook.html"
+    changing = row.active and soon
+    return show(request, template, context, fragment="now", changing=changing)
+
+
+def _delivery(delivery: WebhookDelivery) -> Mapping[str, Any]:
+    tries = list(delivery.history.all())
+    return {
+        "delivery": delivery,
+        "told": told(delivery.event),
+        "tries": tries,
+        "last": tries[0] if tries else None,
+        "waits": delivery.state == DeliveryState.WAITING,
+    }
+
+
+@login_required
+def webhook_change(request: SignedIn, uid: str) -> HttpResponse:
+    row = _webhook(request, uid)
+    bound = request.method == "POST"
+    current = {"name": row.name, "url": row.url, "kinds": row.kinds}
+    form = WebhookForm(request.POST if bound else None, initial=current)
+    del form.fields["name"]
+    if bound and form.is_valid():
+        values = form.cleaned_data
+        try:
+            services.webhook_change(
+                webhook=row,
+                actor=request.user,
+                url=values["url"].strip(),
+                kinds=values["kinds"],
+            )
+        except services.WebhookRefused as refusal:
+            form.add_error(refusal.field, said(str(refusal)))
+        else:
+            messages.success(request, _("The webhook was changed."))
+            return redirect("webhook", row.uid)
+    context = {**_SECTION, "form": form, "team": row.team, "webhook": row}
+    status = 422 if bound else 200
+    return render(request, "monitoring/notifications_webhook_new.html", context, status=status)
+
+
+def _act(
+    request: SignedIn, uid: str, action: Callable[[Webhook], object], *, done: str
+) -> HttpResponse:
+    row = _webhook(request, uid)
+    refusals = (IllegalTransition, services.WebhookRefused)
+    back = redirect("webhook", row.uid).url
+    return acted(request, lambda: action(row), back=back, done=done, refusals=refusals)
+
+
+@login_required
+@require_POST
+def webhook_test(request: SignedIn, uid: str) -> HttpResponse:
+    def send(row: Webhook) -> None:
+        services.webhook_test(webhook=row, actor=request.user, at=timezone.now())
+
+    return _act(request, uid, send, done=_("The test is on its way; its result appears below."))
+
+
+@login_required
+@require_POST
+def webhook_pause(request: SignedIn, uid: str) -> HttpResponse:
+    def pause(row: Webhook) -> None:
+        services.webhook_switch(webhook=row, actor=request.user, active=False)
+
+    return _act(request, uid, pause, done=_("The webhook is paused; what happens meanwhile waits."))
+
+
+@login_required
+@require_POST
+def webhook_resume(request: SignedIn, uid: str) -> HttpResponse:
+    def resume(row: Webhook) -> None:
+        services.webhook_switch(webhook=row, actor=request.user, active=True)
+
+    return _act(request, uid, resume, done=_("The webhook is called again."))
+
+
+@login_required
+@require_POST
+def webhook_rotate(request: SignedIn, uid: str) -> HttpResponse:
+    row = _webhook(request, uid)
+    secret = services.webhook_rotate(webhook=row, actor=request.user)
+    return _secret_page(request, row, secret, new=False)
+
+
+@login_required
+@require_POST
+def webhook_delete(request: SignedIn, uid: str) -> HttpResponse:
+    row = _webhook(request, uid)
+    slug, name = row.team.slug, row.name
+    services.webhook_delete(webhook=row, actor=request.user)
+    messages.success(request, _("The webhook %(name)s was deleted.") % {"name": name})
+    return redirect("webhooks", slug)
+
+
+@login_required
+@require_POST
+def delivery_again(request: SignedIn, uid: str, delivery: str) -> HttpResponse:
+    def again(row: Webhook) -> None:
+        deliveries = selectors.deliveries_visible(request.user).filter(webhook=row)
+        found = get_object_or_404(deliveries, uid=delivery)
+        services.delivery_again(delivery=found, actor=request.user, at=timezone.now())
+
+    return _act(request, uid, again, done=_("It is on its way again."))

@@ -1,0 +1,73 @@
+"""Calls that go nowhere, with the same refusals as real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from controlplane.domain.egress import Address, EgressPolicy, Target, target_of
+from controlplane.ports.outbound import Answer, OutboundFailed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call, as the other side would have seen it."""
+
+    method: str
+    target: Target
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+#: What the other side does with a call: status, headers, body.
+Respond = Callable[[Call], tuple[int, Mapping[str, str], bytes]]
+
+
+class MemoryOutbound:
+    """Implements ``controlplane.ports.outbound.Outbound``; ``names`` stands for the resolver."""
+
+    def __init__(
+        self,
+        *,
+        policy: EgressPolicy,
+        names: Mapping[str, tuple[Address, ...]],
+        respond: Respond,
+        largest_answer: int = 1024 * 1024,
+    ) -> None:
+        self.calls: list[Call] = []
+        self._policy = policy
+        self._names = names
+        self._respond = respond
+        self._largest = largest_answer
+
+    def check(self, url: str) -> None:
+        self._policy.check_target(target_of(url))
+
+    def fetch(self, url: str, *, headers: Mapping[str, str] | None = None) -> Answer:
+        return self._call("GET", url, body=b"", headers=headers or {})
+
+    def post(self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
+        return self._call("POST", url, body=body, headers=headers or {})
+
+    def _call(self, method: str, url: str, *, body: bytes, headers: Mapping[str, str]) -> Answer:
+        target = target_of(url)
+        self._policy.check_target(target)
+        literal = target.literal
+        addresses = (literal,) if literal else self._names.get(target.host, ())
+        if not addresses:
+            raise OutboundFailed(f"the name {target.host} cannot be resolved")
+        for address in addresses:
+            self._policy.check_address(address, host=target.host)
+        sent = {**headers, "Host": target.authority}
+        call = Call(method=method, target=target, headers=sent, body=body)
+        self.calls.append(call)
+        status, told, content = self._respond(call)
+        if len(content) > self._largest:
+            raise OutboundFailed(f"the answer has more than {self._largest} bytes")
+        return Answer(
+            status=status,
+            headers={name.lower(): value for name, value in told.items()},
+            body=content,
+            seconds=0.0,
+            address=str(addresses[0]),
+        )

@@ -1,0 +1,218 @@
+"""The real adapter, on urllib3's connections.
+
+A name is resolved once and every address behind it is checked; then the connection goes to one of those
+very addresses, while the certificate and the ``Host`` header are still the name's. A resolver that
+answers differently the next time (DNS rebinding) gains nothing, for there is no next time. Proxies,
+credentials and certificates from the process's environment are not looked at.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from http.client import HTTPException
+from ipaddress import ip_address
+from typing import NoReturn, Self
+from urllib.parse import urlsplit
+
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError
+from urllib3.response import HTTPResponse
+
+from controlplane.domain.egress import Address, EgressPolicy, Target, target_of
+from controlplane.ports.outbound import Answer, OutboundFailed
+
+AGENT = "Ninefold"
+CONNECT_SECONDS = 5.0
+LARGEST_ANSWER = 1024 * 1024
+_PIECE = 64 * 1024
+
+#: ``(host, port)`` → addresses, the preferred first.
+Resolve = Callable[[str, int], Sequence[Address]]
+#: What ends a call: the network, TLS, HTTP, or a socket that was closed because time was up.
+_FAULTS = (OSError, HTTPError, HTTPException)
+
+
+def resolve(host: str, port: int) -> Sequence[Address]:
+    """As the machine's own resolver does.
+
+    :raises OSError: if it knows no such name.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    return list(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
+
+
+class HttpOutbound:
+    """Implements ``controlplane.ports.outbound.Outbound``.
+
+    ``seconds`` bounds a whole call, however slowly its answer drips; ``proxy`` is an ``http://host:port``
+    that takes CONNECT, and is asked for the checked address, never for the name.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: EgressPolicy,
+        proxy: str = "",
+        seconds: float = 10.0,
+        largest_answer: int = LARGEST_ANSWER,
+        certificates: ssl.SSLContext | None = None,
+        resolver: Resolve = resolve,
+    ) -> None:
+        self._policy = policy
+        self._proxy = urlsplit(proxy) if proxy else None
+        self._seconds = seconds
+        self._largest = largest_answer
+        self._certificates = certificates or ssl.create_default_context()
+        self._resolve = resolver
+
+    def check(self, url: str) -> None:
+        self._policy.check_target(target_of(url))
+
+    def fetch(self, url: str, *, headers: Mapping[str, str] | None = None) -> Answer:
+        return self._call("GET", url, body=None, headers=headers or {})
+
+    def post(self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
+        return self._call("POST", url, body=body, headers=headers or {})
+
+    def _call(
+        self, method: str, url: str, *, body: bytes | None, headers: Mapping[str, str]
+    ) -> Answer:
+        began = time.monotonic()
+        target = target_of(url)
+        self._policy.check_target(target)
+        addresses = self._addresses(target)
+        for address in addresses:
+            self._policy.check_address(address, host=target.host)
+        connection, address = self._connect(target, addresses)
+        sent = {"User-Agent": AGENT, **headers, "Host": target.authority, "Connection": "close"}
+        deadline = _Deadline(connection, seconds=self._seconds - (time.monotonic() - began))
+        try:
+            with deadline:
+                connection.request(
+                    method,
+                    target.path,
+                    body=body,
+                    headers=sent,
+                    preload_content=False,
+                    decode_content=False,
+                )
+                response = connection.getresponse()
+                content = self._content(response)
+        except _FAULTS as error:
+            if not deadline.passed and not isinstance(error, TimeoutError):
+                raise OutboundFailed(
+                    f"the connection broke before the answer was whole: {error}"
+                ) from error
+            deadline.passed = True
+        finally:
+            connection.close()
+        # An answer of unknown length that was cut off looks like a whole one.
+        if deadline.passed:
+            raise OutboundFailed(f"no whole answer came within {self._seconds:g} s")
+        return Answer(
+            status=response.status,
+            headers={name.lower(): value for name, value in response.headers.items()},
+            body=content,
+            seconds=time.monotonic() - began,
+            address=str(address),
+        )
+
+    def _addresses(self, target: Target) -> Sequence[Address]:
+        if target.literal is not None:
+            return [target.literal]
+        try:
+            found = self._resolve(target.host, target.port)
+        except (OSError, UnicodeError) as error:
+            raise OutboundFailed(f"the name {target.host} cannot be resolved: {error}") from error
+        if not found:
+            raise OutboundFailed(f"the name {target.host} has no address")
+        return found
+
+    def _connect(
+        self, target: Target, addresses: Sequence[Address]
+    ) -> tuple[HTTPConnection, Address]:
+        """The first address that answers; all of them have been checked."""
+        until = time.monotonic() + CONNECT_SECONDS
+        for place, address in enumerate(addresses):
+            connection = self._connection(target, address, seconds=until - time.monotonic())
+            try:
+                connection.connect()
+                return connection, address
+            except _FAULTS as error:
+                connection.close()
+                # A certificate that is wrong at one address is not made right by another.
+                if isinstance(error, ssl.SSLError) or place == len(addresses) - 1:
+                    _refuse(target, address, error)
+                if time.monotonic() >= until:
+                    _refuse(target, address, error)
+        raise OutboundFailed(f"the name {target.host} has no address")
+
+    def _connection(self, target: Target, address: Address, *, seconds: float) -> HTTPConnection:
+        host, port = str(address), target.port
+        if self._proxy is not None:
+            host, port = self._proxy.hostname or "", self._proxy.port or 80
+        connection: HTTPConnection
+        if target.scheme == "https":
+            connection = HTTPSConnection(
+                host,
+                port,
+                timeout=max(0.1, seconds),
+                ssl_context=self._certificates,
+                server_hostname=target.host,
+            )
+        else:
+            connection = HTTPConnection(host, port, timeout=max(0.1, seconds))
+        if self._proxy is not None:
+            connection.set_tunnel(str(address), target.port, scheme="http")
+        return connection
+
+    def _content(self, response: HTTPResponse) -> bytes:
+        """:raises OutboundFailed: if there is more than fits."""
+        pieces = bytearray()
+        while piece := response.read(_PIECE):
+            pieces += piece
+            if len(pieces) > self._largest:
+                raise OutboundFailed(f"the answer has more than {self._largest} bytes")
+        return bytes(pieces)
+
+
+class _Deadline:
+    """Ends a connection when time is up: a socket's own timeout begins anew with every byte."""
+
+    def __init__(self, connection: HTTPConnection, *, seconds: float) -> None:
+        # Kept apart: a connection lets go of its socket as soon as the answer's head is there.
+        self._socket = connection.sock
+        self._watch = threading.Timer(max(0.0, seconds), self._end)
+        self._watch.daemon = True
+        self.passed = False
+        if self._socket is not None:
+            self._socket.settimeout(max(0.1, seconds))
+
+    def __enter__(self) -> Self:
+        self._watch.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._watch.cancel()
+
+    def _end(self) -> None:
+        self.passed = True
+        if self._socket is not None:
+            with suppress(OSError):
+                # Below TLS, which another thread is in the middle of.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
+def _refuse(target: Target, address: Address, error: Exception) -> NoReturn:
+    if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
+        raise OutboundFailed(
+            f"{target.host} has no certificate that can be trusted: {error}"
+        ) from error
+    raise OutboundFailed(
+        f"{target.host} ({address}, port {target.port}) cannot be reached: {error}"
+    ) from error

@@ -1,0 +1,138 @@
+"""What the product tells people of, as data: one row of a table for each kind of news.
+
+A new kind is a code in :class:`NewsKind`, a row in :data:`NEWS`, and its words in the catalogue of the app
+that shows them. Nothing else knows kinds one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+
+class NewsKind(StrEnum):
+    JOB_SUCCEEDED = "job.succeeded"
+    JOB_FAILED = "job.failed"
+    JOB_CANCELLED = "job.cancelled"
+    DEPLOYMENT_READY = "deployment.ready"
+    DEPLOYMENT_TROUBLED = "deployment.troubled"
+    DEPLOYMENT_RECOVERED = "deployment.recovered"
+    MODEL_IMPORTED = "model.imported"
+    MODEL_REFUSED = "model.refused"
+    WEBHOOK_GIVEN_UP = "webhook.given_up"
+    WEBHOOK_DISABLED = "webhook.disabled"
+    TEST = "test"
+
+
+class Severity(StrEnum):
+    GOOD = "good"
+    INFO = "info"
+    #: Somebody should act.
+    BAD = "bad"
+
+
+class Subject(StrEnum):
+    """What the news is about."""
+
+    JOB = "job"
+    DEPLOYMENT = "deployment"
+    MODEL_VERSION = "model_version"
+    WEBHOOK = "webhook"
+    PERSON = "person"
+
+
+class Audience(StrEnum):
+    #: Whoever made the subject, and those of its team who want to hear of everything.
+    MAKER = "maker"
+    #: Whoever may change the team.
+    ADMINISTRATORS = "administrators"
+    #: One person, who asked for it.
+    ASKER = "asker"
+
+
+class Channel(StrEnum):
+    PAGE = "page"
+    EMAIL = "email"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """One kind of news."""
+
+    severity: Severity
+    subject: Subject
+    #: Where it goes unless its reader says otherwise.
+    channels: frozenset[Channel] = frozenset({Channel.PAGE})
+    #: Whether it goes to those of the team who did not make the subject, unless they say otherwise.
+    whole_team: bool = False
+    audience: Audience = Audience.MAKER
+    #: News of one subject with the same group becomes one line while it follows closely.
+    group: str
+
+    @property
+    def optional(self) -> bool:
+        """Whether a reader can choose about it."""
+        return self.audience is not Audience.ASKER
+
+
+_BOTH = frozenset(Channel)
+
+NEWS: Mapping[NewsKind, News] = {
+    NewsKind.JOB_SUCCEEDED: News(severity=Severity.GOOD, subject=Subject.JOB, group="end"),
+    NewsKind.JOB_FAILED: News(
+        severity=Severity.BAD, subject=Subject.JOB, group="end", channels=_BOTH
+    ),
+    NewsKind.JOB_CANCELLED: News(severity=Severity.INFO, subject=Subject.JOB, group="end"),
+    NewsKind.DEPLOYMENT_READY: News(
+        severity=Severity.GOOD, subject=Subject.DEPLOYMENT, group="health"
+    ),
+    NewsKind.DEPLOYMENT_TROUBLED: News(
+        severity=Severity.BAD,
+        subject=Subject.DEPLOYMENT,
+        group="health",
+        channels=_BOTH,
+        whole_team=True,
+    ),
+    NewsKind.DEPLOYMENT_RECOVERED: News(
+        severity=Severity.GOOD, subject=Subject.DEPLOYMENT, group="health", whole_team=True
+    ),
+    NewsKind.MODEL_IMPORTED: News(
+        severity=Severity.GOOD, subject=Subject.MODEL_VERSION, group="import"
+    ),
+    NewsKind.MODEL_REFUSED: News(
+        severity=Severity.BAD, subject=Subject.MODEL_VERSION, group="import", channels=_BOTH
+    ),
+    NewsKind.WEBHOOK_GIVEN_UP: News(
+        severity=Severity.BAD,
+        subject=Subject.WEBHOOK,
+        group="deliveries",
+        audience=Audience.ADMINISTRATORS,
+    ),
+    NewsKind.WEBHOOK_DISABLED: News(
+        severity=Severity.BAD,
+        subject=Subject.WEBHOOK,
+        group="disabled",
+        channels=_BOTH,
+        audience=Audience.ADMINISTRATORS,
+    ),
+    NewsKind.TEST: News(
+        severity=Severity.INFO,
+        subject=Subject.PERSON,
+        group="test",
+        channels=_BOTH,
+        audience=Audience.ASKER,
+    ),
+}
+
+#: News of one subject and group within this long of the first is one line with a count.
+COLLAPSED_WITHIN = timedelta(minutes=15)
+#: More messages than this to one person within the window become one.
+MAILS_IN_A_BURST = 5
+BURST = timedelta(minutes=10)
+
+
+def collapse_key(kind: NewsKind, *, subject_uid: str) -> str:
+    """News with the same key is about the same thing."""
+    return f"{subject_uid}:{NEWS[kind].group}"

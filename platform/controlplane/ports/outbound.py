@@ -1,0 +1,51 @@
+"""The outbound port: calls from the product to addresses that people chose.
+
+Everything that calls a URL from a form goes through here, so that one policy
+(``controlplane.domain.egress``) decides where the product may reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+
+class OutboundFailed(Exception):
+    """No whole answer came; the message says how far the call got."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the other side said, whatever its status. Redirects are answers too: none is followed."""
+
+    status: int
+    #: Names in lower case; of several with one name the last.
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    #: From the first look-up of the name to the last byte.
+    seconds: float
+    #: The IP address that was connected to.
+    address: str
+
+
+@runtime_checkable
+class Outbound(Protocol):
+    def check(self, url: str) -> None:
+        """What can be said about a URL without calling it; names are not resolved.
+
+        :raises EgressRefused: if the policy forbids it.
+        """
+        ...
+
+    def fetch(self, url: str, *, headers: Mapping[str, str] | None = None) -> Answer:
+        """GET.
+
+        :raises EgressRefused: if the policy forbids the URL or an address that it leads to.
+        :raises OutboundFailed: if no whole answer came in time, or it was too large.
+        """
+        ...
+
+    def post(self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
+        """POST, with the same refusals as :meth:`fetch`."""
+        ...
