@@ -14,7 +14,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from controlplane.outbox.models import OutboxMessage
-from controlplane.persistence.models import Lease
+from controlplane.persistence.models import Lease, LoopState
 
 Row = TypeVar("Row", bound=Model)
 
@@ -113,4 +113,11 @@ class OutboxMessageAdmin(ReadOnlyAdmin[OutboxMessage]):
 class LeaseAdmin(ReadOnlyAdmin[Lease]):
     list_display = ("name", "holder", "token", "expires_at")
     search_fields = ("name", "holder")
+    ordering = ("name",)
+
+
+@admin.register(LoopState)
+class LoopStateAdmin(ReadOnlyAdmin[LoopState]):
+    list_display = ("name", "started_at", "succeeded_at", "failures", "error", "turns")
+    search_fields = ("name", "error")
     ordering = ("name",)

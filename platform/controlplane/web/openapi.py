@@ -19,6 +19,11 @@ _PROBLEM = {
             "description": "A short name for programs.",
         },
         "detail": {"type": "string", "example": "learning_rate: must be > 0 and ≤ 1, got -1"},
+        "request_id": {
+            "type": "string",
+            "example": "5f0c2a1b9d3e4f60",
+            "description": "Under which the server's log has it; also the header X-Request-ID.",
+        },
         "errors": {
             "type": "array",
             "description": "Where single fields, or rows of a file, are wrong.",

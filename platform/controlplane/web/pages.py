@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from django.contrib import messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.functional import Promise
+from django_htmx.http import trigger_client_event
 
 from controlplane.domain.machines import IllegalTransition
 
@@ -27,6 +30,23 @@ class Page(Generic[Row]):
     rows: list[Row]
     #: Uid of the last row where older ones follow, else empty; goes into ``?before=``.
     next_before: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tab:
+    """One part of a page with an address of its own."""
+
+    label: str | Promise
+    href: str
+    current: bool = False
+    #: How many things are on it, where that helps to choose.
+    count: int | str | None = None
+
+
+class ToastLevel(StrEnum):
+    SUCCESS = "success"
+    ERROR = "error"
+    INFO = "info"
 
 
 def keyset(rows: QuerySet[Row], *, before: str, size: int = PAGE_SIZE) -> Page[Row]:
@@ -80,3 +100,10 @@ def acted(
     else:
         messages.success(request, done)
     return redirect(back)
+
+
+def toast(response: HttpResponse, *, level: str, text: str | Promise) -> HttpResponse:
+    """The answer to htmx with a toast on top of what it swaps; ``level`` is one of ``ToastLevel``."""
+    content = {"level": ToastLevel(level).value, "text": str(text)}
+    trigger_client_event(response, "toast", content)
+    return response

@@ -20,6 +20,7 @@ from rest_framework.views import set_rollback
 
 from controlplane.domain.machines import IllegalTransition
 from controlplane.ports.artifacts import BlobMissing, StorageFull
+from controlplane.web import logs
 
 log = logging.getLogger(__name__)
 
@@ -93,8 +94,11 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonRespo
 
 def problem_response(problem: Problem) -> JsonResponse:
     """JSON whatever the client prefers: an error in another form would hide its fields."""
+    body = problem.as_json()
+    if request_id := logs.request_id():
+        body["request_id"] = request_id
     return JsonResponse(
-        problem.as_json(),
+        body,
         status=problem.status,
         headers=dict(problem.headers),
         content_type=CONTENT_TYPE,

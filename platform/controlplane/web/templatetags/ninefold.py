@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from controlplane.domain.resources import bytes_in_words
+from controlplane.web.sentences import said
 from controlplane.web.states import look_of
 
 register = template.Library()
@@ -71,6 +72,19 @@ def state(value: str) -> SafeString:
 
 
 @register.simple_tag
+def chip(name: str, kind: str = "") -> SafeString:
+    """A chip's name with its family as word and hue: ``{% chip "ascend-910b3" "npu" %}``."""
+    family = f"{kind.upper()} " if kind and not name.lower().startswith(kind) else ""
+    return format_html(
+        '<span class="nf-chip" data-kind="{0}">{1}<span>{2}{3}</span></span>',
+        kind,
+        _drawing("cpu"),
+        family,
+        name,
+    )
+
+
+@register.simple_tag
 def state_word(value: str) -> str:
     """The word alone, for where no markup may stand."""
     return str(look_of(value).word)
@@ -87,15 +101,16 @@ def duration(amount: float | timedelta | None) -> str:
         return _("%(s)d s") % {"s": seconds}
     if seconds < _HOUR:
         minutes, rest = divmod(seconds, _MINUTE)
-        if minutes >= 10 or not rest:
-            return _("%(min)d min") % {"min": minutes}
-        return _("%(min)d min %(s)d s") % {"min": minutes, "s": rest}
+        words = _("%(min)d min %(s)d s") if minutes < 10 and rest else _("%(min)d min")
+        return words % {"min": minutes, "s": rest}
     if seconds < _DAY:
-        return _("%(h)d h %(min)d min") % {
-            "h": seconds // _HOUR,
-            "min": seconds % _HOUR // _MINUTE,
+        hours, minutes = seconds // _HOUR, seconds % _HOUR // _MINUTE
+        return (_("%(h)d h %(min)d min") if minutes else _("%(h)d h")) % {
+            "h": hours,
+            "min": minutes,
         }
-    return _("%(d)d d %(h)d h") % {"d": seconds // _DAY, "h": seconds % _DAY // _HOUR}
+    days, hours = seconds // _DAY, seconds % _DAY // _HOUR
+    return (_("%(d)d d %(h)d h") if hours else _("%(d)d d")) % {"d": days, "h": hours}
 
 
 @register.filter
@@ -166,6 +181,25 @@ def minus(value: object, other: object) -> float | None:
 def short(uid: str) -> str:
     """The first eight digits of a uid, enough to tell rows apart on one page."""
     return uid[:8]
+
+
+@register.simple_tag
+def uid(value: str) -> SafeString:
+    """A short id in monospace; a press copies the whole one, which is also its title."""
+    return format_html(
+        '<button type="button" class="nf-uid" data-copy-text="{0}" data-copied="{3}" title="{0}" '
+        'aria-label="{2}"><code>{1}</code></button>',
+        value,
+        short(value),
+        _("Copy the id %(uid)s") % {"uid": value},
+        _("Copied"),
+    )
+
+
+@register.filter
+def told(reason: str | None) -> str:
+    """What a service or a rule said, in the reader's language: ``{{ job.state_reason|told }}``."""
+    return said(reason or "")
 
 
 @register.filter

@@ -1,0 +1,32 @@
+"""Where the pages' own files are collected: compressed, and named by their content."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # What whitenoise's storage is, to whoever calls it; it brings no types.
+    from django.contrib.staticfiles.storage import ManifestStaticFilesStorage as BaseStorage
+else:
+    from whitenoise.storage import CompressedManifestStaticFilesStorage as BaseStorage
+
+#: ``import {…} from "./other.js";``, in our own modules only: elsewhere it may stand in a comment.
+_IMPORTS = (
+    "js/*.js",
+    (
+        (
+            r"""(?P<matched>import(?P<names>\s*\{[^}]*\}|\s*\*\s*as\s*\w+)\s*from\s*"(?P<url>\./[^"]+)";)""",
+            """import%(names)s from "%(url)s";""",
+        ),
+    ),
+)
+
+
+class ModuleStorage(BaseStorage):
+    """Imports between modules lead to the names by content too.
+
+    Otherwise a module would be loaded a second time under its plain name, with state of its own, and a
+    browser could go on with an old one after an upgrade.
+    """
+
+    patterns = (*BaseStorage.patterns, _IMPORTS)

@@ -1,0 +1,345 @@
+"""Lists: filters and order live in the address, pages follow a key, and the same rows come as CSV.
+
+A list of any length costs the same: the next page begins after the last row of this one, by the value of
+the column that is sorted by and then by primary key, and nothing is counted beyond a thousand.
+
+    class JobFilter(FilterForm):
+        state = forms.ChoiceField(label=_("State"), choices=…, required=False)
+        text = forms.CharField(label=_("Name"), required=False)
+        lookups = {"state": "state", "text": "name__icontains"}
+
+    table = Table(request, rows, columns=COLUMNS, filters=JobFilter(request.GET))
+    if table.wants_csv:
+        return table.csv(filename="jobs.csv")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeVar
+
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import F, Model, Q, QuerySet
+from django.http import HttpRequest, QueryDict, StreamingHttpResponse
+from django.utils.functional import Promise
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _
+
+from controlplane.web import cursors, spreadsheets
+from controlplane.web.forms import PlainForm
+
+Row = TypeVar("Row", bound=Model)
+Words = str | Promise
+
+PAGE_SIZE = 25
+#: Counting stops here: a title says "1,000+".
+MOST_COUNTED = 1000
+#: Parameters of the address that belong to the table itself.
+SORT, AFTER, FORMAT = "sort", "after", "format"
+#: What a field holds that was left alone.
+_NOTHING: tuple[object, ...] = (None, "", False, [])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a list, by the name that addresses use for it."""
+
+    key: str
+    #: Empty for a column of buttons.
+    label: Words
+    #: What the rows are ordered by: a field, a path of fields or an annotation. Empty: cannot be sorted by.
+    #: ``pk`` stands for the time of making, and is the cheapest.
+    sort: str = ""
+    numeric: bool = False
+    #: The row's value in the CSV; without it the attribute named ``key``. A column without a label is left out.
+    csv: Callable[[Any], object] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """A column as the table's head shows it."""
+
+    key: str
+    label: Words
+    numeric: bool
+    #: Where a press leads; empty where it cannot be sorted by.
+    href: str
+    #: ``ascending``, ``descending``, or empty where the rows are ordered by another column.
+    direction: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkAction:
+    """Something to do to all chosen rows: a POST to ``href`` with their uids as ``uid``."""
+
+    name: str
+    label: Words
+    href: str
+    #: What will happen to them; asked before it is done.
+    warning: Words
+    picture: str = "check"
+    style: str = "btn-danger"
+
+
+class FilterForm(PlainForm):
+    """What a list can be narrowed by; every field is optional, and a wrong value is left out with a hint."""
+
+    #: Field of the form → lookup of the rows, for those that are as simple as that.
+    lookups: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, data: QueryDict | None = None, **kwargs: Any) -> None:
+        super().__init__(data, **{"auto_id": "filter-%s", "label_suffix": "", **kwargs})
+        for field in self.fields.values():
+            field.required = False
+
+    def chosen(self, name: str) -> Any:
+        """The valid value of that field, or None where nothing was chosen."""
+        return self._given.get(name)
+
+    def apply(self, rows: QuerySet[Row]) -> QuerySet[Row]:
+        """The rows that match every chosen value."""
+        given = {
+            lookup: value
+            for name, lookup in self.lookups.items()
+            if (value := self.chosen(name)) is not None
+        }
+        return rows.filter(**given)
+
+    @property
+    def left_out(self) -> list[str]:
+        """For each value of the address that is none, in words, why it does not narrow the rows."""
+        return [
+            _("The filter “%(label)s” was left out: %(error)s")
+            % {"label": self.fields[name].label or name, "error": " ".join(map(str, errors))}
+            for name, errors in self.errors.items()
+            if name in self.fields
+        ]
+
+    @property
+    def in_use(self) -> bool:
+        return bool(self._given)
+
+    @cached_property
+    def _given(self) -> dict[str, Any]:
+        """What is valid and not empty, whether or not the rest of the form is valid."""
+        self.is_valid()
+        values = {
+            name: list(value) if isinstance(value, QuerySet) else value
+            for name, value in self.cleaned_data.items()
+        }
+        return {name: value for name, value in values.items() if value not in _NOTHING}
+
+
+class Table(Generic[Row]):
+    """One page of rows with what surrounds it. Nothing is asked of the database before it is read.
+
+    ``default_sort`` and ``?sort=`` name a column by its key, with ``-`` for descending; where no column has
+    the default's key, the newest row comes first.
+    """
+
+    def __init__(
+        self,
+        request: HttpRequest,
+        rows: QuerySet[Row],
+        *,
+        columns: Sequence[Column],
+        filters: FilterForm | type[FilterForm] | None = None,
+        default_sort: str = "-created_at",
+        size: int = PAGE_SIZE,
+        bulk: Sequence[BulkAction] = (),
+    ) -> None:
+        self.filters = filters(request.GET) if isinstance(filters, type) else filters
+        self.bulk = tuple(bulk)
+        self._request = request
+        self._declared = tuple(columns)
+        self._size = size
+        self._sortable = {column.key: column for column in columns if column.sort}
+        self._asked_sort = request.GET.get(SORT, "")
+        known = self._asked_sort.removeprefix("-") in self._sortable
+        self._sort = self._asked_sort if known else default_sort
+        self._matching = self.filters.apply(rows) if self.filters else rows
+
+    @property
+    def rows(self) -> list[Row]:
+        return self._page[0]
+
+    @property
+    def columns(self) -> list[Heading]:
+        return [self._heading(column) for column in self._declared]
+
+    @property
+    def next_href(self) -> str:
+        """The page after this one; empty on the last."""
+        rows, more = self._page
+        return self._href({AFTER: self._cursor(rows[-1])}) if more else ""
+
+    @property
+    def first_href(self) -> str:
+        """The first page; empty on the first."""
+        return self._href({AFTER: ""}) if self._after is not None else ""
+
+    @property
+    def csv_href(self) -> str:
+        return self._href({AFTER: "", FORMAT: "csv"})
+
+    @property
+    def clear_href(self) -> str:
+        """The same list without filters."""
+        names = list(self.filters.fields) if self.filters else []
+        return self._href({AFTER: "", **dict.fromkeys(names, "")})
+
+    @property
+    def saved_query(self) -> str:
+        """Filters and order as a query string without its question mark: what a saved filter keeps."""
+        return self._href({AFTER: "", FORMAT: ""}).removeprefix("?")
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """Parameters that the form of filters must carry along: order, tab, whatever else the page has."""
+        own = {AFTER, FORMAT, *(self.filters.fields if self.filters else ())}
+        return [
+            (name, value)
+            for name, values in self._request.GET.lists()
+            if name not in own
+            for value in values
+        ]
+
+    @property
+    def filtered(self) -> bool:
+        return bool(self.filters and self.filters.in_use)
+
+    @property
+    def ignored(self) -> list[str]:
+        """What the address asks for that is not there, in words."""
+        hints = self.filters.left_out if self.filters else []
+        if self._asked_sort and self._asked_sort != self._sort:
+            asked = Truncator(self._asked_sort).chars(40)
+            hint = _("There is no order “%(asked)s”; the usual one is shown.")
+            hints = [*hints, hint % {"asked": asked}]
+        return hints
+
+    @cached_property
+    def count_text(self) -> str:
+        """How many rows match: ``12``, or ``1,000+``. Takes a query only where it is not known already."""
+        rows, more = self._page
+        if self._after is None and not more:
+            return str(len(rows))
+        counted = self._matching.order_by().values("pk")[: MOST_COUNTED + 1].count()
+        return f"{MOST_COUNTED:,}+" if counted > MOST_COUNTED else f"{counted:,}"
+
+    @property
+    def wants_csv(self) -> bool:
+        return self._request.GET.get(FORMAT) == "csv"
+
+    def csv(self, *, filename: str) -> StreamingHttpResponse:
+        """All matching rows in the page's order, sent as they are read."""
+        shown = [column for column in self._declared if column.label]
+        head = [str(column.label) for column in shown]
+        return spreadsheets.download(filename=filename, head=head, lines=self._lines(shown))
+
+    def _lines(self, columns: Sequence[Column]) -> Iterator[list[object]]:
+        for row in self._ordered.iterator(chunk_size=500):
+            yield [
+                column.csv(row) if column.csv else getattr(row, column.key, "")
+                for column in columns
+            ]
+
+    @cached_property
+    def _page(self) -> tuple[list[Row], bool]:
+        """The rows, and whether others follow."""
+        rows = self._ordered
+        if self._after is not None:
+            rows = rows.filter(self._beyond(self._after))
+        found = list(rows[: self._size + 1])
+        return found[: self._size], len(found) > self._size
+
+    @cached_property
+    def _after(self) -> cursors.Position | None:
+        return cursors.read(self._request.GET.get(AFTER, ""), order=self._sort)
+
+    @property
+    def _field(self) -> str:
+        column = self._sortable.get(self._sort.removeprefix("-"))
+        return column.sort if column else "pk"
+
+    @property
+    def _descending(self) -> bool:
+        return self._sort.startswith("-")
+
+    @property
+    def _ordered(self) -> QuerySet[Row]:
+        """By value with empty ones last, then by primary key, so that every row has one place."""
+        tie = "-pk" if self._descending else "pk"
+        if self._field == "pk":
+            return self._matching.order_by(tie)
+        # Without need, NULLS LAST would keep PostgreSQL from using an index.
+        last = True if _may_be_empty(self._matching.model, self._field) else None
+        value = F(self._field)
+        order = value.desc(nulls_last=last) if self._descending else value.asc(nulls_last=last)
+        return self._matching.order_by(order, tie)
+
+    def _beyond(self, edge: cursors.Position) -> Q:
+        further = "lt" if self._descending else "gt"
+        behind = Q(**{f"pk__{further}": edge.key})
+        if self._field == "pk":
+            return behind
+        if edge.value is None:
+            return Q(**{f"{self._field}__isnull": True}) & behind
+        beyond = Q(**{f"{self._field}__{further}": edge.value})
+        beyond |= Q(**{self._field: edge.value}) & behind
+        if _may_be_empty(self._matching.model, self._field):
+            beyond |= Q(**{f"{self._field}__isnull": True})
+        return beyond
+
+    def _cursor(self, row: Row) -> str:
+        value = None if self._field == "pk" else _value_at(row, self._field)
+        return cursors.write(cursors.Position(value=value, key=row.pk), order=self._sort)
+
+    def _heading(self, column: Column) -> Heading:
+        current = self._sort.removeprefix("-") == column.key
+        href, direction = "", ""
+        if column.sort:
+            # The largest figure is what people look for first.
+            descending = not self._descending if current else column.numeric
+            href = self._href({SORT: f"-{column.key}" if descending else column.key, AFTER: ""})
+        if current and column.sort:
+            direction = "descending" if self._descending else "ascending"
+        return Heading(
+            key=column.key,
+            label=column.label,
+            numeric=column.numeric,
+            href=href,
+            direction=direction,
+        )
+
+    def _href(self, changes: Mapping[str, str]) -> str:
+        parameters = self._request.GET.copy()
+        for name, value in changes.items():
+            if value:
+                parameters[name] = value
+            else:
+                parameters.pop(name, None)
+        return f"?{parameters.urlencode()}"
+
+
+def _value_at(row: Model, path: str) -> Any:
+    value: Any = row
+    for name in path.split("__"):
+        value = getattr(value, name, None)
+    return value
+
+
+def _may_be_empty(model: type[Model], path: str) -> bool:
+    """Whether a row may have no value there; an annotation may."""
+    for name in path.split("__"):
+        try:
+            field = model._meta.get_field(name)
+        except FieldDoesNotExist:
+            return True
+        if getattr(field, "null", True):
+            return True
+        if field.related_model and not isinstance(field.related_model, str):
+            model = field.related_model
+    return False

@@ -1,0 +1,70 @@
+// The figures behind a chart: as a table for those who cannot see it, and as CSV.
+
+const MOST_ROWS = 500;
+
+const heading = ({ label, unit }) => (unit ? `${label} (${unit})` : (label ?? ""));
+
+function columns(data) {
+  const rows = new Map();
+  data.series.forEach((series, column) => {
+    series.x.forEach((x, index) => {
+      if (!rows.has(x)) rows.set(x, Array(data.series.length).fill(null));
+      rows.get(x)[column] = series.y[index];
+    });
+  });
+  const kind = data.x.type;
+  const order = kind === "category" ? () => 0 : ([one], [other]) => (one < other ? -1 : Number(one > other));
+  return {
+    head: [heading(data.x), ...data.series.map((series) => heading({ label: series.name, unit: data.y.unit }))],
+    rows: [...rows].sort(order).map(([x, values]) => [x, ...values]),
+  };
+}
+
+const figures = new Intl.NumberFormat(document.documentElement.lang, { maximumSignificantDigits: 6 });
+
+function shown(value) {
+  if (value === null || value === undefined) return "–";
+  return typeof value === "number" ? figures.format(value) : String(value);
+}
+
+export function tableOf(place, data) {
+  const { head, rows } = columns(data);
+  const table = document.createElement("table");
+  table.className = "table table-sm";
+  const top = table.createTHead().insertRow();
+  for (const name of head) {
+    const cell = document.createElement("th");
+    cell.scope = "col";
+    cell.className = "nf-number";
+    cell.textContent = name;
+    top.append(cell);
+  }
+  const body = table.createTBody();
+  for (const row of rows.slice(-MOST_ROWS)) {
+    const line = body.insertRow();
+    for (const value of row) {
+      const cell = line.insertCell();
+      cell.className = "nf-number";
+      cell.textContent = shown(value);
+    }
+  }
+  place.replaceChildren(table);
+}
+
+function quoted(value) {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "number") return String(value);
+  // A spreadsheet would run a cell that begins like a formula.
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+export function csvOf(title, data) {
+  const { head, rows } = columns(data);
+  const lines = [head, ...rows].map((row) => row.map(quoted).join(","));
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([`${lines.join("\r\n")}\r\n`], { type: "text/csv" }));
+  link.download = `${(title || "chart").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "")}.csv`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

@@ -1,0 +1,145 @@
+// How every chart looks. Colours come from the style sheet, so that a chart and a badge have the same ones.
+
+const NARROW = 520;
+const LINE_HEIGHT = 16;
+const DASHES = { dash: "dash", dot: "dot", dashed: "dash", dotted: "dot" };
+
+function palette(element) {
+  const style = getComputedStyle(element);
+  const token = (name) => style.getPropertyValue(name).trim();
+  return {
+    text: token("--nf-chart-text"),
+    grid: token("--nf-chart-grid"),
+    surface: token("--nf-chart-surface"),
+    series: [1, 2, 3, 4, 5, 6].map((number) => token(`--nf-series-${number}`)),
+    gpu: token("--nf-gpu"),
+    npu: token("--nf-npu"),
+    font: getComputedStyle(document.body).fontFamily,
+  };
+}
+
+const titled = ({ label, unit }) => (unit ? `${label} (${unit})` : (label ?? ""));
+
+// Plotly shows a time as it is written: so it is written in the viewer's zone.
+function local(text) {
+  const at = new Date(text);
+  if (Number.isNaN(at.valueOf())) return text;
+  return new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, -1);
+}
+
+function trace(series, index, { x, y, colours }) {
+  const colour = colours[series.hue] ?? colours.series[index % colours.series.length];
+  const unit = y.unit ? ` ${y.unit}` : "";
+  const bar = series.kind === "bar";
+  return {
+    x: x.type === "date" || x.type === "time" ? series.x.map(local) : series.x,
+    y: series.y,
+    name: series.name,
+    type: bar ? "bar" : "scatter",
+    mode: bar ? undefined : series.kind === "markers" ? "markers" : "lines",
+    connectgaps: false,
+    line: { color: colour, width: 2, dash: DASHES[series.dash] ?? "solid" },
+    // Shapes tell series apart where colours do not.
+    marker: bar ? { color: colour } : { color: colour, size: 6, symbol: index },
+    hovertemplate: `%{y:.5~g}${unit}<extra>${series.name}</extra>`,
+  };
+}
+
+function axis({ type, unit, label }, colours, bars) {
+  const kind = { date: "date", time: "date", log: "log", category: "category", linear: "linear" }[type];
+  return {
+    title: { text: titled({ label, unit }), standoff: 8, font: { size: 12 } },
+    type: kind ?? (bars ? undefined : "linear"),
+    gridcolor: colours.grid,
+    linecolor: colours.grid,
+    tickcolor: colours.grid,
+    zeroline: false,
+    automargin: true,
+    separatethousands: true,
+    exponentformat: "SI",
+  };
+}
+
+const lastKnown = (series) => {
+  for (let index = series.y.length - 1; index >= 0; index -= 1) {
+    if (series.y[index] !== null && series.y[index] !== undefined) return index;
+  }
+  return -1;
+};
+
+// Names at the ends of their lines, pushed apart where they would cover each other.
+function labels(data, traces, { height, text }) {
+  const values = data.series.flatMap((series) => series.y.filter((y) => y !== null && y !== undefined));
+  const scale = data.y.type === "log" ? (y) => Math.log10(y) : (y) => y;
+  const low = values.reduce((one, other) => Math.min(one, scale(other)), Infinity);
+  const high = values.reduce((one, other) => Math.max(one, scale(other)), -Infinity);
+  const perUnit = high > low ? height / (high - low) : 0;
+  const ends = data.series
+    .map((series, index) => ({ series, index, at: lastKnown(series) }))
+    .filter(({ at }) => at >= 0)
+    .map((end) => ({ ...end, y: (high - scale(end.series.y[end.at])) * perUnit }))
+    .sort((one, other) => one.y - other.y);
+  let previous = -Infinity;
+  return ends.flatMap(({ series, index, at, y }) => {
+    const place = Math.max(y, previous + LINE_HEIGHT);
+    previous = place;
+    const end = { xref: "paper", x: 1, y: scale(series.y[at]), yshift: y - place, xanchor: "left", showarrow: false };
+    // A hue that is good for a line may be too pale for words: the dot has it, the name does not.
+    return [
+      { ...end, xshift: 2, text: "●", font: { size: 12, color: traces[index].line.color } },
+      { ...end, xshift: 16, text: series.name, font: { size: 12, color: text } },
+    ];
+  });
+}
+
+function marks(data, colours) {
+  const timed = data.x.type === "date" || data.x.type === "time";
+  const shown = (data.marks ?? []).map(({ x, label }) => ({ x: timed ? local(x) : x, label }));
+  return {
+    shapes: shown.map(({ x }) => ({
+      type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: 1,
+      line: { color: colours.text, width: 1, dash: "dot" },
+    })),
+    annotations: shown.map(({ x, label }) => ({
+      x, yref: "paper", y: 1, yanchor: "bottom", text: label, showarrow: false, font: { size: 11, color: colours.text },
+    })),
+  };
+}
+
+export function drawing(element, data) {
+  const colours = palette(element);
+  const bars = data.series.some((series) => series.kind === "bar");
+  const traces = data.series.map((series, index) => trace(series, index, { x: data.x, y: data.y, colours }));
+  const wide = element.clientWidth >= NARROW;
+  const several = data.series.length > 1;
+  const named = several && wide && !bars;
+  const mark = marks(data, colours);
+  const longest = Math.max(...data.series.map((series) => series.name.length), 0);
+  const height = 288;
+  const layout = {
+    height,
+    margin: { l: 8, r: named ? Math.min(32 + longest * 7, 200) : 12, t: data.marks?.length ? 24 : 8, b: 8 },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: colours.text, family: colours.font, size: 12 },
+    xaxis: axis(data.x, colours, bars),
+    yaxis: { ...axis(data.y, colours, false), rangemode: bars ? "tozero" : "normal" },
+    showlegend: several && !named,
+    legend: { orientation: "h", x: 0, y: -0.25, yanchor: "top" },
+    hovermode: bars ? "closest" : "x unified",
+    hoverlabel: { bgcolor: colours.surface, bordercolor: colours.grid, font: { color: colours.text } },
+    bargap: 0.15,
+    dragmode: false,
+    shapes: mark.shapes,
+    annotations: [...mark.annotations, ...(named ? labels(data, traces, { height: height - 70, text: colours.text }) : [])],
+  };
+  const config = {
+    responsive: false,
+    displayModeBar: false,
+    showSendToCloud: false,
+    plotlyServerURL: "",
+    displaylogo: false,
+    locale: "en",
+  };
+  return { traces, layout, config };
+}
