@@ -1,30 +1,45 @@
-"""People, teams, tokens and the audit trail."""
+"""Who sees what in the admin, and the pages of people, teams, tokens and the audit trail.
+
+An administrator of the company sees every table. Whoever holds a role that is about more than their own
+work sees what that role is about, in the teams in which they hold it: an administrator of a team all that
+it owns, a queue admin its queues, an operator the fleet. Rows of other teams are not there for them, in
+lists, filters, choices and by address alike.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin, messages
+from django.contrib.admin.exceptions import NotRegistered
 from django.contrib.auth.models import Group
-from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.contrib.auth.views import redirect_to_login
+from django.db.models import Field, ForeignKey, Model, QuerySet
+from django.forms import ModelChoiceField
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from apps.accounts import services
+from apps.accounts import selectors, services
 from apps.accounts.models import (
     AuditEntry,
+    ExternalIdentity,
     IdempotencyRecord,
     Membership,
     PersonalToken,
     Team,
     User,
 )
+from controlplane.domain.permissions import Permission, allows
 from controlplane.web.admin import (
     BaseInline,
     BasePersonAdmin,
     GuardedAdmin,
     ReadOnlyAdmin,
+    TransitionAdmin,
     shortened,
 )
 
@@ -34,7 +49,142 @@ Row = TypeVar("Row", bound=Model)
 admin.site.unregister(Group)
 
 
-class AuditedAdmin(GuardedAdmin[Row]):
+def enter_admin(request: HttpRequest, _context: Any = None) -> HttpResponse:
+    """The admin has no log-in of its own: people come by the one that there is."""
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.GET.get("next", reverse("admin:index")))
+    if request.user.is_staff:
+        return redirect("admin:index")
+    raise selectors.PermissionRefused(
+        _("the admin is for queue admins, operators and administrators; you are none of these")
+    )
+
+
+admin.site.login = enter_admin  # type: ignore[assignment, method-assign]  # as the manual replaces it
+
+
+class VisibleFilter(admin.RelatedFieldListFilter):
+    """Offers what the person sees: the name of another team is already too much."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[Any]:
+        rows = _visible(field.related_model, request, site=model_admin.admin_site)
+        return [(str(row.pk), str(row)) for row in rows] if rows is not None else []
+
+
+def _visible(
+    model: type[Model], request: HttpRequest, *, site: admin.AdminSite
+) -> QuerySet[Any] | None:
+    """The rows of that table that the person sees; None where the admin has no page for it."""
+    try:
+        return site.get_model_admin(model).get_queryset(request)
+    except NotRegistered:
+        return None
+
+
+def _teams_granting(request: HttpRequest, permission: Permission) -> list[int]:
+    """Keys of the teams in which they have it; asked of the database once a request."""
+    held = getattr(request, "roles_by_team", None)
+    if held is None:
+        held = selectors.roles_by_team(request.user)
+        request.roles_by_team = held  # type: ignore[attr-defined]
+    return [team for team, roles in held.items() if allows(roles, permission)]
+
+
+class ScopedAdmin(GuardedAdmin[Row]):
+    """Rows of the teams in which the person has the permission; actions on them likewise."""
+
+    #: From the row to its team; empty: it belongs to everybody, and the permission in any team will do;
+    #: None: for administrators of the company only.
+    team_path: ClassVar[str | None] = None
+    view_permission: ClassVar[Permission] = Permission.MANAGE_TEAM
+    #: None: only administrators of the company change rows.
+    change_permission: ClassVar[Permission | None] = None
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
+        rows = super().get_queryset(request)
+        if selectors.is_company_administrator(request.user):
+            return rows
+        if self.team_path is None:
+            return rows.none()
+        teams = _teams_granting(request, self.view_permission)
+        if self.team_path:
+            return rows.filter(**{f"{self.team_path}__in": teams})
+        return rows if teams else rows.none()
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Row | None:
+        """:raises Http404: if there is none for them; whether there is one for others is not told."""
+        found = super().get_object(request, object_id, from_field)
+        if found is None:
+            raise Http404
+        return found
+
+    def has_view_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
+        return self._holds(request, self.view_permission, obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
+        return self._holds(request, self.change_permission, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.addable and selectors.is_company_administrator(request.user)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
+        return self.deletable and self._holds(request, None, obj)
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Whoever may see rows here may act on them: both need a role that is about such rows."""
+        return self.has_view_permission(request)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def _holds(self, request: HttpRequest, permission: Permission | None, obj: Row | None) -> bool:
+        if selectors.is_company_administrator(request.user):
+            return True
+        if permission is None or self.team_path is None:
+            return False
+        teams = _teams_granting(request, permission)
+        if obj is None or not self.team_path:
+            return bool(teams)
+        owner: Any = obj
+        for name in self.team_path.split("__"):
+            owner = getattr(owner, name, None)
+        return getattr(owner, "pk", owner) in teams
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> ModelChoiceField[Any] | None:
+        target = db_field.related_model
+        if "queryset" not in kwargs and not selectors.is_company_administrator(request.user):
+            rows = _visible(target, request, site=self.admin_site)
+            kwargs["queryset"] = target._default_manager.none() if rows is None else rows
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def get_list_filter(self, request: HttpRequest) -> list[Any]:
+        return [
+            (name, VisibleFilter) if isinstance(name, str) and self._relates(name) else name
+            for name in super().get_list_filter(request)
+        ]
+
+    def _relates(self, path: str) -> bool:
+        model: Any = self.model
+        field: Field[Any, Any] | None = None
+        for name in path.split("__"):
+            field = model._meta.get_field(name)
+            model = field.related_model
+        return field is not None and field.is_relation
+
+
+class ScopedReadOnlyAdmin(ReadOnlyAdmin[Row], ScopedAdmin[Row]):
+    """Rows that only services and loops write, narrowed to who may see them."""
+
+
+class ScopedTransitionAdmin(TransitionAdmin[Row], ScopedAdmin[Row]):
+    """Moves of one state machine, narrowed to who may see them."""
+
+
+class AuditedAdmin(ScopedAdmin[Row]):
     """Every change made here leaves an audit row, in the transaction that makes it."""
 
     def log_addition(self, request: HttpRequest, obj: Row, message: Any) -> Any:
@@ -67,6 +217,7 @@ class AuditedAdmin(GuardedAdmin[Row]):
 class MembershipInline(BaseInline[Membership, Team]):
     model = Membership
     extra = 0
+    fields = ("user", "role")
     autocomplete_fields = ("user",)
 
 
@@ -78,7 +229,16 @@ class PersonAdmin(BasePersonAdmin[User], AuditedAdmin[User]):
     list_display = ("username", "first_name", "last_name", "is_active", "is_staff", "is_superuser")
     list_filter = ("is_active", "is_staff", "is_superuser", "memberships__team")
     search_fields = ("username", "first_name", "last_name", "email", "uid")
-    readonly_fields = ("uid", "last_login", "date_joined")
+    # Whether they may log in and administer the company is changed on the page of people, whose services
+    # end sessions and keep the last administrator; who enters the admin follows from roles.
+    readonly_fields = (
+        "uid",
+        "is_active",
+        "is_staff",
+        "is_superuser",
+        "last_login",
+        "date_joined",
+    )
     filter_horizontal = ()
     fieldsets = (
         (None, {"fields": ("username", "password", "uid")}),
@@ -90,6 +250,7 @@ class PersonAdmin(BasePersonAdmin[User], AuditedAdmin[User]):
 
 @admin.register(Team)
 class TeamAdmin(AuditedAdmin[Team]):
+    team_path = "pk"
     list_display = ("name", "slug", "created_at")
     search_fields = ("name", "slug", "uid")
     readonly_fields = ("uid", "created_at")
@@ -99,8 +260,10 @@ class TeamAdmin(AuditedAdmin[Team]):
 
 @admin.register(Membership)
 class MembershipAdmin(AuditedAdmin[Membership]):
-    list_display = ("user", "team", "role")
-    list_filter = ("role", "team")
+    team_path = "team"
+    list_display = ("user", "team", "role", "source")
+    list_filter = ("role", "source", "team")
+    readonly_fields = ("source",)
     search_fields = ("user__username", "team__name")
     autocomplete_fields = ("user", "team")
     list_select_related = ("user", "team")
@@ -109,11 +272,12 @@ class MembershipAdmin(AuditedAdmin[Membership]):
 
 
 @admin.register(PersonalToken)
-class PersonalTokenAdmin(ReadOnlyAdmin[PersonalToken]):
+class PersonalTokenAdmin(ScopedReadOnlyAdmin[PersonalToken]):
     list_display = (
         "name",
         "user",
         "prefix",
+        "scopes",
         "created_at",
         "last_used_at",
         "expires_at",
@@ -126,6 +290,8 @@ class PersonalTokenAdmin(ReadOnlyAdmin[PersonalToken]):
         "uid",
         "user",
         "name",
+        "scopes",
+        "team",
         "prefix",
         "digest_shortened",
         "created_at",
@@ -149,16 +315,25 @@ class PersonalTokenAdmin(ReadOnlyAdmin[PersonalToken]):
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(ReadOnlyAdmin[AuditEntry]):
-    list_display = ("at", "actor_name", "action", "object_name", "team")
+class AuditEntryAdmin(ScopedReadOnlyAdmin[AuditEntry]):
+    team_path = "team"
+    list_display = ("at", "actor_name", "action", "object_name", "team", "remote_address")
     list_filter = ("action", "team")
     search_fields = ("actor_name", "object_name", "object_uid")
     list_select_related = ("team",)
     date_hierarchy = "at"
 
 
+@admin.register(ExternalIdentity)
+class ExternalIdentityAdmin(ScopedReadOnlyAdmin[ExternalIdentity]):
+    list_display = ("user", "issuer", "name", "subject", "made_administrator", "last_used_at")
+    search_fields = ("user__username", "name", "subject")
+    list_select_related = ("user",)
+    ordering = ("user__username",)
+
+
 @admin.register(IdempotencyRecord)
-class IdempotencyRecordAdmin(ReadOnlyAdmin[IdempotencyRecord]):
+class IdempotencyRecordAdmin(ScopedReadOnlyAdmin[IdempotencyRecord]):
     list_display = ("created_at", "user", "key", "status")
     list_filter = ("status",)
     search_fields = ("key", "user__username")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.utils.crypto import salted_hmac
 
-from controlplane.domain.permissions import Role
+from controlplane.domain.permissions import Role, Scope
 from controlplane.persistence.models import Entity, new_uid
 
 
@@ -15,6 +17,52 @@ class User(AbstractUser):
     """A person. ``is_superuser`` is an administrator of every team."""
 
     uid = models.CharField(max_length=32, unique=True, default=new_uid, editable=False)
+    #: Empty: as the browser asks.
+    language = models.CharField(
+        max_length=10, blank=True, default="", db_default="", choices=settings.LANGUAGES
+    )
+    #: Name of an IANA zone; empty: UTC.
+    time_zone = models.CharField(max_length=64, blank=True, default="", db_default="")
+    #: Part of what sessions are checked against: another value ends all of them.
+    session_generation = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    #: While a token acts for this person: the only team that it may see. Not kept.
+    confined_to: Team | None = None
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """As Django's, over the generation too; the same as Django's while that is zero."""
+        return salted_hmac(
+            "django.contrib.auth.models.AbstractBaseUser.get_session_auth_hash",
+            f"{self.password}{self.session_generation or ''}",
+            secret=secret,
+            algorithm="sha256",
+        ).hexdigest()
+
+
+class ExternalIdentity(models.Model):
+    """An account at the sign-on provider, bound to one person here.
+
+    By issuer and subject only: names and addresses change hands.
+    """
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    #: As the provider called it last, to tell identities apart.
+    name = models.CharField(max_length=255, blank=True)
+    #: They administer the company because of a group, and no longer than that.
+    made_administrator = models.BooleanField(default=False)
+    linked_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "external identities"
+        constraints = (
+            models.UniqueConstraint(fields=("issuer", "subject"), name="identity_bound_once"),
+            models.UniqueConstraint(fields=("user", "issuer"), name="identity_one_per_issuer"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name or self.subject} at {self.issuer}"
 
 
 class Team(Entity):
@@ -36,9 +84,18 @@ class Membership(models.Model):
 
     ROLES = [(role.value, role.value.replace("_", " ")) for role in Role]
 
+    class Source(models.TextChoices):
+        """Who gave it."""
+
+        LOCAL = "local", "given here"
+        SIGN_ON = "sign_on", "by a group of the sign-on provider"
+
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=20, choices=ROLES)
+    source = models.CharField(
+        max_length=10, choices=Source.choices, default=Source.LOCAL, db_default=Source.LOCAL
+    )
 
     class Meta:
         constraints = (
@@ -52,6 +109,8 @@ class Membership(models.Model):
 class PersonalToken(Entity):
     """Lets a program act as its owner on REST. Only the digest is kept."""
 
+    SCOPES = [(scope.value, scope.value) for scope in Scope]
+
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=80)
     #: The first characters, to tell tokens apart.
@@ -60,6 +119,12 @@ class PersonalToken(Entity):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
+    #: Codes of :class:`Scope`. Tokens from before there were scopes keep all of them.
+    scopes = models.JSONField(
+        default=list, db_default=models.Value([Scope.ALL.value], models.JSONField())
+    )
+    #: The only team that it may see; null: every team of its owner.
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, null=True, blank=True)
 
     class Meta:
         ordering = ("-id",)
@@ -67,9 +132,14 @@ class PersonalToken(Entity):
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
 
+    @property
+    def scope_set(self) -> frozenset[Scope]:
+        """Scopes that this version of the product knows."""
+        return frozenset(Scope(code) for code in self.scopes if code in set(Scope))
+
 
 class AuditEntry(models.Model):
-    """Who changed what. Append-only."""
+    """Who changed what. Append-only, which a trigger of the database sees to as well."""
 
     at = models.DateTimeField(auto_now_add=True)
     actor = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True)
@@ -81,11 +151,19 @@ class AuditEntry(models.Model):
     object_uid = models.CharField(max_length=32, blank=True)
     object_name = models.CharField(max_length=200, blank=True)
     detail = models.JSONField(default=dict, blank=True)
+    #: Of the request that led to it; null where a loop did it.
+    remote_address = models.GenericIPAddressField(null=True, blank=True)
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
         ordering = ("-id",)
         verbose_name_plural = "audit entries"
-        indexes = (models.Index(fields=("object_uid",)),)
+        indexes = (
+            models.Index(fields=("object_uid",)),
+            models.Index(fields=("team", "-id"), name="audit_by_team"),
+            models.Index(fields=("action", "-id"), name="audit_by_action"),
+            models.Index(fields=("actor_name", "-id"), name="audit_by_actor"),
+        )
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if self.pk is not None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import datetime
+
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from apps.accounts.models import PersonalToken, Team, User
-from controlplane.domain.permissions import Permission, Role, allows
+from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
+from controlplane.domain.permissions import GRANTS, Permission, Role, allows
 
 Person = User | AnonymousUser
 
@@ -16,17 +19,29 @@ class PermissionRefused(PermissionDenied):
     """They may see it, but not do this to it."""
 
 
+def is_company_administrator(user: object) -> bool:
+    """Whether they may do everything; not while a token confines them to one team."""
+    return (
+        isinstance(user, User) and user.is_active and user.is_superuser and user.confined_to is None
+    )
+
+
 def teams_of(user: Person) -> QuerySet[Team]:
     """Teams whose things they may see; all of them for an administrator of the company."""
     if not isinstance(user, User):
         return Team.objects.none()
+    teams = Team.objects.all()
+    if user.confined_to is not None:
+        teams = teams.filter(pk=user.confined_to.pk)
     if user.is_superuser:
-        return Team.objects.all()
-    return Team.objects.filter(memberships__user=user).distinct()
+        return teams
+    return teams.filter(memberships__user=user).distinct()
 
 
 def roles_of(user: Person, team: Team) -> frozenset[Role]:
     if not isinstance(user, User) or not user.is_active:
+        return frozenset()
+    if user.confined_to is not None and user.confined_to != team:
         return frozenset()
     if user.is_superuser:
         return frozenset({Role.ADMINISTRATOR})
@@ -39,10 +54,13 @@ def roles_by_team(user: Person) -> dict[int, frozenset[Role]]:
     if not isinstance(user, User) or not user.is_active:
         return {}
     if user.is_superuser:
-        keys = Team.objects.values_list("pk", flat=True)
+        keys = teams_of(user).values_list("pk", flat=True)
         return dict.fromkeys(keys, frozenset({Role.ADMINISTRATOR}))
+    memberships = user.memberships.all()
+    if user.confined_to is not None:
+        memberships = memberships.filter(team=user.confined_to)
     held: dict[int, set[Role]] = {}
-    for team, role in user.memberships.values_list("team_id", "role"):
+    for team, role in memberships.values_list("team_id", "role"):
         held.setdefault(team, set()).add(Role(role))
     return {team: frozenset(roles) for team, roles in held.items()}
 
@@ -51,7 +69,65 @@ def tokens_of(user: Person) -> QuerySet[PersonalToken]:
     """Their own personal tokens, revoked ones included."""
     if not isinstance(user, User):
         return PersonalToken.objects.none()
-    return PersonalToken.objects.filter(user=user)
+    return PersonalToken.objects.filter(user=user).select_related("team")
+
+
+def tokens_live(*, user: User, at: datetime) -> QuerySet[PersonalToken]:
+    """Those that work."""
+    unexpired = Q(expires_at=None) | Q(expires_at__gt=at)
+    return tokens_of(user).filter(unexpired, revoked_at=None)
+
+
+def roles_granting(permission: Permission) -> list[str]:
+    """The roles that grant it, as rows name them."""
+    return [role.value for role in Role if permission in GRANTS[role]]
+
+
+def teams_where(user: Person, permission: Permission) -> QuerySet[Team]:
+    """Teams in which they have that permission."""
+    teams = teams_of(user)
+    if not isinstance(user, User) or user.is_superuser:
+        return teams
+    # One join, so that person and role are of the same membership.
+    granted = Membership.objects.filter(user=user, role__in=roles_granting(permission))
+    return teams.filter(pk__in=granted.values("team_id"))
+
+
+def memberships_of(team: Team) -> dict[User, list[Membership]]:
+    """Who is in the team, by name, each with what gives them their roles."""
+    rows = Membership.objects.filter(team=team).select_related("user")
+    members: dict[User, list[Membership]] = {}
+    for row in rows.order_by("user__username", "role"):
+        members.setdefault(row.user, []).append(row)
+    return members
+
+
+def people(user: Person) -> QuerySet[User]:
+    """Everybody, for administrators of the company; nobody otherwise."""
+    return User.objects.all() if is_company_administrator(user) else User.objects.none()
+
+
+def sees_audit(user: Person) -> bool:
+    """Whether there is any audit trail for them."""
+    return is_company_administrator(user) or teams_where(user, Permission.MANAGE_TEAM).exists()
+
+
+def audit_visible(user: Person) -> QuerySet[AuditEntry]:
+    """What happened in teams that they administer; everything for an administrator of the company."""
+    entries = AuditEntry.objects.select_related("team")
+    if is_company_administrator(user):
+        return entries
+    return entries.filter(team__in=teams_where(user, Permission.MANAGE_TEAM))
+
+
+def audit_teams(user: Person) -> QuerySet[Team]:
+    """Teams whose audit trail they see."""
+    return teams_where(user, Permission.MANAGE_TEAM)
+
+
+def audit_actions(entries: QuerySet[AuditEntry]) -> Collection[str]:
+    """Codes of what was done among those entries."""
+    return sorted(entries.order_by().values_list("action", flat=True).distinct())
 
 
 def require(user: Person, permission: Permission, *, team: Team | None) -> None:
@@ -60,7 +136,7 @@ def require(user: Person, permission: Permission, *, team: Team | None) -> None:
     :raises PermissionRefused: naming what is missing and who can give it.
     """
     if team is None:
-        if not isinstance(user, User) or not user.is_superuser:
+        if not is_company_administrator(user):
             raise PermissionRefused(
                 "this belongs to every team; only an administrator of the company can change it"
             )

@@ -9,12 +9,13 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from apps.accounts.admin import AuditedAdmin
+from apps.accounts.admin import AuditedAdmin, ScopedReadOnlyAdmin
 from apps.accounts.models import User
 from apps.fleet import services
 from apps.fleet.models import Card, Cluster, Node
+from controlplane.domain.permissions import Permission
 from controlplane.ports import registry
-from controlplane.web.admin import ReadOnlyAdmin, RowForm
+from controlplane.web.admin import RowForm
 
 
 class ClusterForm(RowForm[Cluster]):
@@ -40,6 +41,8 @@ class ClusterForm(RowForm[Cluster]):
 
 @admin.register(Cluster)
 class ClusterAdmin(AuditedAdmin[Cluster]):
+    team_path = ""
+    view_permission = Permission.OPERATE_FLEET
     form = ClusterForm
     list_display = ("name", "kind", "binding", "last_seen_at", "trouble")
     list_filter = ("kind", "binding")
@@ -48,7 +51,9 @@ class ClusterAdmin(AuditedAdmin[Cluster]):
 
 
 @admin.register(Node)
-class NodeAdmin(ReadOnlyAdmin[Node]):
+class NodeAdmin(ScopedReadOnlyAdmin[Node]):
+    team_path = ""
+    view_permission = Permission.OPERATE_FLEET
     list_display = ("name", "cluster", "ready", "cordoned", "cpu", "memory", "last_seen_at")
     list_filter = ("cluster", "ready", "cordoned")
     search_fields = ("name", "uid")
@@ -74,7 +79,9 @@ class NodeAdmin(ReadOnlyAdmin[Node]):
 
 
 @admin.register(Card)
-class CardAdmin(ReadOnlyAdmin[Card]):
+class CardAdmin(ScopedReadOnlyAdmin[Card]):
+    team_path = ""
+    view_permission = Permission.OPERATE_FLEET
     list_display = ("__str__", "chip", "state", "state_reason", "memory", "serial")
     list_filter = ("state", "chip", "node__cluster")
     search_fields = ("node__name", "serial", "uid")

@@ -9,5 +9,5 @@ from apps.fleet import reconcilers
 
 
 @shared_task
-def sync_inventories() -> None:
-    reconcilers.inventories_sync(at=timezone.now())
+def sync_inventories() -> int:
+    return reconcilers.inventories_sync(at=timezone.now())

@@ -9,12 +9,14 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from apps.accounts.admin import AuditedAdmin
+from apps.accounts.admin import AuditedAdmin, ScopedReadOnlyAdmin, ScopedTransitionAdmin
 from apps.accounts.models import User
+from apps.accounts.selectors import is_company_administrator
 from apps.quotas import selectors, services
 from apps.quotas.models import Allocation, Claim, ClaimTransition, Queue
+from controlplane.domain.permissions import Permission
 from controlplane.ports import registry
-from controlplane.web.admin import ReadOnlyAdmin, RowForm, TransitionAdmin
+from controlplane.web.admin import RowForm
 
 
 class QueueForm(RowForm[Queue]):
@@ -61,6 +63,8 @@ def check_caps(caps: Any) -> dict[str, int]:
 
 @admin.register(Queue)
 class QueueAdmin(AuditedAdmin[Queue]):
+    team_path = "team"
+    view_permission = change_permission = Permission.MANAGE_QUEUES
     form = QueueForm
     list_display = ("name", "parent", "team", "caps", "open")
     list_filter = ("open", "team")
@@ -69,6 +73,15 @@ class QueueAdmin(AuditedAdmin[Queue]):
     list_select_related = ("parent", "team")
     readonly_fields = ("uid", "created_at", "held_now")
     actions = ("open_queues", "close_queues")
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Queue | None = None
+    ) -> list[str] | tuple[str, ...]:
+        """Where a queue stands and whose it is decide over others too: not for its queue admin."""
+        fields = super().get_readonly_fields(request, obj)
+        if is_company_administrator(request.user):
+            return fields
+        return (*fields, "name", "parent", "team")
 
     @admin.display(description="held now")
     def held_now(self, queue: Queue) -> str:
@@ -95,7 +108,9 @@ class QueueAdmin(AuditedAdmin[Queue]):
 
 
 @admin.register(Claim)
-class ClaimAdmin(ReadOnlyAdmin[Claim]):
+class ClaimAdmin(ScopedReadOnlyAdmin[Claim]):
+    team_path = "team"
+    view_permission = Permission.MANAGE_QUEUES
     list_display = (
         "uid",
         "state",
@@ -112,11 +127,12 @@ class ClaimAdmin(ReadOnlyAdmin[Claim]):
 
 
 @admin.register(Allocation)
-class AllocationAdmin(ReadOnlyAdmin[Allocation]):
+class AllocationAdmin(ScopedReadOnlyAdmin[Allocation]):
+    team_path = "claim__team"
     list_display = ("card", "claim", "role", "replica", "allocated_at", "released_at")
     list_filter = (("released_at", admin.EmptyFieldListFilter), "card__chip")
     search_fields = ("claim__uid", "card__uid", "node__name")
     list_select_related = ("card__node", "claim")
 
 
-admin.site.register(ClaimTransition, TransitionAdmin)
+admin.site.register(ClaimTransition, ScopedTransitionAdmin, team_path="entity__team")

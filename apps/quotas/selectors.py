@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from django.db.models import Count, F, Q, QuerySet
 
@@ -73,6 +75,37 @@ def placements_of(claim: Claim) -> tuple[Placement, ...]:
         Placement(node=names[one["node"]], cards=tuple(one["cards"]))
         for one in sorted(claim.placement, key=lambda one: int(one["index"]))
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where work stands, or would stand, in the order of its queue."""
+
+    #: Claims of the queue that the scheduler takes first.
+    ahead: int
+    #: Usable cards of the chips that nobody holds now.
+    free_cards: int
+    #: Cards of the chips in all, whether or not they can be used.
+    cards: int
+
+
+def place_of(*, queue: Queue, chips: Collection[str], claim: Claim | None = None) -> Place:
+    """The place of a waiting claim; without one, that of a claim of priority 0 made now."""
+    waiting = Claim.objects.filter(queue=queue, state=ClaimState.PENDING)
+    if claim is None:
+        before = waiting.filter(priority__gte=0)
+    else:
+        # The order in which the scheduler takes them: priority, then age.
+        older = Q(created_at__lt=claim.created_at) | Q(
+            created_at=claim.created_at, uid__lt=claim.uid
+        )
+        before = waiting.filter(Q(priority__gt=claim.priority) | Q(priority=claim.priority) & older)
+    held = Allocation.objects.filter(released_at=None).values("card")
+    usable = Q(state=CardState.USABLE, node__ready=True, node__cordoned=False)
+    cards = Card.objects.filter(chip__in=chips).aggregate(
+        every=Count("id"), free=Count("id", filter=usable & ~Q(id__in=held))
+    )
+    return Place(ahead=before.count(), free_cards=cards["free"], cards=cards["every"])
 
 
 def cards_held(queue: Queue) -> dict[str, int]:

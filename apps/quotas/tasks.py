@@ -10,5 +10,5 @@ from controlplane.domain.scheduling.cycle import Policy
 
 
 @shared_task
-def run_cycle() -> None:
-    reconcilers.cycle_run(policy=Policy(), at=timezone.now())
+def run_cycle() -> int:
+    return reconcilers.cycle_run(policy=Policy(), at=timezone.now())

@@ -7,9 +7,9 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.accounts import selectors
-from apps.accounts.models import PersonalToken, Team
-from controlplane.domain.permissions import Role
-from controlplane.web.rest import StrictSerializer, VisibleField
+from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team
+from controlplane.domain.permissions import Role, Scope
+from controlplane.web.rest import Filters, StrictSerializer, VisibleField
 
 
 class TeamSerializer(serializers.ModelSerializer[Team]):
@@ -34,12 +34,50 @@ class MeSerializer(serializers.Serializer[Any]):
     teams = TeamSerializer(many=True)
 
 
+class MemberSerializer(serializers.Serializer[Any]):
+    """Somebody in a team."""
+
+    uid = serializers.CharField()
+    username = serializers.CharField()
+    roles = serializers.ListField(child=serializers.ChoiceField(choices=Membership.ROLES))
+    roles_by_sign_on = serializers.ListField(
+        child=serializers.ChoiceField(choices=Membership.ROLES),
+        help_text="Those of them that follow from groups of the sign-on provider.",
+    )
+
+
+class MemberSetSerializer(StrictSerializer[Any]):
+    roles = serializers.ListField(
+        child=serializers.ChoiceField(choices=Membership.ROLES),
+        allow_empty=False,
+        help_text="All that they have from now on.",
+    )
+
+    def validate_roles(self, value: list[str]) -> frozenset[Role]:
+        return frozenset(Role(code) for code in value)
+
+
+class TeamCreateSerializer(StrictSerializer[Any]):
+    name = serializers.CharField(max_length=80)
+    slug = serializers.SlugField(max_length=40)
+
+
 class TokenSerializer(serializers.ModelSerializer[PersonalToken]):
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=PersonalToken.SCOPES))
+    team = serializers.SlugRelatedField[Team](
+        slug_field="uid",
+        read_only=True,
+        allow_null=True,
+        help_text="The only team that it may see; null: all.",
+    )
+
     class Meta:
         model = PersonalToken
         fields = (
             "uid",
             "name",
+            "scopes",
+            "team",
             "prefix",
             "created_at",
             "expires_at",
@@ -59,19 +97,42 @@ class NewTokenSerializer(TokenSerializer):
     examples=[
         OpenApiExample(
             "A token for a nightly script",
-            value={"name": "nightly retraining", "expires_at": "2027-06-30T00:00:00Z"},
+            value={
+                "name": "nightly retraining",
+                "scopes": ["jobs"],
+                "expires_at": "2027-06-30T00:00:00Z",
+            },
             request_only=True,
         )
     ]
 )
 class TokenCreateSerializer(StrictSerializer[Any]):
     name = serializers.CharField(max_length=80)
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=PersonalToken.SCOPES),
+        allow_empty=False,
+        default=[Scope.READ],
+        help_text="What it may be used for; without them it may only read.",
+    )
     expires_at = serializers.DateTimeField(
-        required=False, allow_null=True, default=None, help_text="Null: it never expires."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Null: it never expires, where the installation allows that.",
+    )
+    team = VisibleField(
+        visible=selectors.teams_of,
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Uid of the only team that it may see; null: all of yours.",
     )
 
     def validate_expires_at(self, value: Any) -> Any:
         return in_the_future(value)
+
+    def validate_scopes(self, value: list[str]) -> frozenset[Scope]:
+        return frozenset(Scope(code) for code in value)
 
 
 def in_the_future(value: Any) -> Any:
@@ -98,3 +159,41 @@ class OwnedSerializer(StrictSerializer[Any]):
                 raise serializers.ValidationError({"team": [message]})
             attrs["team"] = teams[0]
         return attrs
+
+
+class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
+    actor = serializers.CharField(source="actor_name")
+    team = serializers.SlugRelatedField[Team](slug_field="uid", read_only=True, allow_null=True)
+
+    class Meta:
+        model = AuditEntry
+        fields = (
+            "id",
+            "at",
+            "actor",
+            "action",
+            "team",
+            "object_uid",
+            "object_name",
+            "detail",
+            "remote_address",
+            "request_id",
+        )
+
+
+class AuditFilters(Filters):
+    lookups = {
+        "actor": "actor_name__iexact",
+        "action": "action",
+        "team": "team",
+        "object": "object_uid",
+        "since": "at__gte",
+        "until": "at__lt",
+    }
+
+    actor = serializers.CharField(required=False, max_length=150)
+    action = serializers.CharField(required=False, max_length=60)
+    team = VisibleField(visible=selectors.audit_teams, required=False)
+    object = serializers.CharField(required=False, max_length=32, help_text="Its uid.")
+    since = serializers.DateTimeField(required=False)
+    until = serializers.DateTimeField(required=False)

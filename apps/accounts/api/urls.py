@@ -11,5 +11,6 @@ REGISTERS = (openapi, problems)
 router = SimpleRouter(trailing_slash=False)
 router.register("tokens", views.TokenViewSet, basename="token")
 router.register("teams", views.TeamViewSet, basename="team")
+router.register("audit", views.AuditViewSet, basename="audit")
 
 urlpatterns = [path("me", views.MeView.as_view(), name="me"), path("", include(router.urls))]

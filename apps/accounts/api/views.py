@@ -3,8 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, status
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -13,18 +15,30 @@ from apps.accounts import selectors, services
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.accounts.api.serializers import (
+    AuditFilters,
+    AuditSerializer,
+    MemberSerializer,
+    MemberSetSerializer,
     MeSerializer,
     NewTokenSerializer,
+    TeamCreateSerializer,
     TeamSerializer,
     TokenCreateSerializer,
     TokenSerializer,
 )
-from apps.accounts.models import PersonalToken, Team
-from controlplane.web.rest import Query, ResourceViewSet
+from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
+from controlplane.domain.permissions import Permission, Scope
+from controlplane.web.rest import UID, Query, ResourceViewSet
+
+_PERSON = OpenApiParameter(
+    name="person", type=str, location=OpenApiParameter.PATH, description="Their uid."
+)
 
 
 class MeView(APIView):
     """Who the caller is."""
+
+    token_scope = Scope.ALL
 
     @extend_schema(summary="Who I am and what I may do", tags=["accounts"], responses=MeSerializer)
     def get(self, request: Request) -> Response:
@@ -37,7 +51,7 @@ class MeView(APIView):
                 "uid": user.uid,
                 "username": user.username,
                 "email": user.email,
-                "administrator": user.is_superuser,
+                "administrator": selectors.is_company_administrator(user),
                 "teams": teams,
             }
         )
@@ -50,6 +64,7 @@ class MeView(APIView):
 class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Team]):
     """Teams whose things the caller may see."""
 
+    token_scope = Scope.ADMIN
     serializer_class = TeamSerializer
 
     def get_queryset(self) -> QuerySet[Team]:
@@ -59,6 +74,91 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         roles = selectors.roles_by_team(self.request.user)
         return {**super().get_serializer_context(), "roles": roles}
 
+    @extend_schema(
+        summary="Make a team",
+        description="For administrators of the company.",
+        tags=["accounts"],
+        request=TeamCreateSerializer,
+        responses={201: TeamSerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        values = self.checked(TeamCreateSerializer)
+        made = services.team_create(actor=acting_user(request), **values)
+        body = TeamSerializer(made, context=self.get_serializer_context()).data
+        return Response(body, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Who is in a team", tags=["accounts"], responses=MemberSerializer(many=True)
+    )
+    @action(detail=True, pagination_class=None)
+    def members(self, request: Request, uid: str) -> Response:
+        members = selectors.memberships_of(self.get_object())
+        return Response([_member(person, held) for person, held in members.items()])
+
+    @extend_schema(
+        methods=["PUT"],
+        summary="Set the roles of a member",
+        description="Adds the person if they are not in the team. Needs the permission to manage it.",
+        tags=["accounts"],
+        parameters=[_PERSON],
+        request=MemberSetSerializer,
+        responses=MemberSerializer,
+    )
+    @extend_schema(
+        methods=["DELETE"],
+        summary="Take somebody out of a team",
+        tags=["accounts"],
+        parameters=[_PERSON],
+        responses={204: None},
+    )
+    @action(detail=True, methods=["put", "delete"], url_path=f"members/(?P<person>{UID})")
+    def member(self, request: Request, uid: str, person: str) -> Response:
+        team, actor = self.get_object(), acting_user(request)
+        selectors.require(actor, Permission.MANAGE_TEAM, team=team)
+        if request.method == "DELETE":
+            user = get_object_or_404(
+                User.objects.filter(memberships__team=team).distinct(), uid=person
+            )
+            services.membership_set(team=team, user=user, roles=frozenset(), actor=actor)
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        user = get_object_or_404(User, uid=person, is_active=True)
+        roles = self.checked(MemberSetSerializer)["roles"]
+        services.membership_set(team=team, user=user, roles=roles, actor=actor)
+        return Response(_member(user, selectors.memberships_of(team)[user]))
+
+
+def _member(person: User, held: list[Membership]) -> dict[str, Any]:
+    foreign = [row.role for row in held if row.source == Membership.Source.SIGN_ON]
+    return {
+        "uid": person.uid,
+        "username": person.username,
+        "roles": [row.role for row in held],
+        "roles_by_sign_on": foreign,
+    }
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="What was done",
+        description=(
+            "Newest first. Administrators of a team see its entries, administrators of the company all; "
+            "everybody else sees none."
+        ),
+        tags=["accounts"],
+        parameters=[AuditFilters],
+    )
+)
+class AuditViewSet(mixins.ListModelMixin, ResourceViewSet[AuditEntry]):
+    """The audit trail. Nothing here can be changed."""
+
+    token_scope = Scope.ADMIN
+    serializer_class = AuditSerializer
+    queries = {"list": AuditFilters}
+
+    def get_queryset(self) -> QuerySet[AuditEntry]:
+        return selectors.audit_visible(self.request.user)
+
 
 @extend_schema_view(
     list=extend_schema(summary="My personal tokens", tags=["accounts"]),
@@ -66,6 +166,8 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
 class TokenViewSet(mixins.ListModelMixin, ResourceViewSet[PersonalToken]):
     """Tokens with which programs act as the caller."""
 
+    #: A token that could make others would have no scope at all.
+    token_scope = Scope.ALL
     serializer_class = TokenSerializer
 
     def get_queryset(self) -> QuerySet[PersonalToken]:

@@ -1,15 +1,22 @@
-"""Personal tokens, and the choice of a team that other forms share."""
+"""Forms of people, teams and tokens, and the choice of a team that other forms share."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from zoneinfo import available_timezones
 
 from django import forms
+from django.conf import settings
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from apps.accounts import selectors
 from apps.accounts.models import Team, User
+from apps.accounts.web.words import ROLE_NAMES, SCOPE_NAMES
+from controlplane.domain.permissions import Role, Scope
 from controlplane.web.forms import PlainForm
 
 EXPIRIES = (
@@ -25,13 +32,58 @@ def expiry_of(days: str) -> timedelta | None:
     return timedelta(days=int(days)) if days else None
 
 
+class LogInForm(AuthenticationForm):
+    """By password; where the provider is required, for administrators of the company only."""
+
+    def confirm_login_allowed(self, user: Any) -> None:
+        super().confirm_login_allowed(user)
+        provider = settings.NINEFOLD_OIDC
+        if provider and provider.required and not selectors.is_company_administrator(user):
+            message = _(
+                "Everybody logs in by %(provider)s here; passwords are for administrators of the company."
+            )
+            raise forms.ValidationError(message, params={"provider": provider.name})
+
+
 class TokenForm(PlainForm):
     name = forms.CharField(
         label=_("Name"), max_length=80, help_text=_("What it is for, to tell it apart later.")
     )
+    scopes = forms.MultipleChoiceField(
+        label=_("May be used for"),
+        choices=[(scope.value, SCOPE_NAMES[scope]) for scope in Scope],
+        widget=forms.CheckboxSelectMultiple,
+        initial=[Scope.READ.value],
+        help_text=_("As little as its program needs. Never more than you may do yourself."),
+    )
     expires = forms.ChoiceField(
         label=_("Expires after"), choices=EXPIRIES, required=False, initial="90"
     )
+    team = forms.ModelChoiceField(
+        label=_("Only in team"),
+        queryset=Team.objects.none(),
+        required=False,
+        to_field_name="uid",
+        empty_label=_("every team of mine"),
+    )
+    more = ("team",)
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        longest: int = settings.NINEFOLD_TOKEN_MAX_DAYS
+        if longest:
+            expires = self.fields["expires"]
+            shorter: list[tuple[str, Any]] = [
+                (days, words) for days, words in EXPIRIES if days and int(days) <= longest
+            ]
+            shorter = shorter or [(str(longest), _("%(days)d days") % {"days": longest})]
+            expires.choices = shorter  # type: ignore[attr-defined]
+            expires.initial = shorter[-1][0]
+            expires.required = True
+        self.fields["team"].queryset = selectors.teams_of(user)  # type: ignore[attr-defined]
+
+    def clean_scopes(self) -> frozenset[Scope]:
+        return frozenset(Scope(code) for code in self.cleaned_data["scopes"])
 
 
 class TeamForm(PlainForm):
@@ -51,3 +103,110 @@ class TeamForm(PlainForm):
             choice.initial = own[0].uid
         if len(own) == 1:
             choice.widget = forms.HiddenInput()
+
+
+class TeamNameForm(PlainForm):
+    name = forms.CharField(label=_("Name"), max_length=80)
+
+
+class NewTeamForm(TeamNameForm):
+    slug = forms.SlugField(
+        label=_("Short name"),
+        max_length=40,
+        help_text=_("In addresses and in the groups of the sign-on provider; it stays."),
+    )
+
+    def clean_slug(self) -> str:
+        slug: str = self.cleaned_data["slug"]
+        # The address at which teams are made.
+        if slug == "new":
+            raise forms.ValidationError(_("“new” is taken by this page; choose another."))
+        return slug
+
+
+class RolesForm(PlainForm):
+    roles = forms.MultipleChoiceField(
+        label=_("Roles"),
+        choices=[(role.value, ROLE_NAMES[role]) for role in Role],
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+    )
+
+    def clean_roles(self) -> frozenset[Role]:
+        return frozenset(Role(code) for code in self.cleaned_data["roles"])
+
+
+class NewMemberForm(RolesForm):
+    person = forms.CharField(
+        label=_("User name or e-mail"),
+        max_length=254,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none"}),
+    )
+    field_order = ("person", "roles")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["roles"].required = True
+
+    def clean_person(self) -> User:
+        text = self.cleaned_data["person"].strip()
+        found = list(
+            User.objects.filter(Q(username=text) | Q(email__iexact=text), is_active=True)[:2]
+        )
+        if not found:
+            raise forms.ValidationError(
+                _(
+                    "Nobody here is called %(text)s. An administrator of the company can add them, or they "
+                    "log in once by the sign-on provider."
+                ),
+                params={"text": text},
+            )
+        if len(found) > 1:
+            message = _("Several people have the address %(text)s; give the user name.")
+            raise forms.ValidationError(message, params={"text": text})
+        return found[0]
+
+
+class NewPersonForm(RolesForm):
+    username = forms.CharField(
+        label=_("User name"),
+        max_length=150,
+        validators=[UnicodeUsernameValidator()],
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none"}),
+    )
+    email = forms.EmailField(label=_("E-mail"), required=False)
+    team = forms.ModelChoiceField(
+        label=_("Team"),
+        queryset=Team.objects.all(),
+        required=False,
+        to_field_name="uid",
+        empty_label=_("none yet"),
+    )
+    field_order = ("username", "email", "team", "roles")
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        if bool(values.get("team")) != bool(values.get("roles")):
+            self.add_error(
+                "roles" if values.get("team") else "team",
+                _("A team and a role go together: choose both, or neither."),
+            )
+        return values
+
+
+class ProfileForm(PlainForm):
+    first_name = forms.CharField(label=_("First name"), max_length=150, required=False)
+    last_name = forms.CharField(label=_("Last name"), max_length=150, required=False)
+    email = forms.EmailField(label=_("E-mail"), required=False)
+    language = forms.ChoiceField(
+        label=_("Language"),
+        choices=[("", _("as the browser asks")), *settings.LANGUAGES],
+        required=False,
+    )
+    time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        zones = sorted(name for name in available_timezones() if "/" in name)
+        zone = self.fields["time_zone"]
+        zone.choices = [("", "UTC"), *((name, name) for name in zones)]  # type: ignore[attr-defined]

@@ -17,6 +17,7 @@ from apps.fleet.api.serializers import (
     NodeSerializer,
 )
 from apps.fleet.models import Card, Cluster, Node
+from controlplane.domain.permissions import Scope
 from controlplane.ports import registry
 from controlplane.web.rest import Query, ResourceViewSet
 
@@ -28,6 +29,7 @@ from controlplane.web.rest import Query, ResourceViewSet
 class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Cluster]):
     """Where work runs. Everybody who is logged in may see the fleet."""
 
+    token_scope = Scope.ADMIN
     serializer_class = ClusterSerializer
 
     def get_queryset(self) -> QuerySet[Cluster]:
@@ -39,6 +41,7 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     retrieve=extend_schema(summary="A node", tags=["fleet"]),
 )
 class NodeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Node]):
+    token_scope = Scope.ADMIN
     serializer_class = NodeSerializer
     queries = {"list": NodeFilters}
 
@@ -51,6 +54,7 @@ class NodeViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     retrieve=extend_schema(summary="A card", tags=["fleet"]),
 )
 class CardViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Card]):
+    token_scope = Scope.ADMIN
     serializer_class = CardSerializer
     queries = {"list": CardFilters}
 
@@ -60,6 +64,8 @@ class CardViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
 
 class ChipsView(APIView):
     """The chips that the installed plug-ins know."""
+
+    token_scope = Scope.READ
 
     @extend_schema(summary="Chips", tags=["fleet"], responses=ChipSerializer(many=True))
     def get(self, request: Request) -> Response:

@@ -7,6 +7,7 @@ from rest_framework import mixins
 from apps.quotas import selectors
 from apps.quotas.api.serializers import ClaimFilters, ClaimSerializer, QueueSerializer
 from apps.quotas.models import Claim, Queue
+from controlplane.domain.permissions import Scope
 from controlplane.web.rest import ResourceViewSet
 
 
@@ -17,6 +18,7 @@ from controlplane.web.rest import ResourceViewSet
 class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Queue]):
     """Queues that the caller's teams may submit to."""
 
+    token_scope = Scope.ADMIN
     serializer_class = QueueSerializer
 
     def get_queryset(self) -> QuerySet[Queue]:
@@ -30,6 +32,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
 class ClaimViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Claim]):
     """What the caller's teams ask of the scheduler, and what they hold."""
 
+    token_scope = Scope.ADMIN
     serializer_class = ClaimSerializer
     queries = {"list": ClaimFilters}
 

@@ -1,4 +1,8 @@
-"""Who may do what: roles are held within a team, and each grants a set of permissions."""
+"""Who may do what: roles are held within a team, and each grants a set of permissions.
+
+A personal token never grants more than its owner has. Its scopes narrow that down to some parts of REST,
+and every one of them lets it read: a program that submits a job wants to see how it goes.
+"""
 
 from __future__ import annotations
 
@@ -50,3 +54,33 @@ GRANTS: dict[Role, frozenset[Permission]] = {
 def allows(roles: frozenset[Role], permission: Permission) -> bool:
     """Whether any of the roles grants it."""
     return any(permission in GRANTS[role] for role in roles)
+
+
+class Scope(StrEnum):
+    """What a personal token may be used for. Reading is part of each."""
+
+    READ = "read"
+    MODELS = "models"
+    JOBS = "jobs"
+    SERVING = "serving"
+    ADMIN = "admin"
+    #: Whatever its owner may do, making further tokens included.
+    ALL = "all"
+
+
+#: What changes a scope lets a token make, where its owner may make them.
+SCOPE_GRANTS: dict[Scope, frozenset[Permission]] = {
+    Scope.READ: frozenset(),
+    Scope.MODELS: frozenset({Permission.CONTRIBUTE}),
+    Scope.JOBS: frozenset({Permission.RUN}),
+    Scope.SERVING: frozenset({Permission.DEPLOY, Permission.MANAGE_KEYS}),
+    Scope.ADMIN: frozenset(
+        {Permission.MANAGE_QUEUES, Permission.OPERATE_FLEET, Permission.MANAGE_TEAM}
+    ),
+    Scope.ALL: frozenset(Permission),
+}
+
+
+def within(scopes: frozenset[Scope], wanted: Scope) -> bool:
+    """Whether a token of those scopes may be used where ``wanted`` is needed."""
+    return wanted in scopes or Scope.ALL in scopes or (wanted is Scope.READ and bool(scopes))

@@ -17,6 +17,7 @@ from django.urls import reverse
 from apps.accounts import services as accounts
 from apps.accounts.models import (
     AuditEntry,
+    ExternalIdentity,
     IdempotencyRecord,
     Membership,
     PersonalToken,
@@ -32,7 +33,9 @@ from apps.serving.models import ApiKey, Deployment, GatewaySnapshot
 from apps.serving.services import deployments, keys, snapshots, usage
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.models import MODEL, ModelEvent
+from controlplane.domain.permissions import Scope
 from controlplane.persistence.moves import move
+from tests.functional.admin.rows import some_row
 from tests.integration.company import ENGINE, Company
 
 #: Registered by what we build on; ours are all others.
@@ -41,7 +44,20 @@ MODELS = sorted(
     (model for model in admin.site._registry if model._meta.app_label not in FOREIGN),
     key=lambda model: model._meta.label,
 )
-EDITABLE = {"User", "Team", "Membership", "Cluster", "Queue", "Dataset", "ModelLine"}
+EDITABLE = {
+    "User",
+    "Team",
+    "Membership",
+    "Cluster",
+    "Queue",
+    "Dataset",
+    "ModelLine",
+    "RetentionRule",
+    "StorageQuota",
+}
+
+#: Grants and limits, not records: the audit trail keeps what they were.
+DELETABLE = {"Membership", "RetentionRule", "StorageQuota"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +84,7 @@ def lived_in(company: Company, boss: User) -> LivedIn:
     _, trained = company.running()
     jobs.progress_record(attempt=trained, points=[{"step": 1, "loss": 2.0}], at=company.at)
     company.finish(trained)
+    jobs.filter_save(owner=company.engineer, name="failures", query="state=failed")
     _, evaluated = company.running(kind=JobKind.EVALUATE, output_name="")
     company.finish(evaluated, {"report.json": b"{}"})
     company.turn_jobs()
@@ -87,7 +104,12 @@ def lived_in(company: Company, boss: User) -> LivedIn:
     key, key_text = keys.key_create(
         actor=company.engineer, team=company.team, name="robot", at=company.at
     )
-    token, token_text = accounts.token_create(user=company.engineer, name="laptop")
+    token, token_text = accounts.token_create(
+        user=company.engineer, name="laptop", scopes=frozenset({Scope.ALL})
+    )
+    ExternalIdentity.objects.create(
+        user=company.engineer, issuer="https://sign-on.example", subject="s-1", name="mei"
+    )
     IdempotencyRecord.objects.create(
         user=company.engineer, key="k1", fingerprint="f" * 64, status=201, body={"key": "nf-hush"}
     )
@@ -161,8 +183,7 @@ def test_an_administrator_can_open_every_list_and_every_row(
 ) -> None:
     for model in MODELS:
         name = model._meta.label
-        row = model._default_manager.order_by("-pk").first()
-        assert row is not None, f"there is no {name} to look at"
+        row = some_row(model)
         assert browser.get(page(model)).status_code == 200, name
         # A search that names a field wrongly fails only when it is used.
         assert browser.get(page(model), {"q": "parser"}).status_code == 200, name
@@ -193,15 +214,14 @@ def test_only_what_may_be_edited_can_be_and_nothing_with_a_history_can_be_delete
     lived_in: LivedIn, browser: Client
 ) -> None:
     for model in MODELS:
-        row = model._default_manager.order_by("-pk").first()
-        assert row is not None
+        row = some_row(model)
         response = browser.get(page(model, "change", row.pk))
         name = model.__name__
         assert response.context["has_change_permission"] is (name in EDITABLE), name
-        assert response.context["has_delete_permission"] is (name == "Membership"), name
+        assert response.context["has_delete_permission"] is (name in DELETABLE), name
         if name not in EDITABLE:
             assert browser.post(page(model, "change", row.pk), {}).status_code == 403, name
-        if name != "Membership":
+        if name not in DELETABLE:
             assert browser.post(page(model, "delete", row.pk), {"post": "yes"}).status_code == 403
             assert model._default_manager.filter(pk=row.pk).exists()
 
@@ -209,12 +229,12 @@ def test_only_what_may_be_edited_can_be_and_nothing_with_a_history_can_be_delete
 def test_somebody_who_is_not_of_the_staff_sees_nothing(lived_in: LivedIn, client: Client) -> None:
     client.force_login(lived_in.company.engineer)
     for model in MODELS:
-        row = model._default_manager.order_by("-pk").first()
-        assert row is not None
+        row = some_row(model)
         for address in (page(model), page(model, "change", row.pk)):
             response = client.get(address)
             assert response.status_code == 302, address
             assert response["Location"].startswith("/admin/login/"), address
+    assert client.get("/admin/login/?next=/admin/").status_code == 403
 
 
 def test_staff_without_permissions_may_look_at_nothing_and_run_no_action(

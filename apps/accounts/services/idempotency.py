@@ -1,0 +1,84 @@
+"""What was answered to a POST that carried an ``Idempotency-Key``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import OperationalError, connection, transaction
+
+from apps.accounts.models import IdempotencyRecord, User
+from controlplane.persistence.encryption import decrypt, encrypt
+
+#: An answer is repeated for this long; then its key is free again.
+IDEMPOTENCY_KEPT = timedelta(hours=24)
+#: How long a repetition waits for the request that it repeats.
+_IDEMPOTENCY_WAIT = "5s"
+#: PostgreSQL's code for a lock that was not had in time.
+_LOCK_NOT_AVAILABLE = "55P03"
+
+
+class IdempotencyMismatch(Exception):
+    """The key came with another request before."""
+
+
+class IdempotencyBusy(Exception):
+    """The request that carries the key is still being answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What was answered to a request."""
+
+    status: int
+    #: As it was sent.
+    body: bytes
+
+
+def idempotency_begin(
+    *, user: User, key: str, fingerprint: str, at: datetime
+) -> tuple[IdempotencyRecord, Answer | None]:
+    """Take the key until the caller's transaction ends, or give what it was answered before.
+
+    The key, the answer and what the request changes become visible together, or not at all.
+
+    :raises IdempotencyMismatch: if the key belongs to another request.
+    :raises IdempotencyBusy: if the same request is still being answered after a short wait.
+    """
+    IdempotencyRecord.objects.filter(
+        user=user, key=key, created_at__lte=at - IDEMPOTENCY_KEPT
+    ).delete()
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [_IDEMPOTENCY_WAIT])
+            record, fresh = IdempotencyRecord.objects.get_or_create(
+                user=user, key=key, defaults={"fingerprint": fingerprint}
+            )
+            cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", "") != _LOCK_NOT_AVAILABLE:
+            raise
+        raise IdempotencyBusy("this request is still being answered; ask again shortly") from None
+    if fresh:
+        return record, None
+    if record.fingerprint != fingerprint:
+        raise IdempotencyMismatch(
+            f"the Idempotency-Key {key!r} came with another request before; use a new one"
+        )
+    if record.status is None or record.body is None:
+        raise IdempotencyBusy("this request has not been answered; ask again shortly")
+    sealed = str(record.body["sealed"]).encode("ascii")
+    return record, Answer(status=record.status, body=decrypt(sealed))
+
+
+def idempotency_end(*, record: IdempotencyRecord, answer: Answer) -> None:
+    """Keep the answer; encrypted, because it may hold a secret that is shown once."""
+    record.status = answer.status
+    record.body = {"sealed": encrypt(answer.body).decode("ascii")}
+    record.save(update_fields=["status", "body"])
+
+
+def idempotency_prune(*, at: datetime) -> int:
+    """Forget answers that are no longer repeated; say how many."""
+    stale = IdempotencyRecord.objects.filter(created_at__lte=at - IDEMPOTENCY_KEPT)
+    return stale.delete()[0]

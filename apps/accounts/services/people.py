@@ -1,0 +1,193 @@
+"""People: how they come in, are kept out, and what they set for themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from axes.utils import reset
+from django.contrib.auth.tokens import default_token_generator
+from django.db import transaction
+from django.db.models import F
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+from django.utils.translation import gettext as _
+
+from apps.accounts.models import Team, User
+from apps.accounts.selectors import require
+from apps.accounts.services.audits import audit
+from apps.accounts.services.teams import membership_set, staff_derive
+from controlplane.domain.permissions import Permission, Role
+
+#: What people change about themselves.
+PROFILE_FIELDS = ("first_name", "last_name", "email", "language", "time_zone")
+
+
+class PersonRefused(Exception):
+    """It cannot be done to that person; ``field`` names the value in the way, if it was one."""
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@transaction.atomic
+def administrator_ensure(*, username: str, password: str) -> User:
+    """The administrator of the company; the password is set only when the account is created."""
+    user, created = User.objects.get_or_create(
+        username=username, defaults={"is_staff": True, "is_superuser": True}
+    )
+    if created:
+        user.set_password(password)
+        user.save(update_fields=["password"])
+        audit(actor=None, action="user.create", uid=user.uid, name=username)
+    return user
+
+
+@transaction.atomic
+def person_create(
+    *,
+    username: str,
+    email: str,
+    actor: User,
+    team: Team | None = None,
+    roles: frozenset[Role] = frozenset(),
+) -> User:
+    """Somebody who cannot log in yet: they set their password by the link of :func:`password_link`.
+
+    :raises PermissionRefused: unless ``actor`` administers the company.
+    :raises PersonRefused: if the name or the address is somebody's.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=None)
+    if User.objects.filter(username__iexact=username).exists():
+        raise PersonRefused(
+            _("there is somebody named %(name)s already") % {"name": username}, field="username"
+        )
+    if email and User.objects.filter(email__iexact=email).exists():
+        message = _("somebody has the address %(email)s already") % {"email": email}
+        raise PersonRefused(message, field="email")
+    user = User.objects.create_user(username, email)
+    audit(actor=actor, action="user.create", uid=user.uid, name=username, email=email)
+    if team is not None and roles:
+        membership_set(team=team, user=user, roles=roles, actor=actor)
+    return user
+
+
+def password_link(user: User) -> tuple[str, str]:
+    """The two parts of the address at which they set a password: person and token.
+
+    Works once, until ``PASSWORD_RESET_TIMEOUT`` has passed, and no longer after the next log-in.
+    """
+    return urlsafe_base64_encode(force_bytes(user.pk)), default_token_generator.make_token(user)
+
+
+@transaction.atomic
+def password_invite(*, user: User, actor: User) -> tuple[str, str]:
+    """A new link for them, as :func:`password_link`.
+
+    :raises PermissionRefused: unless ``actor`` administers the company.
+    :raises PersonRefused: if they are not active.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=None)
+    if not user.is_active:
+        message = _("%(name)s is deactivated; reactivate the account first")
+        raise PersonRefused(message % {"name": user.username})
+    audit(actor=actor, action="user.invite", uid=user.uid, name=user.username)
+    return password_link(user)
+
+
+@transaction.atomic
+def person_activate(*, user: User, is_active: bool, actor: User) -> bool:
+    """Let them in, or keep them out: sessions end and tokens stop at once. Says whether that was new.
+
+    :raises PermissionRefused: unless ``actor`` administers the company.
+    :raises PersonRefused: if nobody would administer the company any more.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=None)
+    if not is_active:
+        _check_somebody_left(without=user)
+    if not User.objects.filter(pk=user.pk).exclude(is_active=is_active).update(is_active=is_active):
+        return False
+    user.is_active = is_active
+    if not is_active:
+        sessions_end(user=user)
+    action = "user.reactivate" if is_active else "user.deactivate"
+    audit(actor=actor, action=action, uid=user.uid, name=user.username)
+    return True
+
+
+@transaction.atomic
+def person_unlock(*, user: User, actor: User) -> None:
+    """Forget failed log-ins under their name, so that they may try again at once.
+
+    :raises PermissionRefused: unless ``actor`` administers the company.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=None)
+    reset(username=user.username)
+    audit(actor=actor, action="user.unlock", uid=user.uid, name=user.username)
+
+
+@transaction.atomic
+def person_promote(*, user: User, is_administrator: bool, actor: User) -> None:
+    """Make them administrator of the company, or no longer.
+
+    :raises PermissionRefused: unless ``actor`` is one.
+    :raises PersonRefused: if nobody would be left.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=None)
+    if not is_administrator:
+        _check_somebody_left(without=user)
+    if user.is_superuser == is_administrator:
+        return
+    user.is_superuser = is_administrator
+    user.save(update_fields=["is_superuser"])
+    staff_derive(user)
+    action = "user.promote" if is_administrator else "user.demote"
+    audit(actor=actor, action=action, uid=user.uid, name=user.username)
+
+
+def _check_somebody_left(*, without: User) -> None:
+    """:raises PersonRefused: if they are the only administrator of the company."""
+    # All are locked: two who take each other out must not both succeed.
+    administrators = list(
+        User.objects.select_for_update(no_key=True).filter(is_superuser=True, is_active=True)
+    )
+    if administrators == [without]:
+        raise PersonRefused(
+            _("%(name)s is the last administrator of the company; make somebody else one first")
+            % {"name": without.username}
+        )
+
+
+@transaction.atomic
+def profile_change(*, user: User, values: dict[str, Any]) -> list[str]:
+    """Take over what differs; say which of :data:`PROFILE_FIELDS` that were.
+
+    :raises PersonRefused: if the address is somebody else's.
+    """
+    email = values.get("email", "")
+    taken = User.objects.filter(email__iexact=email).exclude(pk=user.pk)
+    if email and email.lower() != user.email.lower() and taken.exists():
+        message = _("somebody has the address %(email)s already") % {"email": email}
+        raise PersonRefused(message, field="email")
+    changed = [
+        name for name in PROFILE_FIELDS if name in values and values[name] != getattr(user, name)
+    ]
+    if changed:
+        for name in changed:
+            setattr(user, name, values[name])
+        user.save(update_fields=changed)
+        audit(actor=user, action="profile.change", uid=user.uid, name=user.username, fields=changed)
+    return changed
+
+
+def sessions_end(*, user: User) -> None:
+    """Every browser in which they are logged in has to log in again."""
+    User.objects.filter(pk=user.pk).update(session_generation=F("session_generation") + 1)
+    user.refresh_from_db(fields=["session_generation"])
+
+
+@transaction.atomic
+def sessions_end_elsewhere(*, user: User) -> None:
+    """The same by themselves; the caller keeps the session that it acts in."""
+    sessions_end(user=user)
+    audit(actor=user, action="session.end_all", uid=user.uid, name=user.username)

@@ -1,0 +1,182 @@
+"""Teams and who holds which role in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from apps.accounts.models import Membership, Team, User
+from apps.accounts.selectors import Person, is_company_administrator, require
+from apps.accounts.services.audits import audit
+from controlplane.domain.permissions import Permission, Role
+
+#: Whoever holds one of them somewhere may enter the admin; there they see what the role is for.
+ADMIN_ROLES = frozenset({Role.QUEUE_ADMIN, Role.OPERATOR, Role.ADMINISTRATOR})
+
+
+class MembershipRefused(Exception):
+    """The team would be left as it must not be; the message says what to do instead."""
+
+
+class NameTaken(Exception):
+    """Another team bears it; ``field`` is ``name`` or ``slug``."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def staff_derive(user: User) -> None:
+    """Let them into the admin, or no longer, as their roles say."""
+    held = user.memberships.filter(role__in=[role.value for role in ADMIN_ROLES])
+    is_staff = user.is_superuser or held.exists()
+    if is_staff != user.is_staff:
+        user.is_staff = is_staff
+        User.objects.filter(pk=user.pk).update(is_staff=is_staff)
+
+
+def _check_free(*, name: str, slug: str, beside: Team | None = None) -> None:
+    others = Team.objects.exclude(pk=beside.pk) if beside else Team.objects.all()
+    if others.filter(name=name).exists():
+        raise NameTaken(_("there is a team named %(name)s already") % {"name": name}, field="name")
+    if others.filter(slug=slug).exists():
+        message = _("another team has the address /teams/%(slug)s already") % {"slug": slug}
+        raise NameTaken(message, field="slug")
+
+
+@transaction.atomic
+def team_create(*, name: str, slug: str, actor: User) -> Team:
+    """An empty team.
+
+    :raises PermissionRefused: unless ``actor`` administers the company.
+    :raises NameTaken: if another has that name or address.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=None)
+    _check_free(name=name, slug=slug)
+    team = Team.objects.create(name=name, slug=slug)
+    audit(actor=actor, action="team.create", team=team, uid=team.uid, name=name, slug=slug)
+    return team
+
+
+@transaction.atomic
+def team_rename(*, team: Team, name: str, actor: User) -> None:
+    """Its address stays: links to it go on working.
+
+    :raises PermissionRefused: unless ``actor`` administers the company.
+    :raises NameTaken: if another has that name.
+    """
+    require(actor, Permission.MANAGE_TEAM, team=None)
+    if name == team.name:
+        return
+    _check_free(name=name, slug=team.slug, beside=team)
+    before, team.name = team.name, name
+    team.save(update_fields=["name"])
+    audit(actor=actor, action="team.rename", team=team, uid=team.uid, name=name, before=before)
+
+
+@transaction.atomic
+def team_ensure(*, name: str, slug: str, administrator: User) -> Team:
+    """The team of that slug, created if absent, with its administrator."""
+    team, created = Team.objects.get_or_create(slug=slug, defaults={"name": name})
+    if created:
+        roles = frozenset({Role.ADMINISTRATOR})
+        membership_set(team=team, user=administrator, roles=roles, actor=None)
+    return team
+
+
+@transaction.atomic
+def membership_set(*, team: Team, user: User, roles: frozenset[Role], actor: Person | None) -> None:
+    """Give exactly those roles in the team; none removes the person. Without an actor nothing is checked.
+
+    :raises PermissionRefused: if ``actor`` may not manage the team.
+    :raises MembershipRefused: if the team would be without an administrator, which only one of the company
+        may leave behind, or if a role that is taken away came from the sign-on provider.
+    """
+    # Two who take the last two administrators away must not both succeed.
+    Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+    before = {row.role: row for row in Membership.objects.filter(team=team, user=user)}
+    if actor is not None:
+        require(actor, Permission.MANAGE_TEAM, team=team)
+        _check_sign_on(user=user, before=before, roles=roles)
+        _check_administered(team=team, user=user, roles=roles, actor=actor)
+    if set(before) == {role.value for role in roles}:
+        return
+    Membership.objects.filter(team=team, user=user).exclude(role__in=roles).delete()
+    for role in sorted(roles - set(before)):
+        Membership.objects.create(team=team, user=user, role=role)
+    audit(
+        actor=actor,
+        action="membership.set" if roles else "membership.remove",
+        team=team,
+        uid=user.uid,
+        name=user.username,
+        roles=sorted(roles),
+        before=sorted(before),
+    )
+
+
+def _check_sign_on(*, user: User, before: Mapping[str, Membership], roles: frozenset[Role]) -> None:
+    foreign = sorted(
+        role
+        for role, row in before.items()
+        if row.source == Membership.Source.SIGN_ON and role not in roles
+    )
+    if foreign:
+        raise MembershipRefused(
+            _(
+                "%(name)s has the role %(role)s by a group of the sign-on provider and would have it "
+                "again after the next log-in; take them out of the group there"
+            )
+            % {"name": user.username, "role": foreign[0].replace("_", " ")}
+        )
+
+
+def _check_administered(*, team: Team, user: User, roles: frozenset[Role], actor: Person) -> None:
+    if Role.ADMINISTRATOR in roles or is_company_administrator(actor):
+        return
+    others = Membership.objects.filter(
+        team=team, role=Role.ADMINISTRATOR, user__is_active=True
+    ).exclude(user=user)
+    held = Membership.objects.filter(team=team, user=user, role=Role.ADMINISTRATOR)
+    if held.exists() and not others.exists():
+        raise MembershipRefused(
+            _(
+                "%(name)s is the last administrator of %(team)s; make somebody else one first, or ask an "
+                "administrator of the company"
+            )
+            % {"name": user.username, "team": team.name}
+        )
+
+
+@transaction.atomic
+def memberships_sync(*, user: User, granted: Mapping[Team, frozenset[Role]], provider: str) -> None:
+    """Make the roles that came from the provider the ones that it grants now; others are left alone."""
+    held = {
+        (row.team_id, row.role): row
+        for row in Membership.objects.select_for_update().filter(user=user)
+    }
+    wanted = {(team.pk, role.value): team for team, roles in granted.items() for role in roles}
+    changed: set[Team] = set()
+    for key, team in wanted.items():
+        if key not in held:
+            Membership.objects.create(
+                user=user, team=team, role=key[1], source=Membership.Source.SIGN_ON
+            )
+            changed.add(team)
+    for key, row in held.items():
+        if row.source == Membership.Source.SIGN_ON and key not in wanted:
+            changed.add(row.team)
+            row.delete()
+    for team in sorted(changed, key=lambda one: one.pk):
+        roles = Membership.objects.filter(user=user, team=team).order_by("role")
+        audit(
+            actor=None,
+            action="membership.sync",
+            team=team,
+            uid=user.uid,
+            name=user.username,
+            roles=list(roles.values_list("role", flat=True)),
+            by=provider,
+        )

@@ -1,0 +1,232 @@
+"""Everybody, for administrators of the company: who comes in, who stays out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from axes.models import AccessAttempt
+from django import forms
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.core.mail import send_mail
+from django.db.models import QuerySet
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_POST
+
+from apps.accounts import selectors, services
+from apps.accounts.models import Team, User
+from apps.accounts.services import PersonRefused
+from apps.accounts.web.forms import NewPersonForm
+from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.sessions import mail_is_configured
+from apps.accounts.web.words import role_names, roles_explained
+from controlplane.domain.permissions import Permission
+from controlplane.web.pages import acted
+from controlplane.web.tables import Column, FilterForm, Table
+
+_STATES = (
+    ("", gettext_lazy("all")),
+    ("active", gettext_lazy("active")),
+    ("inactive", gettext_lazy("deactivated")),
+    ("admin", gettext_lazy("administrators of the company")),
+    ("never", gettext_lazy("never logged in")),
+)
+_NARROWED: dict[str, dict[str, Any]] = {
+    "active": {"is_active": True},
+    "inactive": {"is_active": False},
+    "admin": {"is_superuser": True},
+    "never": {"last_login": None},
+}
+
+
+class PeopleFilter(FilterForm):
+    text = forms.CharField(label=gettext_lazy("Name or e-mail"), required=False)
+    team = forms.ModelChoiceField(
+        label=gettext_lazy("Team"),
+        queryset=Team.objects.all(),
+        to_field_name="slug",
+        required=False,
+        empty_label=gettext_lazy("every team"),
+    )
+    state = forms.ChoiceField(label=gettext_lazy("State"), choices=_STATES, required=False)
+
+    def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        if text := self.chosen("text"):
+            rows = rows.filter(username__icontains=text) | rows.filter(email__icontains=text)
+        if team := self.chosen("team"):
+            rows = rows.filter(pk__in=team.memberships.values("user_id"))
+        return rows.filter(**_NARROWED.get(self.chosen("state") or "", {}))
+
+
+COLUMNS = (
+    Column(key="username", label=gettext_lazy("User name"), sort="username"),
+    Column(key="email", label=gettext_lazy("E-mail"), sort="email"),
+    Column(
+        key="teams",
+        label=gettext_lazy("Teams"),
+        csv=lambda user: ", ".join(sorted({one.team.slug for one in user.memberships.all()})),
+    ),
+    Column(key="is_active", label=gettext_lazy("State")),
+    Column(key="last_login", label=gettext_lazy("Last log-in"), sort="last_login"),
+    Column(key="date_joined", label=gettext_lazy("Since"), sort="date_joined"),
+)
+
+
+@login_required
+def people(request: SignedIn) -> HttpResponseBase:
+    selectors.require(request.user, Permission.MANAGE_TEAM, team=None)
+    rows = selectors.people(request.user).prefetch_related("memberships__team")
+    table = Table(request, rows, columns=COLUMNS, filters=PeopleFilter, default_sort="username")
+    if table.wants_csv:
+        return table.csv(filename="people.csv")
+    shown = [
+        {"person": one, "teams": sorted({row.team.name for row in one.memberships.all()})}
+        for one in table.rows
+    ]
+    return render(request, "accounts/people.html", {"table": table, "rows": shown})
+
+
+@login_required
+def person_new(request: SignedIn) -> HttpResponse:
+    selectors.require(request.user, Permission.MANAGE_TEAM, team=None)
+    form = NewPersonForm(request.POST if request.method == "POST" else None)
+    if form.is_bound and form.is_valid():
+        try:
+            made = services.person_create(actor=request.user, **form.cleaned_data)
+        except PersonRefused as refusal:
+            form.add_error(refusal.field or None, str(refusal))
+        else:
+            return _invited(request, made)
+    return render(request, "accounts/person_new.html", {"form": form, "roles": roles_explained()})
+
+
+@login_required
+def person(request: SignedIn, uid: str) -> HttpResponse:
+    return render(request, "accounts/person.html", _context(request, _found(request, uid)))
+
+
+def _context(request: SignedIn, row: User, **more: Any) -> dict[str, Any]:
+    held: dict[Team, list[str]] = {}
+    for one in row.memberships.select_related("team").order_by("team__name"):
+        held.setdefault(one.team, []).append(one.role)
+    locked = AccessAttempt.objects.filter(
+        username=row.username, failures_since_start__gte=settings.AXES_FAILURE_LIMIT
+    )
+    return {
+        "person": row,
+        "teams": [{"team": team, "roles": role_names(roles)} for team, roles in held.items()],
+        "identities": list(row.identities.all()),
+        "tokens": list(row.tokens.filter(revoked_at=None)),
+        "locked": locked.exists(),
+        "self": row == request.user,
+        **more,
+    }
+
+
+def _found(request: SignedIn, uid: str) -> User:
+    """:raises PermissionRefused: unless they administer the company."""
+    selectors.require(request.user, Permission.MANAGE_TEAM, team=None)
+    return get_object_or_404(selectors.people(request.user), uid=uid)
+
+
+@login_required
+@require_POST
+def invite(request: SignedIn, uid: str) -> HttpResponse:
+    """A link by which they set a password; shown in the answer and never again."""
+    return _invited(request, _found(request, uid))
+
+
+def _invited(request: SignedIn, row: User) -> HttpResponse:
+    try:
+        uidb64, token = services.password_invite(user=row, actor=request.user)
+    except PersonRefused as refusal:
+        context = _context(request, row, refusal=str(refusal))
+        return render(request, "accounts/person.html", context, status=409)
+    link = request.build_absolute_uri(reverse("password-set", args=[uidb64, token]))
+    mailed = mail_is_configured() and bool(row.email)
+    if mailed:
+        _mail(row, link)
+    return render(request, "accounts/person.html", _context(request, row, link=link, mailed=mailed))
+
+
+def _mail(row: User, link: str) -> None:
+    context = {"person": row, "link": link}
+    send_mail(
+        _("Your account at Ninefold"),
+        render_to_string("accounts/invite_mail.txt", context),
+        settings.NINEFOLD_EMAIL_FROM,
+        [row.email],
+        fail_silently=True,
+    )
+
+
+@login_required
+@require_POST
+def activate(request: SignedIn, uid: str) -> HttpResponse:
+    row = _found(request, uid)
+    return _act(
+        request,
+        row,
+        lambda: services.person_activate(user=row, is_active=True, actor=request.user),
+        _("%(name)s may log in again.") % {"name": row.username},
+    )
+
+
+@login_required
+@require_POST
+def deactivate(request: SignedIn, uid: str) -> HttpResponse:
+    row = _found(request, uid)
+    return _act(
+        request,
+        row,
+        lambda: services.person_activate(user=row, is_active=False, actor=request.user),
+        _("%(name)s is logged out everywhere and cannot log in; their tokens stopped working.")
+        % {"name": row.username},
+    )
+
+
+@login_required
+@require_POST
+def unlock(request: SignedIn, uid: str) -> HttpResponse:
+    row = _found(request, uid)
+    return _act(
+        request,
+        row,
+        lambda: services.person_unlock(user=row, actor=request.user),
+        _("%(name)s may try to log in again at once.") % {"name": row.username},
+    )
+
+
+@login_required
+@require_POST
+def promote(request: SignedIn, uid: str) -> HttpResponse:
+    """To administrator of the company and back."""
+    row = _found(request, uid)
+    up = request.POST.get("to") == "administrator"
+    done = (
+        _("%(name)s administers the company now.")
+        if up
+        else _("%(name)s no longer administers the company.")
+    )
+    return _act(
+        request,
+        row,
+        lambda: services.person_promote(user=row, is_administrator=up, actor=request.user),
+        done % {"name": row.username},
+    )
+
+
+def _act(request: SignedIn, row: User, action: Callable[[], object], done: str) -> HttpResponse:
+    return acted(
+        request,
+        action,
+        back=reverse("person", args=[row.uid]),
+        done=done,
+        refusals=(PersonRefused,),
+    )

@@ -1,0 +1,138 @@
+"""Logging in and out, being locked out, passwords."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from axes.helpers import get_client_username, get_cool_off
+from axes.models import AccessAttempt
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth import views as auth
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse_lazy
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views import i18n
+from django.views.decorators.http import require_POST
+
+from apps.accounts import services
+from apps.accounts.models import User
+from apps.accounts.web.addresses import client_address
+from apps.accounts.web.forms import LogInForm
+from apps.accounts.web.requests import SignedIn
+
+TOO_MANY = 429
+
+
+class LogIn(auth.LoginView):
+    template_name = "accounts/login.html"
+    authentication_form = LogInForm
+    redirect_authenticated_user = True
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            **kwargs, provider=settings.NINEFOLD_OIDC, reset=mail_is_configured()
+        )
+
+
+def locked_out(
+    request: HttpRequest, response: HttpResponse, credentials: dict[str, Any] | None
+) -> HttpResponse:
+    """What is shown instead of the log-in page after too many failures."""
+    username = get_client_username(request, credentials) or ""
+    attempts = AccessAttempt.objects.filter(username=username, ip_address=client_address(request))
+    latest = attempts.order_by("-attempt_time").values_list("attempt_time", flat=True).first()
+    cool_off = get_cool_off(request)
+    again_at = timezone.now()
+    if latest is not None and cool_off is not None:
+        again_at = latest + cool_off
+    context = {"username": username, "again_at": again_at}
+    page = render(request, "accounts/locked.html", context, status=TOO_MANY)
+    page["Retry-After"] = str(max(1, round((again_at - timezone.now()).total_seconds())))
+    return page
+
+
+def mail_is_configured() -> bool:
+    """Whether a letter would leave this machine."""
+    return bool(settings.NINEFOLD_EMAIL_FROM)
+
+
+class PasswordChange(auth.PasswordChangeView):
+    """Ends every other session of theirs: the hash that sessions are checked against changes."""
+
+    template_name = "accounts/password.html"
+    success_url = reverse_lazy("profile")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        response = super().form_valid(form)
+        services.audit(
+            actor=form.user, action="password.change", uid=form.user.uid, name=form.user.username
+        )
+        messages.success(
+            self.request, _("The password was changed; other browsers have to log in again.")
+        )
+        return response
+
+
+class LinkedResetForm(PasswordResetForm):
+    """Leaves out whoever may not log in by password."""
+
+    def get_users(self, email: str) -> Any:
+        provider = settings.NINEFOLD_OIDC
+        for user in super().get_users(email):
+            if not (provider and provider.required) or user.is_superuser:
+                yield user
+
+
+class PasswordReset(auth.PasswordResetView):
+    template_name = "accounts/reset.html"
+    email_template_name = "accounts/reset_mail.txt"
+    subject_template_name = "accounts/reset_subject.txt"
+    form_class = LinkedResetForm
+    success_url = reverse_lazy("password-reset-sent")
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not mail_is_configured():
+            raise Http404
+        return super().dispatch(request, *args, **kwargs)
+
+
+class PasswordSet(auth.PasswordResetConfirmView):
+    """Where the link of an invitation or a reset leads."""
+
+    template_name = "accounts/password_set.html"
+    success_url = reverse_lazy("login")
+
+    def form_valid(self, form: SetPasswordForm[Any]) -> HttpResponse:
+        response = super().form_valid(form)
+        user = form.user
+        if isinstance(user, User):
+            services.audit(
+                actor=user, action="password.set", uid=user.uid, name=user.username, by="link"
+            )
+        messages.success(self.request, _("The password was set. You can log in with it."))
+        return response
+
+
+@login_required
+@require_POST
+def log_out_everywhere(request: SignedIn) -> HttpResponse:
+    """Every other browser; this one stays."""
+    services.sessions_end_elsewhere(user=request.user)
+    update_session_auth_hash(request, request.user)
+    messages.success(request, _("Every other browser has to log in again."))
+    return redirect("profile")
+
+
+@require_POST
+def set_language(request: HttpRequest) -> HttpResponse:
+    """The choice of the header: kept with the person as well, or the next page would undo it."""
+    language = request.POST.get("language", "")
+    if isinstance(request.user, User) and language in dict(settings.LANGUAGES):
+        services.profile_change(user=request.user, values={"language": language})
+    return i18n.set_language(request)

@@ -1,0 +1,183 @@
+"""Roles in the admin: each sees what it is about, of its own team, and nothing tells of others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import AuditEntry, Membership, Team, User
+from apps.fleet.models import Card, Node
+from apps.jobs.models import Job
+from apps.quotas.models import Queue
+from controlplane.domain.permissions import Role
+from tests import factories
+from tests.functional.admin.test_admin import FOREIGN, act, errors_of, page
+from tests.integration.company import Company
+
+MODELS = sorted(
+    (model for model in admin.site._registry if model._meta.app_label not in FOREIGN),
+    key=lambda model: model._meta.label,
+)
+FLEET = {"fleet.Cluster", "fleet.Node", "fleet.Card"}
+TEAMS_THINGS = {
+    "accounts.AuditEntry",
+    "accounts.Membership",
+    "accounts.Team",
+    "jobs.Attempt",
+    "jobs.AttemptTransition",
+    "jobs.Job",
+    "jobs.JobTransition",
+    "jobs.ProgressPoint",
+    "jobs.UploadedFile",
+    "quotas.Allocation",
+    "quotas.Claim",
+    "quotas.ClaimTransition",
+    "quotas.Queue",
+    "registry.Artifact",
+    "registry.Dataset",
+    "registry.DatasetVersion",
+    "registry.Evaluation",
+    "registry.ModelLine",
+    "registry.ModelVersion",
+    "registry.ModelVersionTransition",
+    "registry.RetentionRule",
+    "registry.StorageMeasure",
+    "registry.StorageQuota",
+    "serving.ApiKey",
+    "serving.Backend",
+    "serving.Deployment",
+    "serving.DeploymentTransition",
+    "serving.Replica",
+    "serving.ReplicaTransition",
+    "serving.Revision",
+    "serving.Route",
+    "serving.RouteBackend",
+    "serving.UsageRecord",
+}
+SEES = {
+    Role.VIEWER: set(),
+    Role.ENGINEER: set(),
+    Role.QUEUE_ADMIN: {"quotas.Claim", "quotas.Queue"},
+    Role.OPERATOR: FLEET,
+    Role.ADMINISTRATOR: TEAMS_THINGS | FLEET,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """Two teams with a queue and a job each."""
+
+    company: Company
+    mine: Queue
+    theirs: Queue
+    my_job: Job
+    their_job: Job
+
+    def as_(self, role: Role) -> Client:
+        client = Client()
+        client.force_login(factories.person(f"a-{role}", team=self.company.team, role=role))
+        return client
+
+
+@pytest.fixture
+def shared(company: Company) -> Shared:
+    other: Team = company.other_team
+    mine = Queue.objects.create(name="mine", team=company.team)
+    theirs = Queue.objects.create(name="secret-queue", team=other)
+    my_job = company.submit("my training")
+    their_job = company.submit("secret training")
+    Job.objects.filter(pk=their_job.pk).update(team=other, queue=theirs)
+    return Shared(company=company, mine=mine, theirs=theirs, my_job=my_job, their_job=their_job)
+
+
+@pytest.mark.parametrize("role", Role)
+def test_each_role_sees_its_tables_and_no_others(shared: Shared, role: Role) -> None:
+    client = shared.as_(role)
+    if not SEES[role]:
+        assert client.get("/admin/", follow=True).status_code == 403
+        return
+    for model in MODELS:
+        status = client.get(page(model)).status_code
+        label = model._meta.label
+        assert status == (200 if label in SEES[role] else 403), label
+
+
+@pytest.mark.parametrize("role", [Role.QUEUE_ADMIN, Role.ADMINISTRATOR])
+def test_rows_of_other_teams_are_nowhere(shared: Shared, role: Role) -> None:
+    client = shared.as_(role)
+    listed = client.get(page(Queue)).content.decode()
+    assert ">mine<" in listed
+    # Neither as a row, nor among the filters, nor when it is asked for by name.
+    assert "secret-queue" not in listed
+    assert shared.company.other_team.name not in listed
+    assert "secret-queue" not in client.get(page(Queue), {"q": "secret"}).content.decode().replace(
+        'value="secret"', ""
+    )
+    for name in ("change", "history", "delete"):
+        address = page(Queue, name, shared.theirs.pk)
+        nowhere = page(Queue, name, 999_999)
+        assert client.get(address).status_code == client.get(nowhere).status_code
+        assert client.get(address).status_code in (403, 404)
+    assert client.post(page(Queue, "change", shared.theirs.pk), {}).status_code == 404
+
+
+def test_an_action_reaches_rows_of_ones_own_team_only(shared: Shared) -> None:
+    client = shared.as_(Role.ADMINISTRATOR)
+    act(client, Job, "cancel", shared.my_job, shared.their_job)
+    for job in (shared.my_job, shared.their_job):
+        job.refresh_from_db()
+    assert shared.my_job.cancel_requested_at is not None
+    assert shared.their_job.cancel_requested_at is None
+
+
+def test_a_queue_admin_changes_the_caps_of_their_queue_and_not_whose_it_is(shared: Shared) -> None:
+    client = shared.as_(Role.QUEUE_ADMIN)
+    form = {"name": "renamed", "team": str(shared.company.other_team.pk), "parent": ""}
+    response = client.post(
+        page(Queue, "change", shared.mine.pk), {**form, "caps": '{"cpu": 2}', "open": "on"}
+    )
+    assert response.status_code == 302, errors_of(response)
+    shared.mine.refresh_from_db()
+    assert shared.mine.caps == {"cpu": 2}
+    assert (shared.mine.name, shared.mine.team) == ("mine", shared.company.team)
+    assert AuditEntry.objects.get(action="queue.change").actor_name == "a-queue_admin"
+    assert client.get(page(Queue, "add")).status_code == 403
+    act(client, Queue, "close_queues", shared.mine, shared.theirs)
+    assert not Queue.objects.get(pk=shared.mine.pk).open
+    assert Queue.objects.get(pk=shared.theirs.pk).open
+
+
+def test_choices_offer_nothing_of_other_teams(shared: Shared) -> None:
+    client = shared.as_(Role.ADMINISTRATOR)
+    choices = reverse("admin:autocomplete")
+    for field in ("team", "parent"):
+        answer = client.get(
+            choices, {"app_label": "quotas", "model_name": "queue", "field_name": field}
+        )
+        text = answer.content.decode()
+        assert "secret-queue" not in text
+        assert shared.company.other_team.name not in text
+
+
+def test_an_operator_cordons_nodes_and_adds_no_cluster(shared: Shared) -> None:
+    client = shared.as_(Role.OPERATOR)
+    node = Node.objects.get()
+    assert act(client, Node, "cordon", node) == ["1 of 1 nodes changed; all are cordoned."]
+    assert client.get(page(Card)).status_code == 200
+    assert client.get(page(type(shared.company.cluster_row), "add")).status_code == 403
+    address = page(type(shared.company.cluster_row), "change", shared.company.cluster_row.pk)
+    assert client.post(address, {"name": "mine now"}).status_code == 403
+
+
+def test_a_role_elsewhere_gives_nothing_here(shared: Shared) -> None:
+    user = factories.person("mixed", team=shared.company.team, role=Role.VIEWER)
+    Membership.objects.create(user=user, team=shared.company.other_team, role=Role.QUEUE_ADMIN)
+    client = Client()
+    client.force_login(User.objects.get(pk=user.pk))
+    listed = client.get(page(Queue)).content.decode()
+    assert "secret-queue" in listed
+    assert ">mine<" not in listed

@@ -1,0 +1,98 @@
+"""What a provider says about somebody, and what that grants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controlplane.domain.permissions import Role
+from controlplane.domain.sign_on import (
+    ClaimsRefused,
+    GroupGrant,
+    Provider,
+    administers,
+    identity_of,
+    parse_groups,
+    roles_granted,
+)
+
+PROVIDER = Provider(
+    issuer="https://id.acme.example",
+    client_id="ninefold",
+    client_secret="s",
+    groups=parse_groups(
+        '{"ml": "maps:engineer", "leads": ["maps:administrator", "search:viewer"]}'
+    ),
+    admin_group="root",
+)
+CLAIMS: dict[str, Any] = {"sub": "1", "preferred_username": " mei "}
+
+
+def test_groups_are_read_as_one_or_several_roles() -> None:
+    assert PROVIDER.groups == (
+        GroupGrant(group="ml", team="maps", role=Role.ENGINEER),
+        GroupGrant(group="leads", team="maps", role=Role.ADMINISTRATOR),
+        GroupGrant(group="leads", team="search", role=Role.VIEWER),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "it is no JSON"),
+        ("[]", "it must be a JSON object"),
+        ('{"ml": "maps"}', "group 'ml' must lead to team:role, got 'maps'"),
+        ('{"ml": ":viewer"}', "must lead to team:role"),
+        ('{"ml": "maps:boss"}', "the role 'boss'; known are viewer, engineer"),
+        ('{"ml": 7}', "must lead to team:role, got 7"),
+    ],
+)
+def test_a_mapping_that_makes_no_sense_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        parse_groups(text)
+
+
+def test_roles_of_several_groups_add_up() -> None:
+    assert roles_granted(PROVIDER, frozenset({"ml", "leads", "other"})) == {
+        "maps": frozenset({Role.ENGINEER, Role.ADMINISTRATOR}),
+        "search": frozenset({Role.VIEWER}),
+    }
+    assert roles_granted(PROVIDER, frozenset()) == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "groups"),
+    [
+        (["ml", 7, None], {"ml"}),
+        ("ml", {"ml"}),
+        (None, set()),
+        ({"ml": True}, set()),
+    ],
+)
+def test_groups_come_as_a_list_or_one_name_and_anything_else_is_none(
+    said: object, groups: set[str]
+) -> None:
+    assert identity_of({**CLAIMS, "groups": said}, provider=PROVIDER).groups == groups
+
+
+@pytest.mark.parametrize(
+    ("verified", "email"),
+    [(True, "a@b.example"), ("true", "a@b.example"), (False, ""), (None, ""), ("yes", "")],
+)
+def test_an_address_counts_only_where_it_is_verified(verified: object, email: str) -> None:
+    claims = {**CLAIMS, "email": "a@b.example", "email_verified": verified}
+    assert identity_of(claims, provider=PROVIDER).email == email
+
+
+@pytest.mark.parametrize("missing", ["sub", "preferred_username"])
+@pytest.mark.parametrize("value", [None, "", 7])
+def test_without_subject_or_user_name_nobody_comes_in(missing: str, value: object) -> None:
+    with pytest.raises(ClaimsRefused):
+        identity_of({**CLAIMS, missing: value}, provider=PROVIDER)
+
+
+def test_nobody_administers_the_company_because_of_a_group_that_is_not_named() -> None:
+    unnamed = Provider(issuer="i", client_id="c", client_secret="s")
+    assert not administers(unnamed, frozenset({""}))
+    assert administers(PROVIDER, frozenset({"root"}))
