@@ -25,6 +25,8 @@ def _every(seconds: float, task: str) -> dict[str, Any]:
 
 
 app = Celery("ninefold")
+# For every thread: the web's threads did not import this module themselves.
+app.set_default()
 app.config_from_object("config.settings.broker")
 app.conf.beat_schedule = {
     "relay the outbox": _every(1, "config.tasks.relay_outbox"),
@@ -36,6 +38,12 @@ app.conf.beat_schedule = {
     "publish to gateways": _every(2, "apps.serving.tasks.publish_snapshot"),
     "take stock of clusters": _every(15, "apps.fleet.tasks.sync_inventories"),
     "import models": _every(5, "apps.models.tasks.import_models"),
+    "call webhooks": _every(10, "apps.monitoring.tasks.call_webhooks"),
+    "send e-mail": _every(10, "apps.monitoring.tasks.send_mails"),
+    "forget old news": _every(3600, "apps.monitoring.tasks.prune_news"),
+    "measure storage": _every(300, "apps.models.tasks.measure_storage"),
+    "apply retention": _every(1800, "apps.models.tasks.apply_retention"),
+    "collect garbage": _every(3600, "apps.models.tasks.collect_garbage"),
     "tidy up": _every(600, "config.tasks.tidy_up"),
 }
 app.autodiscover_tasks()

@@ -12,10 +12,12 @@ from controlplane.outbox import messages
 
 
 @shared_task
-def relay_outbox() -> None:
-    """Hand fresh news to Celery."""
-    while messages.relay(send) == 200:
-        pass
+def relay_outbox() -> int:
+    """Hand fresh news to Celery; say how many pieces."""
+    relayed = 0
+    while handed_on := messages.relay(send):
+        relayed += handed_on
+    return relayed
 
 
 @shared_task

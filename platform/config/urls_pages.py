@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path
 
+from apps.monitoring.web.search import search
+from controlplane.web.design import design, design_chart
+
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("i18n/", include("django.conf.urls.i18n")),
     path("", include("apps.accounts.web.urls")),
     path("", include("apps.models.web.urls")),
     path("", include("apps.jobs.web.urls")),
     path("", include("apps.serving.web.urls")),
     path("", include("apps.monitoring.web.urls")),
+    path("search", search, name="search"),
+    path("design", design, name="design"),
+    path("design/chart/<str:kind>", design_chart, name="design-chart"),
 ]

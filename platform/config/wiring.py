@@ -8,6 +8,7 @@ from typing import Any
 from celery import Task
 
 from apps.jobs import handlers as jobs
+from apps.monitoring import handlers as monitoring
 from apps.quotas import handlers as quotas
 from apps.serving import handlers as serving
 
@@ -18,6 +19,12 @@ TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
     "claim.revoking": [jobs.on_claim_revoking, serving.on_claim_revoking],
     "attempt.changed": [jobs.on_attempt_changed],
     "deployment.changed": [serving.on_deployment_changed],
+    "deployment.ready": [monitoring.on_deployment_ready],
+    "deployment.troubled": [monitoring.on_deployment_troubled],
+    "job.ended": [monitoring.on_job_ended],
+    "model.imported": [monitoring.on_model_imported],
+    "model.refused": [monitoring.on_model_refused],
+    "outbound.due": [monitoring.on_outbound_due],
 }
 
 

@@ -13,6 +13,7 @@ from launcher.layout import Layout
 PROJECT = Path(__file__).resolve().parents[2]
 WEB_PORT = "NINEFOLD_WEB_PORT"
 GATEWAY_PORT = "NINEFOLD_GATEWAY_PORT"
+DRAIN_SECONDS = "NINEFOLD_GATEWAY_DRAIN_SECONDS"
 _WILDCARDS = ("0.0.0.0", "::", "")  # noqa: S104 - recognised, never chosen
 
 
@@ -78,6 +79,8 @@ class Configuration:
             "NINEFOLD_CONTROL_URL": self.environment.get("NINEFOLD_CONTROL_URL") or self.web_url,
             "NINEFOLD_GATEWAY_URL": self.environment.get("NINEFOLD_GATEWAY_URL")
             or self.gateway_url,
+            # Shorter than the supervisor's patience with it.
+            DRAIN_SECONDS: self.environment.get(DRAIN_SECONDS) or "8",
             # The environment's own programs first: uv, which creates engines' environments.
             "PATH": f"{Path(self.python).parent}:{self.environment.get('PATH', os.defpath)}",
             "TMPDIR": str(self.layout.temporary),

@@ -109,7 +109,7 @@ def services(configuration: Configuration) -> tuple[Service, ...]:
                 *("--workers", "1", "--blocking-threads", "16", "--no-ws", "--no-access-log"),
                 "config.wsgi:application",
             ),
-            ready=Answers(url=f"{configuration.web_url}/healthz"),
+            ready=Answers(url=f"{configuration.web_url}/readyz"),
             # More threads than cores are meant: a request mostly waits for the database.
             noise=re.compile("Configuration allows spawning up to 16 Python threads"),
             stop_wave=1,
@@ -138,11 +138,7 @@ def services(configuration: Configuration) -> tuple[Service, ...]:
         ),
         Service(
             name="gateway",
-            command=(
-                *(python, "-m", "uvicorn", "gateway.app:create_app", "--factory"),
-                *("--host", bind, "--port", str(configuration.gateway_port)),
-                *("--no-access-log", "--timeout-graceful-shutdown", "8"),
-            ),
+            command=(python, "-m", "gateway"),
             ready=Answers(url=f"{configuration.gateway_url}/healthz"),
             grace_seconds=12.0,
         ),

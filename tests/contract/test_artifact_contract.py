@@ -139,3 +139,57 @@ def test_many_that_store_the_same_at_once_all_succeed(store: ArtifactStore) -> N
     assert digests == [DIGEST] * 8
     with store.open(DIGEST) as stream:
         assert stream.read() == CONTENT
+
+
+def test_every_blob_is_listed_once_in_the_order_of_digests(store: ArtifactStore) -> None:
+    digests = sorted(store.put([f"blob {n}".encode()]).digest for n in range(20))
+    assert [blob.digest for blob in store.blobs()] == digests
+    assert [blob.digest for blob in store.blobs(after=digests[7])] == digests[8:]
+    assert not any(blob.set_aside for blob in store.blobs())
+
+
+def test_what_is_set_aside_is_marked_and_can_be_discarded(store: ArtifactStore) -> None:
+    store.put([CONTENT])
+    store.discard(DIGEST)
+    assert store.size(DIGEST) == len(CONTENT)
+    store.set_aside(DIGEST)
+    assert [(blob.digest, blob.set_aside) for blob in store.blobs()] == [(DIGEST, True)]
+    store.discard(DIGEST)
+    assert list(store.blobs()) == []
+    store.set_aside(DIGEST)
+    store.bring_back(DIGEST)
+    with pytest.raises(BlobMissing):
+        store.size(DIGEST)
+
+
+@pytest.mark.parametrize("call", ["open", "materialise", "put", "bring_back"])
+def test_whoever_needs_it_brings_it_back(store: ArtifactStore, tmp_path: Path, call: str) -> None:
+    store.put([CONTENT])
+    store.set_aside(DIGEST)
+    match call:
+        case "open":
+            store.open(DIGEST).close()
+        case "materialise":
+            store.materialise(DIGEST, tmp_path / "copy")
+        case "put":
+            store.put([CONTENT])
+        case _:
+            store.bring_back(DIGEST)
+    store.discard(DIGEST)
+    with store.open(DIGEST) as stream:
+        assert stream.read() == CONTENT
+
+
+def test_asking_for_its_size_brings_nothing_back(store: ArtifactStore) -> None:
+    store.put([CONTENT])
+    store.set_aside(DIGEST)
+    assert store.size(DIGEST) == len(CONTENT)
+    assert [blob.set_aside for blob in store.blobs()] == [True]
+
+
+def test_storing_again_makes_it_new(store: ArtifactStore) -> None:
+    store.put([CONTENT])
+    (first,) = store.blobs()
+    store.put([CONTENT])
+    (second,) = store.blobs()
+    assert second.since >= first.since

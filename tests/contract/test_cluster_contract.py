@@ -277,3 +277,13 @@ def test_what_can_never_run_is_refused_and_leaves_nothing(harness: Harness, laun
     with pytest.raises(LaunchRefused):
         harness.cluster.launch(launch)
     assert harness.cluster.names() == frozenset()
+
+
+def test_a_launch_takes_room_until_it_is_removed(harness: Harness) -> None:
+    harness.cluster.launch(SLEEPER)
+    assert set(harness.cluster.footprints([SLEEPER.name, "never-launched"])) == {SLEEPER.name}
+    harness.cluster.stop(SLEEPER.name, grace=ZERO)
+    ended(harness.cluster, SLEEPER.name)
+    assert harness.cluster.footprints([SLEEPER.name])[SLEEPER.name] >= 0
+    harness.cluster.remove(SLEEPER.name)
+    assert harness.cluster.footprints([SLEEPER.name]) == {}

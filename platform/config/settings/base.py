@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from config.settings.access import at_least, networks, sign_on_provider
 from config.settings.environment import (
     HOME,
     ROOT,
@@ -10,8 +13,10 @@ from config.settings.environment import (
     database_url,
     env,
     host_of,
+    one_of,
     secret,
 )
+from config.settings.outbound import egress_policy, egress_proxy, mail_server, public_url
 
 BASE_DIR = ROOT
 NINEFOLD_HOME = HOME
@@ -30,10 +35,31 @@ NINEFOLD_CONTROL_URL = env.str("NINEFOLD_CONTROL_URL", default=f"http://127.0.0.
 NINEFOLD_GATEWAY_URL = env.str(
     "NINEFOLD_GATEWAY_URL", default=f"http://{host_of(BIND)}:{GATEWAY_PORT}"
 )
+#: How people open the web; links in messages begin with it.
+NINEFOLD_PUBLIC_URL = public_url(NINEFOLD_CONTROL_URL)
+#: What the product itself may call at the wish of its users, such as webhooks.
+NINEFOLD_EGRESS = egress_policy()
+NINEFOLD_EGRESS_PROXY = egress_proxy()
+
+_mail = mail_server()
+EMAIL_BACKEND = _mail.backend
+EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
+EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.starttls, _mail.tls
+#: A mail server that says nothing must not hold up what waits behind it.
+EMAIL_TIMEOUT = 10
+#: The sender's address; empty where no e-mail is sent at all.
+NINEFOLD_EMAIL_FROM = DEFAULT_FROM_EMAIL = _mail.sender
+
 NINEFOLD_MODEL_ROOTS = env.list("NINEFOLD_MODEL_ROOTS", default=[])
 #: Cards that this machine offers; 0 means one per processor core.
 NINEFOLD_LOCAL_CARDS = env.int("NINEFOLD_LOCAL_CARDS", default=0)
 NINEFOLD_UPLOAD_LIMIT = env.int("NINEFOLD_UPLOAD_LIMIT", default=256 * 1024 * 1024)
+
+#: Lets others than this machine read ``/metrics``, of the web and of gateways; empty lets nobody.
+NINEFOLD_METRICS_TOKEN = env.str("NINEFOLD_METRICS_TOKEN", default="")
+#: Addresses that wait on purpose: their slowness is no news.
+NINEFOLD_LONG_POLLS = frozenset({"/internal/gateway/snapshot"})
 
 ALLOWED_HOSTS = allowed_hosts(
     named=env.list("NINEFOLD_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"]),
@@ -55,6 +81,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "axes",
     "controlplane.persistence",
     "controlplane.outbox",
     "controlplane.web",
@@ -69,18 +96,24 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "controlplane.web.requests.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "apps.accounts.web.middleware.OriginMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "apps.accounts.web.middleware.SessionAgeMiddleware",
+    "apps.accounts.web.middleware.PreferencesMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "controlplane.web.middleware.AdminPolicyMiddleware",
+    "controlplane.web.middleware.IsolationMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -116,10 +149,43 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
 LOGIN_URL = "/login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login"
 
+#: Proxies that may say from where a request comes, by X-Forwarded-For.
+NINEFOLD_TRUSTED_PROXIES = networks("NINEFOLD_TRUSTED_PROXIES")
+NINEFOLD_OIDC = sign_on_provider()
+#: The longest life of a personal token in days; 0 sets no limit.
+NINEFOLD_TOKEN_MAX_DAYS = at_least("NINEFOLD_TOKEN_MAX_DAYS", default=0, least=0)
+#: Wrong tokens from one address within a minute, before it is told to wait.
+NINEFOLD_TOKEN_FAILURES = at_least("NINEFOLD_TOKEN_FAILURES", default=30, least=1)
+
+AXES_FAILURE_LIMIT = at_least("NINEFOLD_LOGIN_FAILURES", default=5, least=1)
+AXES_COOLOFF_TIME = timedelta(
+    minutes=at_least("NINEFOLD_LOGIN_COOL_OFF_MINUTES", default=15, least=1)
+)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_CLIENT_IP_CALLABLE = "apps.accounts.web.addresses.client_address"
+AXES_LOCKOUT_CALLABLE = "apps.accounts.web.sessions.locked_out"
+AXES_RESET_ON_SUCCESS = True
+#: Trying on while locked out must not prolong it: the page has said when it ends.
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+#: The audit trail keeps log-ins.
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+
+#: A session ends this long after its log-in, whatever happens in it.
+SESSION_COOKIE_AGE = 3600 * at_least("NINEFOLD_SESSION_HOURS", default=168, least=1)
+#: And this long after the last thing that its person did; what a page asks by itself does not count.
+NINEFOLD_SESSION_IDLE = timedelta(
+    hours=at_least("NINEFOLD_SESSION_IDLE_HOURS", default=12, least=1)
+)
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 #: Off by default because the embedded product speaks plain HTTP on loopback.
@@ -154,7 +220,7 @@ STATIC_ROOT = HOME / "static"
 STATICFILES_DIRS = [ROOT / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "controlplane.web.static_files.ModuleStorage"},
 }
 FILE_UPLOAD_TEMP_DIR = str(HOME / "tmp") if (HOME / "tmp").is_dir() else None
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
@@ -164,7 +230,10 @@ REST_FRAMEWORK = {
         "apps.accounts.api.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "rest_framework.permissions.IsAuthenticated",
+        "apps.accounts.api.authentication.WithinScope",
+    ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
@@ -188,6 +257,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "controlplane.web.openapi.describe_problems",
+        "apps.accounts.api.openapi.describe_scopes",
     ],
     "ENUM_NAME_OVERRIDES": {
         "JobKind": "apps.jobs.models.Job.KINDS",
@@ -197,7 +267,14 @@ SPECTACULAR_SETTINGS = {
         "ClaimState": "apps.quotas.models.Claim.STATES",
         "DeploymentState": "apps.serving.models.Deployment.STATES",
         "ReplicaState": "apps.serving.models.Replica.STATES",
+        "NewsKind": "apps.monitoring.models.KINDS",
+        "DeliveryState": "apps.monitoring.models.DELIVERY_STATES",
         "CardState": "apps.fleet.models.Card.STATES",
+        "ComponentKind": "apps.monitoring.api.status.KINDS",
+        "Condition": "apps.monitoring.api.status.CONDITIONS",
+        "LoopHealth": "apps.monitoring.api.status.HEALTHS",
+        "Role": "apps.accounts.models.Membership.ROLES",
+        "Scope": "apps.accounts.models.PersonalToken.SCOPES",
     },
     "TAGS": [
         {"name": "accounts", "description": "Who you are, your teams and tokens."},
@@ -207,6 +284,8 @@ SPECTACULAR_SETTINGS = {
         {"name": "serving", "description": "Deployments, gateway keys and usage."},
         {"name": "scheduling", "description": "Queues, and what waits in them."},
         {"name": "fleet", "description": "Clusters, nodes and cards."},
+        {"name": "operations", "description": "How Ninefold itself does."},
+        {"name": "notifications", "description": "What you are told, and webhooks of your teams."},
         {"name": "attempts", "description": "For running work only, by its own token."},
     ],
 }
@@ -215,9 +294,19 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"()": "controlplane.web.logs.FieldsFormatter"},
+        "text": {"()": "controlplane.web.logs.FieldsFormatter"},
+        "json": {"()": "controlplane.web.logs.JsonLinesFormatter"},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"context": {"()": "controlplane.web.logs.ContextFilter"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": one_of("NINEFOLD_LOG_FORMAT", ("text", "json")),
+            "filters": ["context"],
+        }
+    },
+    # The audit trail tells of log-ins.
+    "loggers": {"axes": {"level": "ERROR"}},
     "root": {"handlers": ["stderr"], "level": env.str("NINEFOLD_LOG_LEVEL", default="INFO")},
 }
 

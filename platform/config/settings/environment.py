@@ -34,6 +34,17 @@ def secret(name: str) -> str:
     return value
 
 
+def one_of(variable: str, choices: tuple[str, ...]) -> str:
+    """What the variable says, by default the first.
+
+    :raises ImproperlyConfigured: if it is none of the choices.
+    """
+    value: str = env.str(variable, default="") or choices[0]
+    if value not in choices:
+        raise ImproperlyConfigured(f"{variable} is {value!r}; it must be {' or '.join(choices)}")
+    return value
+
+
 def database_url() -> str:
     """``NINEFOLD_DATABASE_URL``, or what the embedded PostgreSQL wrote when it started."""
     value: str = env.str("NINEFOLD_DATABASE_URL", default="")

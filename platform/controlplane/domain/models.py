@@ -2,8 +2,13 @@
 
 ::
 
-    IMPORTING ──import──▶ READY
+    IMPORTING ──import──▶ READY ──delete──▶ DELETED ──remove──▶ REMOVED
+        │                   │ ◀──restore──┘                      ▲
+        │                   └──────────────remove (by rule)──────┘
         └──────fail─────▶ FAILED ──retry──▶ IMPORTING
+
+A deleted version keeps its bytes for a while and can be had back. Of a removed one only the row is left:
+what it was, what it was made from, and what was made from it.
 """
 
 from __future__ import annotations
@@ -20,12 +25,17 @@ class ModelState(StrEnum):
     IMPORTING = "importing"
     READY = "ready"
     FAILED = "failed"
+    DELETED = "deleted"
+    REMOVED = "removed"
 
 
 class ModelEvent(StrEnum):
     IMPORT = "import"
     FAIL = "fail"
     RETRY = "retry"
+    DELETE = "delete"
+    RESTORE = "restore"
+    REMOVE = "remove"
 
 
 MODEL = Machine(
@@ -35,6 +45,10 @@ MODEL = Machine(
         (ModelState.IMPORTING, ModelEvent.IMPORT): ModelState.READY,
         (ModelState.IMPORTING, ModelEvent.FAIL): ModelState.FAILED,
         (ModelState.FAILED, ModelEvent.RETRY): ModelState.IMPORTING,
+        (ModelState.READY, ModelEvent.DELETE): ModelState.DELETED,
+        (ModelState.DELETED, ModelEvent.RESTORE): ModelState.READY,
+        (ModelState.DELETED, ModelEvent.REMOVE): ModelState.REMOVED,
+        (ModelState.READY, ModelEvent.REMOVE): ModelState.REMOVED,
     },
 )
 

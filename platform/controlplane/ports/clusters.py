@@ -174,6 +174,13 @@ class Cluster(Protocol):
         """
         ...
 
+    def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
+        """Bytes on disk that removing each of the named Launches would free; what is gone is left out.
+
+        Inputs do not count: they belong to the artifact store.
+        """
+        ...
+
     def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
         """Up to ``limit`` bytes of a replica's output from ``offset``; a negative offset counts from the end.
 

@@ -7,15 +7,19 @@ core changes. Apps never import ``controlplane.adapters``: they ask here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import entry_points
 from typing import Any, cast
 
+from django.conf import settings
+
 from controlplane.domain.accelerators import Chip
+from controlplane.domain.egress import EgressPolicy
 from controlplane.ports.artifacts import ArtifactStore
 from controlplane.ports.chips import ChipPlugin
 from controlplane.ports.clusters import Cluster
 from controlplane.ports.engines import Engine
+from controlplane.ports.outbound import Outbound
 
 
 class UnknownAdapter(LookupError):
@@ -41,6 +45,16 @@ def cluster_kinds() -> tuple[str, ...]:
 
 def artifact_store(kind: str, options: Mapping[str, Any]) -> ArtifactStore:
     return cast(ArtifactStore, _load("ninefold.artifacts", kind)(**options))
+
+
+@lru_cache(maxsize=8)
+def _outbound(kind: str, policy: EgressPolicy, proxy: str) -> Outbound:
+    return cast(Outbound, _load("ninefold.outbound", kind)(policy=policy, proxy=proxy))
+
+
+def outbound() -> Outbound:
+    """For every call to an address that somebody chose, under this installation's policy."""
+    return _outbound("http", settings.NINEFOLD_EGRESS, settings.NINEFOLD_EGRESS_PROXY)
 
 
 @cache

@@ -29,6 +29,10 @@ class Controller:
         self._log = configuration.layout.logs / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
 
+    def set_variable(self, name: str, value: str) -> None:
+        """For what is started from now on."""
+        self._environment[name] = value
+
     def start(self) -> None:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

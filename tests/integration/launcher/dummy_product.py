@@ -23,7 +23,7 @@ _FILES = {
     "config/__init__.py": "",
     "config/wsgi.py": """
         def application(environ, start_response):
-            found = environ["PATH_INFO"] == "/healthz"
+            found = environ["PATH_INFO"] == "/readyz"
             start_response("200 OK" if found else "404 Not Found", [])
             return [b""]
         """,
@@ -44,18 +44,23 @@ _FILES = {
             pass
         """,
     "gateway/__init__.py": "",
-    "gateway/app.py": """
-        def create_app():
-            async def app(scope, receive, send):
-                if scope["type"] == "lifespan":
-                    await receive()
-                    await send({"type": "lifespan.startup.complete"})
-                    await receive()
-                    await send({"type": "lifespan.shutdown.complete"})
-                    return
-                await send({"type": "http.response.start", "status": 200, "headers": []})
-                await send({"type": "http.response.body", "body": b""})
-            return app
+    "gateway/__main__.py": """
+        import os
+        import signal
+        import sys
+        import uvicorn
+        async def app(scope, receive, send):
+            if scope["type"] == "lifespan":
+                await receive()
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        host, port = os.environ["NINEFOLD_BIND"], int(os.environ["NINEFOLD_GATEWAY_PORT"])
+        uvicorn.run(app, host=host, port=port, access_log=False)
         """,
 }
 

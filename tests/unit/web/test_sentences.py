@@ -26,7 +26,10 @@ CHINESE = Catalogue(
     ("text", "told"),
     [
         ("starting", "正在启动"),
-        ("needs 8 × ascend-910b3; queue maps holds 12", "队列 maps 已占用 12，还需要 8 × ascend-910b3"),
+        (
+            "needs 8 × ascend-910b3; queue maps holds 12",
+            "队列 maps 已占用 12，还需要 8 × ascend-910b3",
+        ),
         ("stopping: cancelled by ada", "正在停止：由 ada 取消"),
         ("cancelled by starting", "由 starting 取消"),
         ("a (b) is not a folder", "a (b) 不是文件夹"),

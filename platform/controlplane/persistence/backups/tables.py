@@ -37,12 +37,12 @@ def table_copy_out(name: str, *, folder: Path) -> TableCopy:
     rows = 0
     with path.open("xb") as file:
         # No time in its header: the same rows are the same file.
-        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed:
-            with _psycopg_cursor() as cursor, cursor.copy(statement) as copy:
-                for piece in copy:
-                    packed.write(piece)
-                    # A line break within a value is written as two other characters.
-                    rows += bytes(piece).count(b"\n")
+        packed = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0)
+        with packed, _psycopg_cursor() as cursor, cursor.copy(statement) as copy:
+            for piece in copy:
+                packed.write(piece)
+                # A line break within a value is written as two other characters.
+                rows += bytes(piece).count(b"\n")
         file.flush()
         os.fsync(file.fileno())
     return TableCopy(

@@ -10,13 +10,16 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from controlplane.ports.artifacts import ArtifactError, Blob, BlobMissing, StorageFull
+from controlplane.ports.artifacts import ArtifactError, Blob, BlobMissing, HeldBlob, StorageFull
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+#: Then it is copied. The last: it has been set aside since it was opened.
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOENT)
 
 
 class FilesystemArtifacts:
@@ -47,11 +50,18 @@ class FilesystemArtifacts:
 
     def size(self, digest: str) -> int:
         with _missing_as(digest):
-            return self._path(digest).stat().st_size
+            try:
+                return self._path(digest).stat().st_size
+            except FileNotFoundError:
+                return self._aside(digest).stat().st_size
 
     def open(self, digest: str) -> BinaryIO:
         with _missing_as(digest):
-            return self._path(digest).open("rb")
+            try:
+                return self._path(digest).open("rb")
+            except FileNotFoundError:
+                self.bring_back(digest)
+                return self._path(digest).open("rb")
 
     def materialise(self, digest: str, destination: Path) -> None:
         """Link the blob to ``destination``, or copy it where a link is not possible; mode 0444 either way.
@@ -75,10 +85,72 @@ class FilesystemArtifacts:
     def delete(self, digest: str) -> None:
         with suppress(FileNotFoundError):
             self._path(digest).unlink()
+        self.discard(digest)
+
+    def blobs(self, *, after: str = "") -> Iterator[HeldBlob]:
+        found = after.removeprefix("sha256:")
+        for prefix in sorted({*_names(self.root / "sha256"), *_names(self.root / "aside")}):
+            if prefix < found[:2]:
+                continue
+            held = [
+                blob
+                for area in ("sha256", "aside")
+                for blob in self._held(area, prefix)
+                if blob.digest > after
+            ]
+            yield from sorted(held, key=lambda blob: (blob.digest, blob.set_aside))
+
+    def set_aside(self, digest: str) -> None:
+        path, aside = self._path(digest), self._aside(digest)
+        self._folder("aside", aside.parent.name)
+        with suppress(FileNotFoundError):
+            # First the time, then the place: a crash between the two makes it young, never old.
+            os.utime(path)
+            path.replace(aside)
+
+    def bring_back(self, digest: str) -> None:
+        path, aside = self._path(digest), self._aside(digest)
+        self._folder("sha256", path.parent.name)
+        with suppress(FileNotFoundError):
+            # A link first, so that there is no moment without a name.
+            with suppress(FileExistsError):
+                os.link(aside, path)
+            aside.unlink()
+
+    def discard(self, digest: str) -> None:
+        with suppress(FileNotFoundError):
+            self._aside(digest).unlink()
+
+    def clear_unfinished(self, *, before: datetime) -> int:
+        cleared = 0
+        for name in _names(self.root / "incoming"):
+            path = self.root / "incoming" / name
+            with suppress(FileNotFoundError):
+                seen = path.stat()
+                if seen.st_mtime < before.timestamp():
+                    path.unlink()
+                    cleared += seen.st_size
+        return cleared
+
+    def _held(self, area: str, prefix: str) -> Iterator[HeldBlob]:
+        folder = self.root / area / prefix
+        for name in _names(folder):
+            with suppress(FileNotFoundError):
+                seen = (folder / name).stat()
+                yield HeldBlob(
+                    digest=f"sha256:{prefix}{name}",
+                    size=seen.st_size,
+                    since=datetime.fromtimestamp(seen.st_mtime, tz=UTC),
+                    set_aside=area == "aside",
+                )
 
     def _path(self, digest: str) -> Path:
         name = _hex_of(digest)
         return self.root / "sha256" / name[:2] / name[2:]
+
+    def _aside(self, digest: str) -> Path:
+        name = _hex_of(digest)
+        return self.root / "aside" / name[:2] / name[2:]
 
     def _folder(self, *parts: str) -> Path:
         folder = self.root.joinpath(*parts)
@@ -93,9 +165,23 @@ class FilesystemArtifacts:
         folder = self._folder("sha256", path.parent.name)
         incoming.chmod(0o444)
         # A link, not a rename: who stores the same bytes at the same time keeps the first inode.
-        with suppress(FileExistsError):
-            os.link(incoming, path)
+        while True:
+            try:
+                os.link(incoming, path)
+                break
+            except FileExistsError:
+                # It may be set aside between the two: then the name is free again.
+                with suppress(FileNotFoundError):
+                    os.utime(path)
+                    break
         _sync_folder(folder)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except FileNotFoundError:
+        return []
 
 
 def _hex_of(digest: str) -> str:
@@ -129,7 +215,7 @@ def _link_or_copy(source: Path, blob: BinaryIO, temporary: Path) -> None:
     try:
         os.link(source, temporary)
     except OSError as failure:
-        if failure.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP):
+        if failure.errno not in _NO_LINK:
             raise
         with temporary.open("xb") as copy:
             shutil.copyfileobj(blob, copy, 1 << 20)

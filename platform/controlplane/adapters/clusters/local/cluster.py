@@ -170,6 +170,14 @@ class LocalCluster:
             raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
         self._discard(self._home.launch(name))
 
+    def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
+        folders = {name: self._home.launch(name) for name in names}
+        return {
+            name: Bytes(folder.footprint())
+            for name, folder in folders.items()
+            if folder.path.is_dir()
+        }
+
     def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
         replica = self._replica(name, role=role, index=index)
         if replica is None:

@@ -58,6 +58,18 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return value
 
 
+def disk_usage(folder: Path) -> int:
+    """Bytes that the files below the folder take on disk; what vanishes meanwhile does not count."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                seen = Path(parent, name).lstat()
+                # A hard link counts once for each of its names.
+                total += seen.st_blocks * 512 // max(1, seen.st_nlink)
+    return total
+
+
 def try_lock(path: Path) -> int | None:
     """A descriptor that holds the file's lock until it is closed, or None if another holds it.
 
@@ -153,6 +165,13 @@ class LaunchFolder:
 
     def replica(self, role: str, index: int) -> ReplicaFolder:
         return ReplicaFolder(self.path / "replicas" / f"{role}-{index}")
+
+    def footprint(self) -> int:
+        """Bytes on disk without the inputs, which are the artifact store's."""
+        return sum(
+            disk_usage(folder)
+            for folder in (self.work, self.home, self.tmp, self.path / "replicas")
+        )
 
 
 @dataclass(frozen=True, slots=True)

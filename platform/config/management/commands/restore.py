@@ -1,0 +1,50 @@
+"""Put a backup back; see ``docs/operations.md``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from apps.models.selectors import artifact_store
+from controlplane.persistence.backups import BackupRefused, restore
+
+
+class Command(BaseCommand):
+    help = "Restore a backup into an empty database and this home's artifact store."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--from", dest="source", type=Path, required=True, help="the backup")
+        where = parser.add_mutually_exclusive_group()
+        where.add_argument(
+            "--into-empty",
+            action="store_true",
+            help="refuse a database that holds anything (what happens anyway)",
+        )
+        where.add_argument(
+            "--overwrite", action="store_true", help="all that the database holds goes"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        source: Path = options["source"].absolute()
+        try:
+            restored = restore(source, store=artifact_store(), overwrite=options["overwrite"])
+        except BackupRefused as refusal:
+            raise CommandError(str(refusal)) from refusal
+        # What Django makes after migrating: permissions and content types of what is new since then.
+        call_command("migrate", verbosity=0)
+        self.stdout.write(
+            f"{restored.rows} rows and {restored.blobs} artifact files of {restored.manifest.made_at}"
+        )
+        if restored.keys_missing:
+            self.stderr.write(
+                "none of the encryption keys of the backup is here; put its NINEFOLD_ENCRYPTION_KEY, "
+                "or its folder `secrets`, into place"
+            )
+        for sealed in restored.undecryptable:
+            self.stderr.write(f"{sealed.column}: {sealed.lost} of {sealed.of} cannot be decrypted")
+        self.stdout.write(
+            "Jobs that ran when the backup was made will be found lost, and can be tried again."
+        )

@@ -1,0 +1,59 @@
+"""Who may read a gateway's metrics, that the docs name them, and how its lines look."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tests.integration.gateway.conftest import SECRET
+from tests.integration.gateway.controls import FakeControl
+from tests.integration.gateway.processes import ROOT, GatewayProcess
+
+TOKEN = "a-token-for-prometheus"
+
+
+def status(gateway: GatewayProcess, headers: dict[str, str] | None = None) -> int:
+    return gateway.request("GET", "/metrics", headers=headers)[0]
+
+
+def test_metrics_are_for_this_machine_and_not_for_what_a_proxy_on_it_forwards(
+    gateway: GatewayProcess,
+) -> None:
+    assert status(gateway) == 200
+    for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"):
+        assert status(gateway, {header: "10.0.0.7"}) == 403
+    refused = json.loads(gateway.request("GET", "/metrics", headers={"Via": "1.1 proxy"})[2])
+    assert refused["error"]["code"] == "metrics_refused"
+
+
+def test_the_token_for_metrics_lets_anybody_read_them(control: FakeControl, tmp_path: Path) -> None:
+    gateway = GatewayProcess(home=tmp_path, control_url=control.url, NINEFOLD_METRICS_TOKEN=TOKEN)
+    gateway.start()
+    try:
+        forwarded = {"X-Forwarded-For": "10.0.0.7"}
+        assert status(gateway, {**forwarded, "Authorization": f"Bearer {TOKEN}"}) == 200
+        assert status(gateway, {**forwarded, "Authorization": f"Bearer {SECRET}"}) == 403
+        assert status(gateway, {"Authorization": f"Bearer {SECRET}"}) == 403
+        assert status(gateway, forwarded) == 403
+        assert status(gateway) == 200
+    finally:
+        gateway.stop()
+
+
+def test_every_metric_is_in_the_docs_and_the_docs_name_no_other(gateway: GatewayProcess) -> None:
+    exposed = set(re.findall(r"^# TYPE (\S+) ", gateway.get("/metrics")[1], re.MULTILINE))
+    docs = (ROOT / "docs" / "operations.md").read_text()
+    assert exposed == set(re.findall(r"^\| `(ninefold_gateway_\w+)[`{]", docs, re.MULTILINE))
+
+
+def test_each_line_is_an_object_where_programs_read_them(
+    control: FakeControl, tmp_path: Path
+) -> None:
+    gateway = GatewayProcess(home=tmp_path, control_url=control.url, NINEFOLD_LOG_FORMAT="json")
+    gateway.start()
+    gateway.stop()
+    lines = [json.loads(line) for line in gateway.log.read_text().splitlines()]
+    (installed,) = [line for line in lines if line["message"] == "snapshot installed"]
+    assert installed.keys() == {"at", "level", "logger", "message", "version"}
+    assert {line["logger"].partition(".")[0] for line in lines} >= {"gateway", "uvicorn"}
