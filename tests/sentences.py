@@ -20,6 +20,7 @@ CATALOGUE = ROOT / "templates/locale/zh_Hans/LC_MESSAGES/sentences.po"
 #: Where reasons and refusals are worded.
 SPOKEN = (
     "apps/*/selectors.py",
+    "apps/*/selectors/*.py",
     "apps/*/services.py",
     "apps/*/services/*.py",
     "apps/*/reconcilers.py",

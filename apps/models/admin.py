@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from apps.accounts.admin import AuditedAdmin
+from apps.accounts.admin import AuditedAdmin, ScopedReadOnlyAdmin, ScopedTransitionAdmin
 from apps.accounts.models import User
 from apps.models.models import (
     Artifact,
@@ -17,19 +17,39 @@ from apps.models.models import (
     ModelLine,
     ModelVersion,
     ModelVersionTransition,
+    RetentionRule,
+    StorageMeasure,
+    StorageQuota,
+    StorageRun,
+    StoreSize,
 )
 from apps.models.services import versions
 from controlplane.domain.machines import IllegalTransition
-from controlplane.web.admin import ReadOnlyAdmin, TransitionAdmin, shortened
+from controlplane.domain.resources import bytes_in_words
+from controlplane.web.admin import shortened
 
 
 @admin.register(Artifact)
-class ArtifactAdmin(ReadOnlyAdmin[Artifact]):
-    list_display = ("uid", "kind", "team", "size", "made_by", "created_at")
-    list_filter = ("kind", "team")
+class ArtifactAdmin(ScopedReadOnlyAdmin[Artifact]):
+    team_path = "team"
+    list_display = ("uid", "kind", "team", "size", "made_by", "created_at", "removed_at")
+    list_filter = ("kind", "team", ("removed_at", admin.EmptyFieldListFilter))
     search_fields = ("uid", "made_by")
     list_select_related = ("team",)
-    fields = ("uid", "kind", "team", "size", "made_by", "created_at", "file_list")
+    fields = (
+        "uid",
+        "kind",
+        "team",
+        "size",
+        "made_by",
+        "created_at",
+        "pinned_at",
+        "deleted_at",
+        "deleted_by",
+        "deletion_reason",
+        "removed_at",
+        "file_list",
+    )
     readonly_fields = ("file_list",)
 
     @admin.display(description="files")
@@ -43,6 +63,7 @@ class ArtifactAdmin(ReadOnlyAdmin[Artifact]):
 class DescribedAdmin(AuditedAdmin[Dataset | ModelLine]):
     """Only the description can be changed: names are in use."""
 
+    team_path = "team"
     addable = False
 
 
@@ -56,7 +77,8 @@ class DatasetAdmin(DescribedAdmin):
 
 
 @admin.register(DatasetVersion)
-class DatasetVersionAdmin(ReadOnlyAdmin[DatasetVersion]):
+class DatasetVersionAdmin(ScopedReadOnlyAdmin[DatasetVersion]):
+    team_path = "dataset__team"
     list_display = ("__str__", "row_count", "source_name", "created_by", "created_at")
     list_filter = ("dataset__team",)
     search_fields = ("dataset__name", "uid", "source_name")
@@ -90,7 +112,8 @@ class ModelLineAdmin(DescribedAdmin):
 
 
 @admin.register(ModelVersion)
-class ModelVersionAdmin(ReadOnlyAdmin[ModelVersion]):
+class ModelVersionAdmin(ScopedReadOnlyAdmin[ModelVersion]):
+    team_path = "line__team"
     list_display = ("__str__", "state", "architecture", "parameters", "base", "created_at")
     list_filter = ("state", "architecture", "line__team")
     search_fields = ("line__name", "uid", "job_uid", "source_path")
@@ -112,11 +135,79 @@ class ModelVersionAdmin(ReadOnlyAdmin[ModelVersion]):
 
 
 @admin.register(Evaluation)
-class EvaluationAdmin(ReadOnlyAdmin[Evaluation]):
+class EvaluationAdmin(ScopedReadOnlyAdmin[Evaluation]):
+    team_path = "model_version__line__team"
     list_display = ("model_version", "dataset_version", "split", "metrics", "created_at")
     list_filter = ("split",)
     search_fields = ("model_version__line__name", "uid", "job_uid")
     list_select_related = ("model_version__line", "dataset_version__dataset")
 
 
-admin.site.register(ModelVersionTransition, TransitionAdmin)
+@admin.register(StorageQuota)
+class StorageQuotaAdmin(AuditedAdmin[StorageQuota]):
+    """A team's limit; without a row it has none."""
+
+    team_path = "team"
+    list_display = ("team", "limit_in_words")
+    search_fields = ("team__name",)
+    autocomplete_fields = ("team",)
+    list_select_related = ("team",)
+    # A limit, not a record: the audit trail keeps what it was.
+    deletable = True
+
+    @admin.display(description="limit", ordering="limit")
+    def limit_in_words(self, quota: StorageQuota) -> str:
+        return bytes_in_words(quota.limit)
+
+
+@admin.register(RetentionRule)
+class RetentionRuleAdmin(AuditedAdmin[RetentionRule]):
+    """What is kept; the row without a team is for all that have none of their own."""
+
+    team_path = "team"
+    list_display = (
+        "__str__",
+        "enabled",
+        "keep_versions",
+        "checkpoint_days",
+        "failed_days",
+        "log_days",
+    )
+    list_filter = ("enabled",)
+    autocomplete_fields = ("team",)
+    list_select_related = ("team",)
+    deletable = True
+
+
+@admin.register(StorageRun)
+class StorageRunAdmin(ScopedReadOnlyAdmin[StorageRun]):
+    list_display = (
+        "kind",
+        "dry_run",
+        "started_at",
+        "ended_at",
+        "examined",
+        "set_aside",
+        "removed",
+        "removed_bytes",
+        "error",
+    )
+    list_filter = ("kind", "dry_run")
+    date_hierarchy = "started_at"
+
+
+@admin.register(StorageMeasure)
+class StorageMeasureAdmin(ScopedReadOnlyAdmin[StorageMeasure]):
+    team_path = "team"
+    list_display = ("owner_uid", "kind", "team", "size", "measured_at")
+    list_filter = ("kind", "team")
+    search_fields = ("owner_uid",)
+    list_select_related = ("team",)
+
+
+@admin.register(StoreSize)
+class StoreSizeAdmin(ScopedReadOnlyAdmin[StoreSize]):
+    list_display = ("counted_at", "blobs", "size", "set_aside")
+
+
+admin.site.register(ModelVersionTransition, ScopedTransitionAdmin, team_path="entity__line__team")

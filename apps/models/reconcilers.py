@@ -11,6 +11,7 @@ from apps.models.models import ModelVersion
 from apps.models.services import versions
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.models import ModelRefused, ModelState
+from controlplane.domain.storage import StorageQuotaExceeded
 from controlplane.persistence.leases import LoopLease, loop_lease
 from controlplane.persistence.moves import LeaseLost
 from controlplane.ports.artifacts import ArtifactError
@@ -28,7 +29,9 @@ def models_import(*, at: datetime) -> int:
     with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        waiting = ModelVersion.objects.filter(state=ModelState.IMPORTING).select_related("line")
+        waiting = ModelVersion.objects.filter(state=ModelState.IMPORTING).select_related(
+            "line__team"
+        )
         heartbeat = _heartbeat(lease)
         try:
             return sum(_import(version, at, heartbeat) for version in waiting.order_by("id"))
@@ -54,9 +57,11 @@ def _heartbeat(lease: LoopLease) -> Callable[[], None]:
 
 def _import(version: ModelVersion, at: datetime, heartbeat: Callable[[], None]) -> bool:
     try:
-        files = versions.folder_store(version.source_path, progressed=heartbeat)
+        files = versions.folder_store(
+            version.source_path, team=version.line.team, progressed=heartbeat
+        )
         versions.model_version_imported(version=version, files=files, at=at)
-    except (ModelRefused, ArtifactError, OSError) as error:
+    except (ModelRefused, StorageQuotaExceeded, ArtifactError, OSError) as error:
         versions.model_version_failed(version=version, reason=str(error), at=at)
         return False
     except IllegalTransition:

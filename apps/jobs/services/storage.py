@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Sum
 
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 #: How long after its end a job's inputs are kept from rules, so that it can be tried again.
 RETRYABLE_FOR = timedelta(days=7)
 PREFIX = "attempt-"
-_MEASURED = {ItemKind.CHECKPOINTS: StorageKind.CHECKPOINTS, ItemKind.LOG: StorageKind.LOGS}
+_MEASURED = (StorageKind.CHECKPOINTS, StorageKind.LOGS)
 
 
 class JobStorage:
@@ -60,25 +60,27 @@ class JobStorage:
         return found
 
     def items(self) -> Iterable[Item]:
-        ended = Attempt.objects.filter(state__in=ENDED_ATTEMPT_STATES).select_related("job__team")
         sizes = {
             (measure.kind, measure.owner_uid): measure.size
-            for measure in StorageMeasure.objects.filter(kind__in=_MEASURED.values())
+            for measure in StorageMeasure.objects.filter(kind__in=_MEASURED)
         }
-        continued = frozenset(
-            Attempt.objects.exclude(state__in=ENDED_ATTEMPT_STATES)
-            .exclude(continues=None)
-            .values_list("continues_id", flat=True)
+        continued = Attempt.objects.filter(continues=OuterRef("pk")).exclude(
+            state__in=ENDED_ATTEMPT_STATES
         )
-        for attempt in ended.filter(cluster__isnull=False, removed_at=None):
-            busy = attempt.pk in continued or attempt.job.state not in ENDED_JOB_STATES
-            held = f"job {attempt.job.name} is {attempt.job.state}" if busy else ""
-            size = sizes.get((StorageKind.CHECKPOINTS, attempt.uid), 0)
-            yield _item(ItemKind.CHECKPOINTS, attempt, size=size, held=held)
-        for attempt in ended.exclude(log_digest=""):
-            yield _item(ItemKind.LOG, attempt, size=sizes.get((StorageKind.LOGS, attempt.uid), 0))
-        for attempt in ended.filter(uploads__isnull=False).annotate(bytes=Sum("uploads__size")):
-            yield _item(ItemKind.UPLOADS, attempt, size=attempt.bytes)
+        ended = Attempt.objects.filter(state__in=ENDED_ATTEMPT_STATES).annotate(
+            bytes=Sum("uploads__size"), continued=Exists(continued)
+        )
+        for attempt in ended.select_related("job__team").defer("manifest", "log_tail"):
+            if attempt.cluster_id is not None and attempt.removed_at is None:
+                busy = attempt.continued or attempt.job.state not in ENDED_JOB_STATES
+                held = f"job {attempt.job.name} is {attempt.job.state}" if busy else ""
+                size = sizes.get((StorageKind.CHECKPOINTS, attempt.uid), 0)
+                yield _item(ItemKind.CHECKPOINTS, attempt, size=size, held=held)
+            if attempt.log_digest:
+                size = sizes.get((StorageKind.LOGS, attempt.uid), 0)
+                yield _item(ItemKind.LOG, attempt, size=size)
+            if attempt.bytes is not None:
+                yield _item(ItemKind.UPLOADS, attempt, size=attempt.bytes)
 
     def uses(self) -> Iterable[tuple[int, StorageKind, int]]:
         # What a success handed over is charged as what it became.

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from apps.accounts.models import User
 from apps.jobs.selectors.estimates import Estimate, Plan, estimate_of
 from apps.jobs.web.forms import ModelJobForm, number
+from apps.models import selectors as models
 from controlplane.domain.jobs import JobKind
 
 
@@ -84,6 +85,18 @@ class FinetuneForm(ModelJobForm):
     lora_alpha = number(_("LoRA alpha"))
     lora_dropout = number(_("LoRA dropout"))
     seed = number(_("Seed"), whole=True)
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, user=user, **kwargs)
+        if not self.is_bound and not self.initial.get("output_name"):
+            self.initial["output_name"] = self._name_at_hand(user)
+
+    def _name_at_hand(self, user: User) -> str:
+        """Of a new model that learns from rows that are chosen already; they may change it."""
+        uid = self.initial.get("dataset_version")
+        rows = models.dataset_versions_usable(user).filter(uid=uid)
+        name = rows.values_list("dataset__name", flat=True).first() if uid else None
+        return f"{name}-model"[:80] if name else ""
 
     @property
     def model_fields(self) -> list[forms.BoundField]:

@@ -6,11 +6,12 @@ form shows that as the placeholder. What is allowed in a field only the engine s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -164,14 +165,23 @@ class ModelJobForm(JobForm):
     )
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
-        super().__init__(*args, user=user, **kwargs)
-        for name, rows in (
+        choices = (
             ("model_version", models.model_versions_usable(user)),
             ("dataset_version", models.dataset_versions_usable(user)),
-        ):
+        )
+        if not args:
+            kwargs["initial"] = {**_without_alternative(choices), **(kwargs.get("initial") or {})}
+        super().__init__(*args, user=user, **kwargs)
+        for name, rows in choices:
             field = self.fields[name]
             assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
             field.queryset = rows
+
+
+def _without_alternative(choices: Iterable[tuple[str, QuerySet[Any]]]) -> dict[str, str]:
+    """The fields for which there is one row only, with its uid."""
+    found = ((name, list(rows.values_list("uid", flat=True)[:2])) for name, rows in choices)
+    return {name: uids[0] for name, uids in found if len(uids) == 1}
 
 
 def number(label: Any, *, whole: bool = False, help_text: Any = "") -> forms.Field:

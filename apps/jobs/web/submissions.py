@@ -13,9 +13,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
+from apps.accounts.services import IdempotencyBusy
+from apps.accounts.web.repeats import done_once
 from apps.accounts.web.requests import SignedIn
 from apps.jobs import selectors, services
-from apps.jobs.models import Job
 from apps.jobs.web.finetunes import FinetuneForm, estimate_for
 from apps.jobs.web.forms import EvaluateForm, JobForm, ScriptForm
 from apps.models.models import Artifact
@@ -61,22 +62,30 @@ def job_submission(request: SignedIn, kind: str) -> HttpResponse:
     form = _form(request, kind)
     if form.is_bound and form.is_valid():
         try:
-            job = _submit(request, form)
+            uid, now = _submit(request, form)
         except services.SpecRefused as refusal:
             form.add_findings(refusal.findings)
+        except IdempotencyBusy:
+            form.add_error(None, _("It is being submitted already; look for it in the list of jobs."))
         except RegistrationRefused as refusal:
             form.add_error("code", str(refusal))
         except StorageFull as full:
             form.add_error(None, str(full))
         else:
-            messages.success(request, _("The job was submitted."))
-            return redirect("job", uid=job.uid)
+            if now:
+                messages.success(request, _("The job was submitted."))
+            else:
+                messages.info(
+                    request, _("This form was submitted before; this is its job. Clone it for another.")
+                )
+            return redirect("job", uid=uid)
     status = 422 if form.is_bound else 200
     template = "jobs/finetune.html" if kind == JobKind.FINETUNE else "jobs/submission.html"
     return render(request, template, {"form": form, "kind": kind}, status=status)
 
 
-def _submit(request: SignedIn, form: JobForm) -> Job:
+def _submit(request: SignedIn, form: JobForm) -> tuple[str, bool]:
+    """The uid of its job, and whether it was submitted now."""
     team = form.cleaned_data["team"]
     accounts.require(request.user, Permission.RUN, team=team)
     code: Artifact | None = None
@@ -84,7 +93,11 @@ def _submit(request: SignedIn, form: JobForm) -> Job:
         code = code_upload(
             actor=request.user, team=team, stream=archive.file, filename=archive.name
         )
-    return services.job_submit(actor=request.user, team=team, request=form.request(code=code))
+    wanted = form.request(code=code)
+    return done_once(
+        request,
+        lambda: services.job_submit(actor=request.user, team=team, request=wanted).uid,
+    )
 
 
 @login_required

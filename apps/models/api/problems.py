@@ -5,8 +5,10 @@ from __future__ import annotations
 from apps.models.selectors import NoSuchFile
 from apps.models.services.artifacts import RegistrationRefused
 from apps.models.services.datasets import DuplicateUpload
+from apps.models.services.storage import DeletionRefused
 from controlplane.domain.datasets import DatasetRefused
 from controlplane.domain.models import ModelRefused
+from controlplane.domain.storage import StorageQuotaExceeded
 from controlplane.web.problems import Problem, translates
 
 
@@ -43,6 +45,22 @@ def _model(error: ModelRefused) -> Problem:
 @translates(RegistrationRefused)
 def _registration(error: RegistrationRefused) -> Problem:
     return Problem(status=422, code="registration-refused", detail=str(error))
+
+
+@translates(StorageQuotaExceeded)
+def _storage_quota(error: StorageQuotaExceeded) -> Problem:
+    figures = {"used": error.use.used, "limit": error.use.limit, "wanted": error.wanted}
+    return Problem(status=409, code="storage-quota-exceeded", detail=str(error), extensions=figures)
+
+
+@translates(DeletionRefused)
+def _deletion(error: DeletionRefused) -> Problem:
+    return Problem(
+        status=409,
+        code="deletion-refused",
+        detail=str(error),
+        extensions={"reasons": list(error.reasons)},
+    )
 
 
 @translates(NoSuchFile)

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 from rest_framework.routers import SimpleRouter
 
-from apps.models.api import problems, views
+from apps.models.api import problems, storage, views
 
 #: Imported for what it registers.
 REGISTERS = (problems,)
@@ -15,5 +15,14 @@ router.register("models", views.ModelViewSet, basename="model")
 router.register("model-versions", views.ModelVersionViewSet, basename="model-version")
 router.register("evaluations", views.EvaluationViewSet, basename="evaluation")
 router.register("artifacts", views.ArtifactViewSet, basename="artifact")
+router.register("storage/runs", storage.StorageRunViewSet, basename="storage-run")
+router.register("storage/artifacts", storage.StoredArtifactViewSet, basename="storage-artifact")
 
-urlpatterns: list[URLPattern | URLResolver] = [*router.urls]
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("storage", storage.StorageView.as_view(), name="storage-use"),
+    path("storage/plan", storage.PlanView.as_view(), name="storage-plan"),
+    path("storage/rules", storage.RulesListView.as_view(), name="storage-rules-list"),
+    path("storage/rules/<str:team>", storage.RulesView.as_view(), name="storage-rules-of"),
+    path("storage/quotas/<str:team>", storage.QuotaView.as_view(), name="storage-quota-of"),
+    *router.urls,
+]

@@ -27,7 +27,7 @@ from apps.models.models import (
     ModelVersion,
 )
 from apps.models.services import datasets, versions
-from controlplane.domain.permissions import Permission
+from controlplane.domain.permissions import Permission, Scope
 from controlplane.web.parsers import BoundedMultiPartParser
 from controlplane.web.rest import AnyAccept, ResourceViewSet
 from controlplane.web.streams import download
@@ -43,6 +43,7 @@ REPORT = "report.json"
     retrieve=extend_schema(summary="A dataset", tags=["datasets"]),
 )
 class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Dataset]):
+    token_scope = Scope.MODELS
     serializer_class = serializers.DatasetSerializer
     parser_classes = (BoundedMultiPartParser,)
     queries = {"list": serializers.DatasetFilters}
@@ -113,6 +114,7 @@ class DatasetViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 class DatasetVersionViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[DatasetVersion]
 ):
+    token_scope = Scope.MODELS
     queries = {"list": serializers.DatasetVersionFilters, "rows": serializers.RowsQuery}
 
     def get_queryset(self) -> QuerySet[DatasetVersion]:
@@ -147,6 +149,7 @@ class DatasetVersionViewSet(
 class ModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[ModelLine]):
     """Named series of versions."""
 
+    token_scope = Scope.MODELS
     serializer_class = serializers.ModelLineSerializer
     queries = {"list": serializers.ModelLineFilters}
 
@@ -167,6 +170,7 @@ class ModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
 class ModelVersionViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[ModelVersion]
 ):
+    token_scope = Scope.MODELS
     queries = {"list": serializers.ModelVersionFilters}
 
     def get_queryset(self) -> QuerySet[ModelVersion]:
@@ -240,6 +244,7 @@ class ModelVersionViewSet(
 class EvaluationViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Evaluation]
 ):
+    token_scope = Scope.MODELS
     serializer_class = serializers.EvaluationSerializer
     queries = {"list": serializers.EvaluationFilters}
 
@@ -258,6 +263,7 @@ class EvaluationViewSet(
 class ArtifactViewSet(mixins.RetrieveModelMixin, ResourceViewSet[Artifact]):
     """Immutable files: of datasets, models, reports, code and what scripts left."""
 
+    token_scope = Scope.MODELS
     serializer_class = serializers.ArtifactSerializer
 
     def get_queryset(self) -> QuerySet[Artifact]:

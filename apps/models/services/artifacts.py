@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from typing import IO, BinaryIO
 
-from apps.accounts.models import Team
+from django.db import transaction
+
+from apps.accounts.models import Team, User
+from apps.accounts.services import audit
 from apps.models import selectors
 from apps.models.models import Artifact, files_json
+from apps.models.services.storage_charges import storage_charge, storage_check_room
 
 File = tuple[str, str, int]
 """Path, digest, size in bytes."""
@@ -19,29 +24,51 @@ class RegistrationRefused(Exception):
     """What was made or sent cannot be registered; the message says why."""
 
 
+@transaction.atomic
 def artifact_create(
     *, team: Team | None, kind: Artifact.Kind, files: Sequence[File], made_by: str | None = None
 ) -> Artifact:
-    """A new row for blobs that are in the store. ``made_by`` is unique: one artifact for each maker."""
+    """A new row for blobs that are in the store. ``made_by`` is unique: one artifact for each maker.
+
+    What a job made is kept even if it does not fit: its work is not lost for want of room.
+
+    :raises StorageQuotaExceeded: if a person adds more than the team may store.
+    """
+    size = sum(size for _, _, size in files)
+    if made_by is None:
+        storage_charge(team=team, size=size)
     return Artifact.objects.create(
         team=team,
         kind=kind,
         files=files_json(list(files)),
-        size=sum(size for _, _, size in files),
+        size=size,
         made_by=made_by,
     )
 
 
-def code_upload(*, team: Team, stream: BinaryIO, filename: str) -> Artifact:
+def code_upload(*, actor: User, team: Team, stream: BinaryIO, filename: str) -> Artifact:
     """The archive of a script job, kept as it came.
 
     :raises RegistrationRefused: if it is no archive that the runtime unpacks.
+    :raises StorageQuotaExceeded: if it is more than the team may still store.
     """
     name = code_archive_name(filename)
+    storage_check_room(team=team, size=_size_of(stream))
     blob = selectors.artifact_store().put(chunks(stream))
-    return artifact_create(
-        team=team, kind=Artifact.Kind.CODE, files=[(name, blob.digest, blob.size)]
-    )
+    with transaction.atomic():
+        artifact = artifact_create(
+            team=team, kind=Artifact.Kind.CODE, files=[(name, blob.digest, blob.size)]
+        )
+        audit(actor=actor, action="code.upload", team=team, uid=artifact.uid, name=name)
+    return artifact
+
+
+def _size_of(stream: BinaryIO) -> int:
+    """Bytes from here to its end."""
+    here = stream.tell()
+    end = stream.seek(0, io.SEEK_END)
+    stream.seek(here)
+    return end - here
 
 
 def code_archive_name(filename: str) -> str:

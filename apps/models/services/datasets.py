@@ -15,6 +15,8 @@ from apps.accounts.services import audit
 from apps.models import selectors
 from apps.models.models import Artifact, Dataset, DatasetVersion
 from apps.models.services.artifacts import File, artifact_create
+from apps.models.services.storage import artifact_revive
+from apps.models.services.storage_charges import storage_check_room
 from controlplane.domain.datasets.inspections import Inspection, inspect
 from controlplane.domain.datasets.refusals import Limits
 from controlplane.domain.datasets.schemas import ColumnMapping
@@ -53,18 +55,25 @@ def dataset_upload(
     columns: ColumnMapping | None = None,
     description: str = "",
 ) -> DatasetVersion:
-    """A new version of the named dataset, which is created if absent.
+    """A new version of the named dataset, which is created if absent; or the one with the same rows,
+    if its own had been deleted.
 
     :raises DatasetRefused: if anything in the file is wrong; nothing is kept then.
     :raises DuplicateUpload: if the dataset has a version with the same rows.
+    :raises StorageQuotaExceeded: if it is more than the team may still store.
     :raises StorageFull: if the artifact store has no room.
     """
     inspection = dataset_inspect(stream=stream, filename=filename, columns=columns)
-    known = DatasetVersion.objects.filter(
-        dataset__team=team, dataset__name=name, content_hash=inspection.digest
-    ).first()
-    if known is not None:
+    known = (
+        DatasetVersion.objects.filter(
+            dataset__team=team, dataset__name=name, content_hash=inspection.digest
+        )
+        .select_related("artifact")
+        .first()
+    )
+    if known is not None and known.artifact.usable:
         raise DuplicateUpload(known)
+    storage_check_room(team=team, size=sum(file.size for file in inspection.files.values()))
     stream.seek(0)
     files = _store_splits(inspection, stream)
     return _dataset_version_create(
@@ -106,9 +115,11 @@ def _dataset_version_create(
     )
     lock_in_transaction(AdvisoryLock.NUMBER_VERSION, dataset.pk)
     # Two people may upload the same file at once: the second finds the first's version here.
-    known = dataset.versions.filter(content_hash=inspection.digest).first()
+    known = (
+        dataset.versions.filter(content_hash=inspection.digest).select_related("artifact").first()
+    )
     if known is not None:
-        raise DuplicateUpload(known)
+        return _dataset_version_revive(known, actor=actor)
     last = dataset.versions.aggregate(last=Max("number"))["last"] or 0
     version = DatasetVersion.objects.create(
         dataset=dataset,
@@ -131,6 +142,24 @@ def _dataset_version_create(
         rows=inspection.rows,
     )
     return version
+
+
+def _dataset_version_revive(known: DatasetVersion, *, actor: User) -> DatasetVersion:
+    """The same rows again, after they had been deleted: the version is as good as before.
+
+    :raises DuplicateUpload: if it was never gone.
+    """
+    if known.artifact.usable:
+        raise DuplicateUpload(known)
+    artifact_revive(artifact=known.artifact)
+    audit(
+        actor=actor,
+        action="dataset.revive",
+        team=known.dataset.team,
+        uid=known.uid,
+        name=str(known),
+    )
+    return known
 
 
 def statistics_json(inspection: Inspection) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from apps.accounts.services import audit
 from apps.models import selectors
 from apps.models.models import Artifact, ModelLine, ModelVersion, ModelVersionTransition
 from apps.models.services.artifacts import File, artifact_create, chunks
+from apps.models.services.storage_charges import storage_check_room
 from controlplane.domain.models import (
     MODEL,
     UNSAFE_SUFFIXES,
@@ -30,7 +31,9 @@ from controlplane.domain.models import (
     read_config,
 )
 from controlplane.domain.resources import bytes_in_words
+from controlplane.outbox.messages import publish
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.models import new_uid
 from controlplane.persistence.moves import move
 
 #: A safetensors header is small; anything larger is not one.
@@ -145,8 +148,10 @@ def model_version_import(*, actor: User, team: Team, name: str, path: str) -> Mo
     """A version that the next turn of the import loop copies from ``path``.
 
     :raises ModelRefused: if the folder is no model, or lies where nothing may be taken from.
+    :raises StorageQuotaExceeded: if it is more than the team may still store.
     """
     folder, config = model_folder_check(path)
+    storage_check_room(team=team, size=sum(file.stat().st_size for file in _imported(folder)))
     line, number = line_with_next_number(team=team, name=name)
     version = ModelVersion.objects.create(
         line=line,
@@ -160,20 +165,26 @@ def model_version_import(*, actor: User, team: Team, name: str, path: str) -> Mo
     return version
 
 
-def folder_store(path: str, *, progressed: Callable[[], None]) -> list[File]:
-    """Copy a model's files into the artifact store. Those that can run code stay behind.
+def _imported(folder: Path) -> list[Path]:
+    """The files that an import takes: those that can run code stay behind."""
+    return [file for file in _files_below(folder) if file.suffix not in UNSAFE_SUFFIXES]
+
+
+def folder_store(path: str, *, team: Team | None, progressed: Callable[[], None]) -> list[File]:
+    """Copy a model's files into the artifact store for that team.
 
     ``progressed`` is called after each mebibyte; what it raises ends the copy.
 
     :raises ModelRefused: if the folder is no longer a model.
+    :raises StorageQuotaExceeded: if it is more than the team may still store.
     :raises StorageFull: if there is no room.
     """
     folder, _ = model_folder_check(path)
+    sources = _imported(folder)
+    storage_check_room(team=team, size=sum(file.stat().st_size for file in sources))
     store = selectors.artifact_store()
     files: list[File] = []
-    for source in _files_below(folder):
-        if source.suffix in UNSAFE_SUFFIXES:
-            continue
+    for source in sources:
         with source.open("rb") as stream:
             blob = store.put(_watched(chunks(stream), progressed))
         files.append((str(source.relative_to(folder)), blob.digest, blob.size))
@@ -191,22 +202,38 @@ def model_version_imported(*, version: ModelVersion, files: Sequence[File], at: 
     """:raises IllegalTransition: if it was imported meanwhile."""
     config, parameters = facts_of(files)
     artifact = artifact_create(team=version.line.team, kind=Artifact.Kind.MODEL, files=files)
+    reason = f"copied {len(files)} files"
     move(
         version,
         MODEL,
         ModelEvent.IMPORT,
         into=ModelVersionTransition,
         at=at,
-        reason=f"copied {len(files)} files",
+        reason=reason,
         artifact=artifact,
         architecture=config.architecture,
         context_length=config.context_length,
         parameters=parameters,
     )
+    publish(
+        "model.imported",
+        event_uid=new_uid(),
+        version_uid=version.uid,
+        reason=reason,
+        at=at.isoformat(),
+    )
 
 
+@transaction.atomic
 def model_version_failed(*, version: ModelVersion, reason: str, at: datetime) -> None:
     move(version, MODEL, ModelEvent.FAIL, into=ModelVersionTransition, at=at, reason=reason)
+    publish(
+        "model.refused",
+        event_uid=new_uid(),
+        version_uid=version.uid,
+        reason=reason,
+        at=at.isoformat(),
+    )
 
 
 @transaction.atomic

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,9 @@ from controlplane.web.states import look_of
 register = template.Library()
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+#: The hidden field by which a form that comes twice is recognised.
+ONCE_FIELD = "once"
 
 
 @register.filter
@@ -193,6 +197,14 @@ def uid(value: str) -> SafeString:
         short(value),
         _("Copy the id %(uid)s") % {"uid": value},
         _("Copied"),
+    )
+
+
+@register.simple_tag
+def once() -> SafeString:
+    """A token of this rendering of a form, so that sending it twice does its work once."""
+    return format_html(
+        '<input type="hidden" name="{}" value="{}">', ONCE_FIELD, secrets.token_hex(16)
     )
 
 

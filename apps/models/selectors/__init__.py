@@ -23,7 +23,7 @@ from apps.models.models import (
 )
 from controlplane.domain.models import ModelState
 from controlplane.ports import registry
-from controlplane.ports.artifacts import ArtifactStore
+from controlplane.ports.artifacts import ArtifactStore, BlobMissing
 from controlplane.ports.engines import ModelFacts
 from controlplane.ports.launches import InputTree
 
@@ -64,6 +64,13 @@ def model_versions_visible(user: accounts.Person) -> QuerySet[ModelVersion]:
     ).select_related("line__team", "base__line", "dataset_version__dataset", "artifact")
 
 
+def dataset_versions_usable(user: accounts.Person) -> QuerySet[DatasetVersion]:
+    """Those whose rows are here."""
+    return dataset_versions_visible(user).filter(
+        artifact__deleted_at=None, artifact__removed_at=None
+    )
+
+
 def model_versions_usable(user: accounts.Person) -> QuerySet[ModelVersion]:
     """Those whose files are here."""
     return model_versions_visible(user).filter(state=ModelState.READY)
@@ -79,6 +86,12 @@ def model_facts(version: ModelVersion) -> ModelFacts:
 
 
 def input_tree(name: str, artifact: Artifact) -> InputTree:
+    """:raises BlobMissing: if its bytes have been removed."""
+    if artifact.removed_at is not None:
+        raise BlobMissing(
+            f"the bytes of {name} are gone since {artifact.removed_at:%Y-%m-%d}: "
+            f"{artifact.deletion_reason}"
+        )
     return InputTree(name=name, files=artifact.tree)
 
 
@@ -161,7 +174,9 @@ def artifacts_visible(user: accounts.Person) -> QuerySet[Artifact]:
 
 def code_visible(user: accounts.Person) -> QuerySet[Artifact]:
     """Archives that a script job may run."""
-    return artifacts_visible(user).filter(kind=Artifact.Kind.CODE, team__isnull=False)
+    return artifacts_visible(user).filter(
+        kind=Artifact.Kind.CODE, team__isnull=False, deleted_at=None, removed_at=None
+    )
 
 
 def evaluations_visible(user: accounts.Person) -> QuerySet[Evaluation]:
@@ -177,9 +192,13 @@ class NoSuchFile(LookupError):
 def artifact_file(artifact: Artifact, path: str) -> tuple[BinaryIO, int]:
     """The file opened, and its size in bytes. The caller closes it.
 
-    :raises NoSuchFile: if there is none of that path.
+    :raises NoSuchFile: if there is none of that path, or its bytes have been removed.
     :raises BlobMissing: if the store has lost it.
     """
+    if artifact.removed_at is not None:
+        raise NoSuchFile(
+            f"its bytes are gone since {artifact.removed_at:%Y-%m-%d}: {artifact.deletion_reason}"
+        )
     digest = artifact.tree.get(path)
     if digest is None:
         raise NoSuchFile(f"there is no file {path!r}; there are {', '.join(artifact.tree)}")

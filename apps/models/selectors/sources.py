@@ -1,0 +1,85 @@
+"""Who else needs bytes: the apps above this one, which it cannot import.
+
+Jobs and deployments refer to blobs and versions of the registry. Each such app offers a *source* that
+answers for its own rows, and the project connects them when it starts. Nothing is deleted while one of them
+is missing: what nobody asked about would look needless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from controlplane.domain.retention import Item
+from controlplane.domain.storage import StorageKind
+
+#: Sources without which nothing may be deleted.
+REQUIRED = frozenset({"jobs", "serving"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Why an artifact's bytes must stay."""
+
+    reason: str
+    #: A person cannot delete it either; otherwise it is only kept from rules.
+    firm: bool
+
+
+class StorageSource(Protocol):
+    """What one app keeps in the artifact store and on clusters, and what it needs of the registry's."""
+
+    @property
+    def name(self) -> str: ...
+
+    def digests(self) -> Iterator[str]:
+        """Every blob that a row of the app names, repetitions included."""
+        ...
+
+    def holds(self, *, at: datetime) -> Mapping[int, Hold]:
+        """Artifacts that it needs, by primary key."""
+        ...
+
+    def items(self) -> Iterable[Item]:
+        """What a rule could remove of its own."""
+        ...
+
+    def uses(self) -> Iterable[tuple[int, StorageKind, int]]:
+        """Team (by primary key), kind and bytes of what it stores beside artifacts."""
+        ...
+
+    def measure(self, *, at: datetime) -> None:
+        """Bring the ``StorageMeasure`` rows of its own up to date."""
+        ...
+
+    def makers(self, uids: Collection[str]) -> Mapping[str, tuple[str, str]]:
+        """Of those of the attempts that are its own: what people call them, and the uid of their job."""
+        ...
+
+    def remove(self, item: Item, *, at: datetime) -> bool:
+        """Remove the bytes of one of its items; False if that is no longer possible or was done before."""
+        ...
+
+
+class SourcesMissing(RuntimeError):
+    """An app that needs bytes has not said which."""
+
+
+_sources: dict[str, StorageSource] = {}
+
+
+def connect(source: StorageSource) -> None:
+    """Have it asked from now on; one of the same name is replaced."""
+    _sources[source.name] = source
+
+
+def sources() -> tuple[StorageSource, ...]:
+    """Every source, by name.
+
+    :raises SourcesMissing: if one of those that must be asked is not connected.
+    """
+    if missing := REQUIRED - _sources.keys():
+        raise SourcesMissing(f"nothing says what {', '.join(sorted(missing))} needs")
+    return tuple(_sources[name] for name in sorted(_sources))

@@ -1,0 +1,303 @@
+"""What was backed up comes back whole, elsewhere; what is damaged changes nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection, transaction
+from pytest_django import Settings
+
+from apps.accounts.models import User
+from apps.models.models import Artifact, ModelVersion
+from apps.models.selectors import artifact_store
+from apps.models.selectors.storage import digests_referenced
+from apps.models.services.storage_garbage import garbage_collect
+from apps.serving.models import GatewaySnapshot
+from controlplane.persistence.backups import BackupRefused, Manifest, back_up
+from controlplane.persistence.encryption import encrypt
+from controlplane.ports.artifacts import Blob, StorageFull
+from tests import factories
+from tests.functional.pages.conftest import Empty, fill
+from tests.integration.backups.databases import Elsewhere, elsewhere, rows_of
+from tests.integration.threads import at_once
+
+OTHER_KEY = "YW5vdGhlci1rZXktb2YtMzItYnl0ZXMtbG9uZy0hISE="
+
+
+@pytest.fixture
+def product(transactional_db: None, settings: Settings, tmp_path: Path) -> Empty:
+    """Something in every state, and a secret."""
+    settings.NINEFOLD_HOME = tmp_path / "home"
+    team = factories.team()
+    people = Empty(team=team, user=factories.person(team=team), queue=factories.queue())
+    with transaction.atomic():
+        fill(people)
+    GatewaySnapshot.objects.create(
+        digest="d" * 64, body=encrypt(b"the engine's key"), issued_at=people.team.created_at
+    )
+    return people
+
+
+@pytest.fixture
+def backup(product: Empty, tmp_path: Path) -> Path:
+    folder = tmp_path / "backups" / "monday"
+    call_command("backup", out=folder, verbosity=0)
+    return folder
+
+
+@pytest.fixture
+def other(product: Empty, tmp_path: Path) -> Iterator[Elsewhere]:
+    with elsewhere("restored", tmp_path / "other-home") as place:
+        yield place
+
+
+LOGS_IN = """
+from django.test import Client
+from apps.accounts.models import User
+from apps.serving.models import GatewaySnapshot
+from controlplane.persistence.encryption import decrypt
+client = Client(headers={"host": "localhost"})
+there = client.post("/login", {"username": "ada", "password": "open sesame"}).status_code
+pages = [client.get(page).status_code for page in ("/", "/models", "/jobs", "/storage")]
+before = max(User.objects.values_list("pk", flat=True))
+new = User.objects.create_user("new").pk > before
+print(there, pages, decrypt(GatewaySnapshot.objects.get(digest="d" * 64).body).decode(), new)
+"""
+
+
+def test_everything_comes_back_and_works(backup: Path, other: Elsewhere) -> None:
+    done = other.manage("restore", "--from", str(backup), "--into-empty")
+    assert done.returncode == 0, done.stderr
+    here, there = rows_of(connection.settings_dict["NAME"]), other.rows()
+    assert {name: len(rows) for name, rows in there.items()} == {
+        name: len(rows) for name, rows in here.items()
+    }
+    assert there == here
+    manifest = Manifest.read(backup)
+    assert {table.name: table.rows for table in manifest.tables} == {
+        name: len(rows) for name, rows in here.items()
+    }
+    store = artifact_store()
+    for artifact in Artifact.objects.all():
+        for digest in artifact.tree.values():
+            restored = other.home / "artifacts" / "sha256" / digest[7:9] / digest[9:]
+            with store.open(digest) as original:
+                assert restored.read_bytes() == original.read()
+    assert other.python(LOGS_IN).splitlines()[-1] == (
+        "302 [200, 200, 200, 200] the engine's key True"
+    )
+
+
+def test_without_its_key_it_says_what_cannot_be_decrypted(backup: Path, other: Elsewhere) -> None:
+    done = other.manage("restore", "--from", str(backup), key=OTHER_KEY)
+    assert done.returncode == 0
+    assert "none of the encryption keys of the backup is here" in done.stderr
+    assert "serving.GatewaySnapshot.body: 2 of 2 cannot be decrypted" in done.stderr
+
+
+def test_no_key_is_in_it(backup: Path, settings: Settings) -> None:
+    for path in backup.rglob("*"):
+        if path.is_file():
+            content = (
+                gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            )
+            for key in settings.NINEFOLD_ENCRYPTION_KEYS:
+                assert key.encode() not in content
+
+
+def test_a_database_that_holds_something_is_left_alone_until_told_otherwise(
+    backup: Path, other: Elsewhere
+) -> None:
+    assert other.manage("restore", "--from", str(backup)).returncode == 0
+    expected = other.rows()
+    other.execute("UPDATE accounts_team SET name = 'changed since'")
+    again = other.manage("restore", "--from", str(backup))
+    assert again.returncode == 1
+    assert "the database is not empty" in again.stderr
+    assert other.rows() != expected
+    done = other.manage("restore", "--from", str(backup), "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert other.rows() == expected
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def _flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+DAMAGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
+    "a table that was cut off": ("tables/accounts_user.gz", _cut, "instead of"),
+    "a table that changed": ("tables/jobs_job.gz", _flip, "has changed"),
+    "a table that is missing": ("tables/registry_artifact.gz", Path.unlink, "is missing"),
+    "a manifest that was cut off": ("manifest.json", _cut, "cannot be read"),
+    "a manifest that changed": ("manifest.json", _flip, "damaged|cannot be read"),
+    "no manifest": ("manifest.json", Path.unlink, "is no backup"),
+    "a list of blobs that changed": ("blobs.gz", _flip, "has changed"),
+    "a blob that changed": ("blobs/*/*", _flip, "has changed"),
+    "a blob that is missing": ("blobs/*/*", Path.unlink, "is missing"),
+}
+
+
+def test_a_damaged_backup_changes_nothing(
+    backup: Path, tmp_path: Path, settings: Settings, subtests: pytest.Subtests
+) -> None:
+    before = rows_of(connection.settings_dict["NAME"])
+    settings.NINEFOLD_HOME = tmp_path / "untouched"
+    for number, (damage, (pattern, spoil, message)) in enumerate(DAMAGES.items()):
+        with subtests.test(damage):
+            spoilt = shutil.copytree(backup, tmp_path / f"spoilt-{number}")
+            spoil(sorted(spoilt.glob(pattern))[0])
+            with pytest.raises(CommandError, match=message):
+                call_command("restore", source=spoilt, overwrite=True)
+            assert rows_of(connection.settings_dict["NAME"]) == before
+            assert not (tmp_path / "untouched").exists()
+
+
+def test_a_backup_of_a_newer_version_is_refused(backup: Path) -> None:
+    manifest = Manifest.read(backup)
+    newer = {**manifest.migrations, "jobs": (*manifest.migrations["jobs"], "0999_later")}
+    object.__setattr__(manifest, "migrations", newer)
+    manifest.write(backup)
+    with pytest.raises(CommandError, match=r"newer than this one: jobs\.0999_later"):
+        call_command("restore", source=backup, overwrite=True)
+
+
+def test_a_full_disk_leaves_no_backup(
+    product: Empty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("controlplane.persistence.backups.blobs.os.fsync", full)
+    with pytest.raises(CommandError, match="no room is left"):
+        call_command("backup", out=tmp_path / "backups" / "monday")
+    assert list((tmp_path / "backups").iterdir()) == []
+
+
+def test_an_interrupted_one_is_not_taken_for_a_backup(
+    product: Empty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed: not even its clean-up runs."""
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr("controlplane.persistence.backups.manifests.Manifest.write", die)
+    monkeypatch.setattr("controlplane.persistence.backups.writing.shutil.rmtree", lambda *a, **k: 0)
+    with pytest.raises(Killed):
+        call_command("backup", out=tmp_path / "backups" / "monday")
+    (left,) = (tmp_path / "backups").iterdir()
+    assert not (tmp_path / "backups" / "monday").exists()
+    with pytest.raises(CommandError, match="is no backup"):
+        call_command("restore", source=left, overwrite=True)
+
+
+def test_blobs_of_an_earlier_backup_are_linked(backup: Path, tmp_path: Path) -> None:
+    tuesday = backup.parent / "tuesday"
+    call_command("backup", out=tuesday, incremental_artifacts=True, verbosity=0)
+    for blob in tuesday.glob("blobs/*/*"):
+        assert blob.stat().st_ino == (backup / blob.relative_to(tuesday)).stat().st_ino
+    assert Manifest.read(tuesday).blob_count == Manifest.read(backup).blob_count
+
+
+def test_a_damaged_blob_of_an_earlier_backup_is_copied_anew(backup: Path) -> None:
+    spoilt = sorted(backup.glob("blobs/*/*"))[0]
+    _flip(spoilt)
+    tuesday = backup.parent / "tuesday"
+    call_command("backup", out=tuesday, incremental_artifacts=True, verbosity=0)
+    fresh = tuesday / spoilt.relative_to(backup)
+    assert fresh.stat().st_ino != spoilt.stat().st_ino
+
+
+def test_without_artifacts_they_must_be_in_the_store(
+    product: Empty, tmp_path: Path, settings: Settings
+) -> None:
+    folder = tmp_path / "backups" / "light"
+    call_command("backup", out=folder, without_artifacts=True, verbosity=0)
+    assert not (folder / "blobs").exists()
+    settings.NINEFOLD_HOME = tmp_path / "empty-home"
+    with pytest.raises(CommandError, match="put back the folder of artifacts first"):
+        call_command("restore", source=folder, overwrite=True)
+
+
+def test_garbage_waits_for_a_backup(product: Empty, tmp_path: Path) -> None:
+    """From another connection: the lock is of a session."""
+    collected: list[object] = []
+
+    class Watched:
+        """The store, asked by the backup while it holds the lock."""
+
+        def __init__(self) -> None:
+            self._store = artifact_store()
+
+        def __getattr__(self, name: str) -> object:
+            if name == "open" and not collected:
+                collected.extend(at_once(lambda: garbage_collect(at=product.team.created_at)))
+            return getattr(self._store, name)
+
+    back_up(
+        tmp_path / "monday",
+        product="1",
+        digests=digests_referenced,
+        store=Watched(),  # type: ignore[arg-type]  # it hands every call on
+    )
+    assert collected == [None]
+
+
+def test_rows_that_come_while_it_is_made_are_not_in_it(
+    product: Empty, tmp_path: Path, other: Elsewhere
+) -> None:
+    """All tables are of one instant, though they are read one after the other."""
+
+    def late() -> list[str]:
+        at_once(lambda: User.objects.create_user("late"))
+        return list(digests_referenced())
+
+    back_up(tmp_path / "monday", product="1", digests=late, store=artifact_store())
+    assert other.manage("restore", "--from", str(tmp_path / "monday")).returncode == 0
+    assert "late" not in str(other.rows()["accounts_user"])
+    assert User.objects.filter(username="late").exists()
+    assert ModelVersion.objects.exists()
+
+
+def test_what_the_store_has_lost_is_named(product: Empty, tmp_path: Path) -> None:
+    artifact = Artifact.objects.latest("pk")
+    lost = next(iter(artifact.tree.values()))
+    artifact_store().delete(lost)
+    call_command("backup", out=tmp_path / "monday", verbosity=0)
+    assert json.loads((tmp_path / "monday" / "manifest.json").read_text())["blobs_missing"] == [
+        lost
+    ]
+
+
+def test_a_backup_is_not_written_over(backup: Path) -> None:
+    with pytest.raises(CommandError, match="is there already"):
+        call_command("backup", out=backup)
+
+
+def test_a_store_without_room_leaves_the_database_alone(
+    backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = rows_of(connection.settings_dict["NAME"])
+
+    def full(*_: object, **__: object) -> Blob:
+        raise StorageFull("no room is left for artifacts")
+
+    monkeypatch.setattr(type(artifact_store()), "put", full)
+    with pytest.raises((CommandError, StorageFull, BackupRefused)):
+        call_command("restore", source=backup, overwrite=True)
+    assert rows_of(connection.settings_dict["NAME"]) == before

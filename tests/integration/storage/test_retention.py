@@ -1,0 +1,148 @@
+"""Rounds of retention over a real company: what is needed stays, what goes is said."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from apps.accounts.models import AuditEntry
+from apps.jobs import services as jobs
+from apps.models.models import ModelVersion, StorageMeasure
+from apps.models.selectors.storage import storage_use
+from apps.models.services.storage import artifact_pin, rules_set
+from apps.models.services.storage_garbage import storage_measure
+from apps.models.services.storage_retention import removal_apply, retention_plan, retention_run
+from apps.serving.services.deployments import Configuration, deployment_create
+from controlplane.domain.retention import ItemKind, Rules
+from controlplane.domain.storage import StorageKind
+from controlplane.ports.clusters import ExitCause
+from tests.integration.company import ENGINE, Company, ready_model
+
+
+def let_go(company: Company, **rules: int) -> None:
+    rules_set(team=company.team, rules=Rules(enabled=True, **rules), actor=company.engineer)
+
+
+def versions(company: Company, count: int = 3) -> list[ModelVersion]:
+    return [ready_model(team=company.team, name="line") for _ in range(count)]
+
+
+def states(*rows: ModelVersion) -> list[str]:
+    return [ModelVersion.objects.get(pk=row.pk).state for row in rows]
+
+
+def test_old_versions_lose_their_bytes_and_keep_their_rows(company: Company) -> None:
+    made = versions(company)
+    let_go(company, keep_versions=1)
+    before = storage_use(company.team).used
+    run = retention_run(at=timezone.now())
+    assert run is not None
+    assert run.removed == 2
+    assert states(*made) == ["removed", "removed", "ready"]
+    assert storage_use(company.team).used == before - run.removed_bytes
+    artifact = ModelVersion.objects.get(pk=made[0].pk).artifact
+    assert artifact is not None
+    assert artifact.deletion_reason == (
+        "removed by a rule: only the newest 1 versions of each model are kept"
+    )
+    assert AuditEntry.objects.filter(action="storage.retention").count() == 2
+
+
+def test_what_a_job_waits_with_a_deployment_can_serve_or_somebody_pinned_stays(
+    company: Company,
+) -> None:
+    waited_with, served, pinned, _newest = versions(company, 4)
+    company.submit(model_version=waited_with)
+    deployment_create(
+        actor=company.engineer,
+        team=company.team,
+        name="parcels",
+        configuration=Configuration(model_version=served, engine=ENGINE),
+        queue=company.queue,
+    )
+    assert pinned.artifact is not None
+    artifact_pin(artifact=pinned.artifact, actor=company.engineer, at=company.at)
+    let_go(company, keep_versions=1)
+    retention_run(at=timezone.now())
+    assert states(waited_with, served, pinned) == ["ready", "ready", "ready"]
+    held = {item.name: item.held for item in retention_plan(at=timezone.now()).spared}
+    assert held["line v2"] == "deployment parcels can serve it (revision 1)"
+
+
+def test_inputs_of_a_job_that_failed_lately_are_kept_for_another_try(company: Company) -> None:
+    old, _new = versions(company, 2)
+    job, attempt = company.running(model_version=old)
+    company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
+    company.turn_jobs()
+    let_go(company, keep_versions=1)
+    retention_run(at=company.at + timedelta(days=6))
+    assert states(old) == ["ready"]
+    retention_run(at=company.at + timedelta(days=8))
+    assert states(old) == ["removed"]
+    job.refresh_from_db()
+    assert job.state == "failed"
+
+
+def test_a_job_that_comes_between_the_plan_and_the_removal_saves_its_model(
+    company: Company,
+) -> None:
+    old, _new = versions(company, 2)
+    let_go(company, keep_versions=1)
+    (removal,) = retention_plan(at=timezone.now()).removals
+    company.submit(model_version=old)
+    assert not removal_apply(removal, at=timezone.now())
+    assert states(old) == ["ready"]
+
+
+def test_checkpoints_of_a_failed_run_go_and_a_retry_starts_anew(company: Company) -> None:
+    job, attempt = company.running()
+    company.cluster.leave(attempt.launch_name, 5000)
+    company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
+    company.turn_jobs()
+    storage_measure(at=timezone.now())
+    assert storage_use(company.team).by_kind[StorageKind.CHECKPOINTS] == 5000
+    let_go(company, checkpoint_days=0)
+    retention_run(at=timezone.now())
+    assert attempt.launch_name not in company.cluster.names()
+    assert not StorageMeasure.objects.filter(kind=StorageKind.CHECKPOINTS).exists()
+    retried = jobs.job_retry(job=job, actor=company.engineer, at=timezone.now())
+    assert retried.continues is None
+
+
+def test_checkpoints_from_which_a_job_goes_on_stay(company: Company) -> None:
+    job, attempt = company.running()
+    company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
+    company.turn_jobs()
+    jobs.job_retry(job=job, actor=company.engineer, at=timezone.now())
+    let_go(company, checkpoint_days=0)
+    retention_run(at=timezone.now())
+    assert attempt.launch_name in company.cluster.names()
+    spared = retention_plan(at=timezone.now()).spared
+    assert [(item.kind, item.held) for item in spared] == [
+        (ItemKind.CHECKPOINTS, "job tune the parser is waiting")
+    ]
+
+
+def test_logs_go_and_their_last_lines_stay(company: Company) -> None:
+    _, attempt = company.running()
+    company.cluster.write_log(attempt.launch_name, b"the last line\n")
+    company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
+    company.turn_jobs()
+    let_go(company, log_days=0)
+    retention_run(at=timezone.now())
+    attempt.refresh_from_db()
+    assert attempt.log_digest == ""
+    assert "the last line" in attempt.log_tail
+
+
+def test_what_a_success_left_unlisted_goes_after_a_day_without_any_rule(company: Company) -> None:
+    _, attempt = company.running()
+    attempt.uploads.create(path="extra.bin", digest=f"sha256:{'cd' * 32}", size=9)
+    company.finish(attempt)
+    company.turn_jobs()
+    company.turn_jobs()
+    retention_run(at=company.at + timedelta(hours=23))
+    assert attempt.uploads.exists()
+    retention_run(at=company.at + timedelta(hours=25))
+    assert not attempt.uploads.exists()
