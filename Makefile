@@ -13,7 +13,7 @@ COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet -
 	--generate-hashes --python-version 3.11 $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs test test-real check bench engine lock format product development
+.PHONY: help up down status logs test test-real check bench screens engine lock format product development
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,10 @@ check: development ## Lint, check types, imports, migrations and committed files
 
 bench: development ## Measure, and write the figures below var/bench (ARGS=…: only some)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+screens: development ## Take screenshots of the main pages, and write the contact sheets in docs/screens (ARGS=…)
+	@$(BIN)/python -m launcher.system_packages chromium
+	$(BIN)/python -m tests.e2e.gallery --main --sheet docs/screens $(ARGS)
 
 engine: product ## Create the engine's environment now rather than with the first job
 	@$(BIN)/python -m launcher engine

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser
 
+from tests.e2e.browsers import NoBrowser, browser_started
 from tests.e2e.product import Product, running_product
 from tests.e2e.rest_client import RestClient
+from tests.e2e.sample_product import SampleProduct, sample_product
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +22,19 @@ def product() -> Iterator[Product]:
 @pytest.fixture(scope="session")
 def client(product: Product) -> RestClient:
     return product.client()
+
+
+@pytest.fixture(scope="session")
+def sample() -> Iterator[SampleProduct]:
+    """Pages of a sample company, with static files as the product serves them."""
+    with sample_product(collected=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    try:
+        with browser_started() as started:
+            yield started
+    except NoBrowser as reason:
+        pytest.skip(str(reason))

@@ -57,7 +57,7 @@ class Product:
         return done.stdout
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now; all are held until the last is picked."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
@@ -72,7 +72,7 @@ def running_product(**settings: str) -> Iterator[Product]:
     # Not below pytest's own folder, which other accounts may not enter: jobs have accounts of their own.
     folder = Path(tempfile.mkdtemp(prefix="ninefold-product-"))
     folder.chmod(0o755)
-    web, gateway = _free_ports(2)
+    web, gateway = free_ports(2)
     inherited = {
         name: value
         for name, value in os.environ.items()

@@ -47,7 +47,7 @@ class RestClient:
         csrf = next(cookie.value or "" for cookie in cookies if cookie.name == "csrftoken")
         request = urllib.request.Request(
             f"{self._base}/api/v1/tokens",
-            data=json.dumps({"name": "main job"}).encode(),
+            data=json.dumps({"name": f"script {secrets.token_hex(4)}", "scopes": ["all"]}).encode(),
             headers={
                 "Content-Type": "application/json",
                 "X-CSRFToken": csrf,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.main_job import MODEL, talking_client
 from tests.e2e.product import Product
@@ -18,27 +17,7 @@ from tests.e2e.waiting import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.product, pytest.mark.engine]
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
 MINUTE = 60_000.0
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed (Debian's package chromium)")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
-        yield started
-        started.close()
 
 
 @pytest.fixture
@@ -52,7 +31,7 @@ def page(browser: Browser, product: Product) -> Iterator[Page]:
     )
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.goto("/login")
-    opened.get_by_label("Username").fill("admin")
+    opened.get_by_label("User name").fill("admin")
     opened.get_by_label("Password").fill(product.password)
     opened.get_by_role("button", name="Log in").click()
     expect(opened).to_have_url(re.compile(r"/$"))
@@ -94,7 +73,7 @@ def test_from_a_dataset_to_a_model_that_talks(
         point["loss"] for point in client.get(f"jobs/{job}/curve")["points"] if "loss" in point
     ]
     assert losses[-1] < losses[0]
-    expect(page.locator("[data-curve] .main-svg").first).to_be_visible()
+    expect(page.locator("[data-chart] .main-svg").first).to_be_visible()
 
     page.get_by_role("link", name="walked-parser v1").click()
     page.get_by_role("link", name="Evaluate").first.click()

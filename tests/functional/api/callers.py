@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 from rest_framework.test import APIClient
 
 from apps.accounts import services as accounts
-from apps.accounts.models import User
+from apps.accounts.models import Team, User
+from controlplane.domain.permissions import Scope
 
 API = "/api/v1"
 
 
-def caller(user: User) -> APIClient:
-    """A client that acts as the user."""
-    _, text = accounts.token_create(user=user, name="test")
+def caller(user: User, *scopes: Scope, team: Team | None = None) -> APIClient:
+    """A client that acts as the user; by default with everything that they may do."""
+    _, text = accounts.token_create(
+        user=user,
+        name=f"test {secrets.token_hex(4)}",
+        scopes=frozenset(scopes or {Scope.ALL}),
+        team=team,
+    )
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {text}")
     return client

@@ -9,6 +9,7 @@ from rest_framework.test import APIClient
 
 from apps.accounts import services as accounts
 from apps.accounts.models import PersonalToken
+from controlplane.domain.permissions import Scope
 from tests.functional.api.callers import API, caller, problem, wrong_fields
 from tests.integration.company import Company
 
@@ -68,7 +69,9 @@ def test_a_token_cannot_be_made_to_expire_in_the_past(engineer: APIClient) -> No
 
 
 def test_somebody_elses_token_is_not_found(stranger: APIClient, company: Company) -> None:
-    token, _ = accounts.token_create(user=company.engineer, name="mine")
+    token, _ = accounts.token_create(
+        user=company.engineer, name="mine", scopes=frozenset({Scope.READ})
+    )
     problem(stranger.delete(f"{API}/tokens/{token.uid}"), 404, "not-found")
 
 

@@ -35,7 +35,7 @@ def test_logging_out_needs_a_post_and_ends_the_session(browser: Client) -> None:
 
 
 def test_a_new_token_is_shown_once(browser: Client, empty: Empty) -> None:
-    response = browser.post("/profile", {"name": "laptop", "expires": "30"})
+    response = browser.post("/profile", {"name": "laptop", "scopes": ["read"], "expires": "30"})
     token = PersonalToken.objects.get(user=empty.user)
     text = response.context["text"]
     assert text in response.text
@@ -52,7 +52,7 @@ def test_a_token_without_a_name_is_refused_beside_the_field(browser: Client) -> 
 
 
 def test_a_revoked_token_leaves_the_list(browser: Client, empty: Empty) -> None:
-    browser.post("/profile", {"name": "laptop", "expires": ""})
+    browser.post("/profile", {"name": "laptop", "scopes": ["read"], "expires": ""})
     token = PersonalToken.objects.get()
     response = browser.post(f"/profile/tokens/{token.uid}/revoke", follow=True)
     token.refresh_from_db()
@@ -61,7 +61,7 @@ def test_a_revoked_token_leaves_the_list(browser: Client, empty: Empty) -> None:
 
 
 def test_nobody_revokes_the_token_of_somebody_else(browser: Client, outsider: Client) -> None:
-    browser.post("/profile", {"name": "laptop", "expires": ""})
+    browser.post("/profile", {"name": "laptop", "scopes": ["read"], "expires": ""})
     token = PersonalToken.objects.get()
     assert outsider.post(f"/profile/tokens/{token.uid}/revoke").status_code == 404
     token.refresh_from_db()
@@ -75,7 +75,7 @@ def test_the_password_can_be_changed(browser: Client, empty: Empty) -> None:
         "new_password2": "a longer sentence 7",
     }
     response = browser.post("/profile/password", form, follow=True)
-    assert "The password was changed." in response.text
+    assert "The password was changed; other browsers" in response.text
     empty.user.refresh_from_db()
     assert empty.user.check_password("a longer sentence 7")
 

@@ -153,10 +153,10 @@ def test_one_press_deploys_under_a_free_name(browser: Client, filled: Filled) ->
     assert names == ["addresses", "addresses-2"]
 
 
-def test_home_shows_the_first_steps_until_a_model_has_been_fine_tuned(
+def test_home_shows_the_first_steps_until_a_tuned_model_is_deployed(
     browser: Client, empty: Empty
 ) -> None:
-    assert "in four steps" in browser.get("/").text
+    assert "in five steps" in browser.get("/").text
     own: dict[str, Any] = {"actor": empty.user, "team": empty.team}
     job = factories.job(
         **own,
@@ -164,7 +164,10 @@ def test_home_shows_the_first_steps_until_a_model_has_been_fine_tuned(
         model=factories.model_version(**own),
         dataset=factories.dataset_version(**own),
     )
-    factories.succeeded(job, cluster=factories.cluster(cards=2))
+    tuned = factories.succeeded(job, cluster=factories.cluster(cards=2))
+    assert tuned is not None
+    assert f'href="/models/versions/{tuned.uid}"' in browser.get("/").text
+    factories.deployment(**own, queue=empty.queue, model=tuned)
     page = browser.get("/").text
-    assert "in four steps" not in page
+    assert "in five steps" not in page
     assert "Nothing runs." in page

@@ -26,6 +26,8 @@ from controlplane.web.templatetags import ninefold
         (1505, "25 min"),
         (11_520, "3 h 12 min"),
         (180_000, "2 d 2 h"),
+        (7_205, "2 h"),
+        (172_900, "2 d"),
         (None, "–"),
     ],
 )

@@ -1,0 +1,49 @@
+"""The whole company, and the public names of what there is to look at."""
+
+from __future__ import annotations
+
+from tests.e2e.demo.fleet import fleet
+from tests.e2e.demo.jobs import jobs
+from tests.e2e.demo.monitoring import monitoring
+from tests.e2e.demo.people import people
+from tests.e2e.demo.registry import registry
+from tests.e2e.demo.serving import serving
+from tests.e2e.demo.storage import stored
+
+
+def company() -> dict[str, str]:
+    """Make it; give back uids by the names that ``tests/e2e/pages.py`` uses."""
+    who = people()
+    where = fleet(who)
+    known = registry(who)
+    made = jobs(who, where, known)
+    served = serving(who, where, known, made)
+    told = monitoring(who)
+    stored(who)
+    uids = {
+        "team": who.maps.uid,
+        "team.slug": who.maps.slug,
+        "person": who.ada.uid,
+        "dataset": known.addresses.dataset.uid,
+        "dataset.version": known.addresses.uid,
+        "dataset.chats": known.chats.uid,
+        "model.base": known.base.uid,
+        "model.importing": known.importing.uid,
+        "model.refused": known.refused.uid,
+        "model.tuned": made.tuned.uid,
+        "model.line": made.tuned.line.uid,
+        "key": served.key.uid,
+        "queue": where.maps.uid,
+        "notification": told.notification.uid,
+        "webhook.working": told.working.uid,
+        "webhook.failing": told.failing.uid,
+    }
+    for state in ("waiting", "preparing", "running", "stopping", "failed", "cancelled"):
+        uids[f"job.{state}"] = getattr(made, state).uid
+    for kind in ("succeeded", "evaluation", "script"):
+        uids[f"job.{kind}"] = getattr(made, kind).uid
+    for number, job in enumerate(made.siblings):
+        uids[f"job.sibling.{number}"] = job.uid
+    for state in ("ready", "degraded", "starting", "stopped"):
+        uids[f"deployment.{state}"] = getattr(served, state).uid
+    return uids

@@ -1,0 +1,84 @@
+"""Where work runs: one cluster that is this machine's kind, and two of sample GPUs and NPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.utils import timezone
+
+from apps.fleet import services
+from apps.fleet.models import Card, Cluster, Node
+from apps.quotas.models import Queue
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.ports.clusters import ObservedCard, ObservedNode
+from tests.e2e.demo.clock import before
+from tests.e2e.demo.people import People
+
+#: Names say it: nobody owns these.
+GPU = "sample-gpu-80g"
+NPU = "sample-npu-64g"
+CARDS_OF_A_NODE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    cluster: Cluster
+    default: Queue
+    #: Of Maps, with a cap that is reached.
+    maps: Queue
+    #: Of Search.
+    search: Queue
+
+
+def fleet(people: People) -> Fleet:
+    cluster = services.cluster_ensure(name="workshop", kind="local")
+    _inventory(cluster, chip="cpu", memory=0, nodes=2)
+    gpus = services.cluster_ensure(name="sample-gpus", kind="fake")
+    _inventory(gpus, chip=GPU, memory=80, nodes=4)
+    npus = services.cluster_ensure(name="sample-npus", kind="fake")
+    _inventory(npus, chip=NPU, memory=64, nodes=4)
+    lost = services.cluster_ensure(name="sample-lab", kind="fake")
+    services.cluster_in_trouble(cluster=lost, trouble="the cluster did not answer within 10 s")
+    services.node_cordon(
+        node=Node.objects.get(name="sample-npus-4"), cordoned=True, actor=people.admin
+    )
+    _card("sample-gpus-3", 2, CardState.ISOLATED, "uncorrectable memory errors: 4 in 10 min")
+    _card("sample-gpus-3", 3, CardState.NO_NEW_WORK, "kept free for a firmware update tonight")
+    _card("sample-npus-2", 6, CardState.UNKNOWN, services.UNHEALTHY)
+    return Fleet(
+        cluster=cluster,
+        default=Queue.objects.create(name="default"),
+        maps=Queue.objects.create(name="maps-training", team=people.maps, caps={GPU: 16, "cpu": 8}),
+        search=Queue.objects.create(name="search-nightly", team=people.search, open=False),
+    )
+
+
+def _inventory(cluster: Cluster, *, chip: str, memory: int, nodes: int) -> None:
+    observed = [
+        ObservedNode(
+            name=f"{cluster.name}-{number}",
+            cards=tuple(
+                ObservedCard(
+                    index=index,
+                    chip=chip,
+                    memory=Bytes(memory * GIB),
+                    serial=f"{cluster.name}-{number}{index:02}" if memory else "",
+                )
+                for index in range(CARDS_OF_A_NODE)
+            ),
+            capacity=Resources(cpu=Millicpu(96_000), memory=Bytes(768 * GIB)),
+        )
+        for number in range(1, nodes + 1)
+    ]
+    services.inventory_record(
+        cluster=cluster,
+        nodes=observed,
+        isolation="own uid, scrubbed environment" if chip == "cpu" else "not isolated: sample data",
+        at=timezone.now(),
+    )
+    Cluster.objects.filter(pk=cluster.pk).update(created_at=before(days=180))
+
+
+def _card(node: str, index: int, state: CardState, reason: str) -> None:
+    Card.objects.filter(node__name=node, index=index).update(state=state, state_reason=reason)

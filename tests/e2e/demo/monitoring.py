@@ -1,0 +1,76 @@
+"""What people were told of all this, and a webhook that works beside one that does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from apps.monitoring.models import Notification, Webhook, WebhookDelivery
+from apps.monitoring.services import webhooks
+from apps.monitoring.services.notifications import notifications_read
+from apps.monitoring.services.webhooks import Outcome
+from config import wiring
+from controlplane.domain.news import NewsKind
+from controlplane.outbox.models import OutboxMessage
+from controlplane.persistence.encryption import encrypt
+from tests.e2e.demo.clock import NOW
+from tests.e2e.demo.people import People
+
+TOPICS = (
+    "job.ended",
+    "deployment.ready",
+    "deployment.troubled",
+    "model.imported",
+    "model.refused",
+)
+KINDS = [NewsKind.JOB_FAILED, NewsKind.DEPLOYMENT_TROUBLED, NewsKind.MODEL_REFUSED]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Monitoring:
+    working: Webhook
+    failing: Webhook
+    notification: Notification
+
+
+def monitoring(people: People) -> Monitoring:
+    working = _webhook(people, "chat of the team", "https://chat.example.com/hooks/maps")
+    failing = _webhook(people, "ticket desk", "https://tickets.example.com/api/ninefold")
+    for message in OutboxMessage.objects.filter(topic__in=TOPICS).order_by("id"):
+        for task in wiring.TOPICS[message.topic]:
+            task.run(**message.payload)
+    for delivery in WebhookDelivery.objects.select_related("webhook", "event").order_by("id"):
+        at = max(delivery.event.at, NOW - timedelta(hours=30))
+        _delivered(delivery, at=at, fails=delivery.webhook == failing)
+    told = Notification.objects.filter(recipient=people.ada)
+    old = told.filter(at__lt=NOW - timedelta(days=1)).values_list("uid", flat=True)
+    notifications_read(user=people.ada, uids=list(old), at=NOW - timedelta(hours=20))
+    return Monitoring(working=working, failing=failing, notification=told[0])
+
+
+def _webhook(people: People, name: str, url: str) -> Webhook:
+    """Without a look at where it leads: the sample company's addresses lead nowhere."""
+    return Webhook.objects.create(
+        team=people.maps,
+        created_by=people.wei,
+        name=name,
+        url=url,
+        kinds=sorted(KINDS),
+        secret=encrypt(b"nfw-sample"),
+    )
+
+
+def _delivered(delivery: WebhookDelivery, *, at: datetime, fails: bool) -> None:
+    if fails:
+        at -= timedelta(minutes=5)
+        for number, minutes in enumerate((0, 1, 4)):
+            tried = Outcome(
+                at=at + timedelta(minutes=minutes),
+                seconds=0.21 + number,
+                status=503,
+                error="it answered 503 where 200 to 299 was expected",
+            )
+            webhooks.delivery_record(delivery=delivery, outcome=tried, spread=0.5)
+        return
+    outcome = Outcome(at=at, seconds=0.14, status=204)
+    webhooks.delivery_record(delivery=delivery, outcome=outcome, spread=0.5)

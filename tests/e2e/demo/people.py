@@ -1,0 +1,82 @@
+"""Three teams with somebody of each role, a newcomer, and the administrator of the company."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apps.accounts.models import Team, User
+from apps.accounts.services import membership_set, token_create, token_revoke
+from controlplane.domain.permissions import Role, Scope
+from tests import factories
+from tests.e2e.demo.clock import ago, before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    maps: Team
+    search: Team
+    voice: Team
+    research: Team
+    #: The administrator of the company.
+    admin: User
+    #: An engineer of Maps; most of what there is, she made.
+    ada: User
+    #: The administrator of Maps.
+    wei: User
+    #: An engineer of Search.
+    noor: User
+    #: An engineer of Voice.
+    lin: User
+
+
+def people() -> People:
+    with ago(days=210):
+        admin = factories.person("admin", admin=True)
+        maps, search, voice, research = (
+            Team.objects.create(name=name, slug=name.lower())
+            for name in ("Maps", "Search", "Voice", "Research")
+        )
+    made = {}
+    for name, first, last, team, role in (
+        ("ada", "Ada", "Okafor", maps, Role.ENGINEER),
+        ("wei", "伟", "魏", maps, Role.ADMINISTRATOR),
+        ("vera", "Vera", "Lindqvist", maps, Role.VIEWER),
+        ("quinn", "Quinn", "Abara", maps, Role.QUEUE_ADMIN),
+        ("otto", "Otto", "Brandt", maps, Role.OPERATOR),
+        ("noor", "Noor", "Haddad", search, Role.ENGINEER),
+        ("lin", "琳", "林", voice, Role.ENGINEER),
+        ("nova", "Nova", "Petrov", research, Role.ENGINEER),
+    ):
+        with ago(days=190):
+            made[name] = factories.person(name)
+            User.objects.filter(pk=made[name].pk).update(
+                first_name=first, last_name=last, email=f"{name}@example.com"
+            )
+            membership_set(team=team, user=made[name], roles=frozenset({role}), actor=admin)
+    _tokens(made["ada"])
+    return People(
+        maps=maps,
+        search=search,
+        voice=voice,
+        research=research,
+        admin=admin,
+        ada=made["ada"],
+        wei=made["wei"],
+        noor=made["noor"],
+        lin=made["lin"],
+    )
+
+
+def _tokens(owner: User) -> None:
+    everything = frozenset({Scope.ALL})
+    with ago(days=60):
+        token_create(
+            user=owner,
+            name="nightly evaluation",
+            scopes=frozenset({Scope.JOBS, Scope.READ}),
+            expires_at=before(days=-30),
+        )
+        token_create(user=owner, name="laptop", scopes=everything, expires_at=before(days=1))
+        revoked, _text = token_create(user=owner, name="old notebook", scopes=everything)
+    with ago(days=20):
+        token_revoke(token=revoked, actor=owner)

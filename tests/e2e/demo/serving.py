@@ -1,0 +1,243 @@
+"""Deployments in each state, with revisions, replicas, keys and a month of calls."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from apps.accounts.models import Team, User
+from apps.models.models import ModelVersion
+from apps.quotas.models import Claim, Queue
+from apps.quotas.reconcilers import cycle_run
+from apps.quotas.services import claim_release
+from apps.serving.models import ApiKey, Backend, Deployment, Replica
+from apps.serving.services import deployments as services
+from apps.serving.services.keys import key_create, key_revoke
+from apps.serving.services.usage import usage_record
+from controlplane.domain.claims import ReleaseReason
+from controlplane.domain.scheduling.cycle import Policy
+from controlplane.domain.serving import DeploymentEvent, ReplicaEvent
+from tests.e2e.demo.clock import NOW, ago, before
+from tests.e2e.demo.fleet import Fleet
+from tests.e2e.demo.jobs import Jobs
+from tests.e2e.demo.people import People
+from tests.e2e.demo.registry import Registry
+
+DAYS_OF_USAGE = 21
+CALLS_A_DAY = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    ready: Deployment
+    degraded: Deployment
+    starting: Deployment
+    stopped: Deployment
+    #: Of Search.
+    theirs: Deployment
+    key: ApiKey
+
+
+def serving(people: People, fleet: Fleet, known: Registry, made: Jobs) -> Serving:
+    maps: dict[str, Any] = {"actor": people.ada, "team": people.maps, "queue": fleet.default}
+    with ago(days=30):
+        ready = _deployment(**maps, name="address-parser", model=known.base, replicas=2)
+        _ready(ready, fleet, days=30)
+    _revise(ready, made.tuned, people.ada, fleet)
+    with ago(days=3):
+        degraded = _deployment(**maps, name="address-parser-beta", model=made.tuned, replicas=2)
+        _crashing(degraded, fleet)
+    with ago(days=50):
+        stopped = _deployment(**maps, name="address-parser-old", model=known.other_base)
+        _ready(stopped, fleet, days=50)
+    _stop(stopped, people.ada)
+    with ago(days=11):
+        theirs = _deployment(
+            actor=people.noor,
+            team=people.search,
+            queue=fleet.default,
+            name="query-rewriter",
+            model=made.theirs_tuned,
+        )
+        _ready(theirs, fleet, days=11)
+    with ago(minutes=1):
+        starting = _deployment(**maps, name="address-parser-next", model=made.tuned)
+        services.replica_create(backend=_newest(starting), deployment=starting)
+    key = _keys(people)
+    _usage(key, ready)
+    return Serving(
+        ready=ready,
+        degraded=degraded,
+        starting=starting,
+        stopped=stopped,
+        theirs=theirs,
+        key=key,
+    )
+
+
+def _deployment(
+    *, actor: User, team: Team, queue: Queue, name: str, model: ModelVersion, replicas: int = 1
+) -> Deployment:
+    return services.deployment_create(
+        actor=actor,
+        team=team,
+        name=name,
+        configuration=services.Configuration(model_version=model),
+        queue=queue,
+        replicas=replicas,
+    )
+
+
+def _newest(deployment: Deployment) -> Backend:
+    return Backend.objects.filter(revision__deployment=deployment).latest("id")
+
+
+def _replica(
+    deployment: Deployment, fleet: Fleet, *, at_days: float, ready: bool = True
+) -> Replica:
+    row = services.replica_create(backend=_newest(deployment), deployment=deployment)
+    at = before(days=at_days)
+    cycle_run(policy=Policy(), at=at)
+    claim = Claim.objects.get(uid=row.claim_uid)
+    Replica.objects.filter(pk=row.pk).update(cluster=fleet.cluster, chip="cpu")
+    row.refresh_from_db()
+    services.replica_move(row, ReplicaEvent.ADMIT, at=at, reason=claim.explanation)
+    services.replica_move(
+        row, ReplicaEvent.LAUNCH, at=at + timedelta(seconds=5), reason="loading the model"
+    )
+    if ready:
+        at += timedelta(seconds=70)
+        services.replica_move(
+            row,
+            ReplicaEvent.BECOME_READY,
+            at=at,
+            reason="ready",
+            url="http://127.0.0.1:9",
+            ready_at=at,
+        )
+    return row
+
+
+def _ready(deployment: Deployment, fleet: Fleet, *, days: float) -> None:
+    for _ in range(deployment.replica_count):
+        _replica(deployment, fleet, at_days=days)
+    count = deployment.replica_count
+    deployment.refresh_from_db()
+    services.deployment_move(
+        deployment,
+        DeploymentEvent.BECOME_READY,
+        at=before(days=days) + timedelta(seconds=75),
+        reason=f"{count} of {count} replicas ready",
+    )
+
+
+def _revise(deployment: Deployment, model: ModelVersion, actor: User, fleet: Fleet) -> None:
+    """The better model takes over five days ago."""
+    old = list(Replica.objects.filter(backend__revision__deployment=deployment))
+    with ago(days=5) as at:
+        services.deployment_revise(
+            deployment=deployment,
+            configuration=services.Configuration(model_version=model),
+            actor=actor,
+            at=at,
+        )
+        for _ in old:
+            _replica(deployment, fleet, at_days=5)
+        services.traffic_move(deployment=deployment, backend=_newest(deployment))
+        _end_replicas(old, why="its revision is no longer served", days=5)
+        deployment.refresh_from_db()
+        services.deployment_move(
+            deployment, DeploymentEvent.BECOME_READY, at=at, reason="2 of 2 replicas ready"
+        )
+
+
+def _end_replicas(rows: list[Replica], *, why: str, days: float) -> None:
+    at = before(days=days)
+    services.replicas_stop(replicas=rows, reason=ReleaseReason.FINISHED, why=why, at=at)
+    for row in rows:
+        services.replica_move(row, ReplicaEvent.CONFIRM, at=at, reason=why)
+        claim_release(uid=row.claim_uid, reason=ReleaseReason.FINISHED, at=at)
+
+
+def _crashing(deployment: Deployment, fleet: Fleet) -> None:
+    _replica(deployment, fleet, at_days=3)
+    row = _replica(deployment, fleet, at_days=3, ready=False)
+    services.replica_move(
+        row,
+        ReplicaEvent.CRASH,
+        at=before(minutes=2),
+        reason="ended with exit code 1; starts again in 5 min",
+        crashes=6,
+        restart_at=NOW + timedelta(minutes=3),
+        log_tail="Loading weights\nRuntimeError: out of memory: tried to allocate 1.2 GiB",
+    )
+    deployment.refresh_from_db()
+    services.deployment_move(
+        deployment, DeploymentEvent.DEGRADE, at=before(minutes=2), reason="1 of 2 replicas ready"
+    )
+
+
+def _stop(deployment: Deployment, actor: User) -> None:
+    with ago(days=14) as at:
+        services.deployment_stop(deployment=deployment, actor=actor, at=at)
+        rows = list(Replica.objects.filter(backend__revision__deployment=deployment))
+        _end_replicas(rows, why="the deployment is stopped", days=14)
+        deployment.refresh_from_db()
+        services.deployment_move(
+            deployment, DeploymentEvent.CONFIRM, at=at, reason=f"stopped by {actor.username}"
+        )
+
+
+def _keys(people: People) -> ApiKey:
+    own: dict[str, Any] = {"actor": people.ada, "team": people.maps}
+    with ago(days=29) as at:
+        key, _text = key_create(
+            **own, name="parcel routing", at=at, requests_per_minute=600, tokens_per_minute=200_000
+        )
+        key_create(**own, name="trial of last month", at=at, expires_at=before(days=2))
+        leaked, _text = key_create(**own, name="pasted in a chat", at=at)
+    with ago(days=13) as at:
+        key_revoke(key=leaked, actor=people.wei, at=at)
+    with ago(days=10) as at:
+        key_create(
+            **own,
+            name="dashboard",
+            at=at,
+            routes=["address-parser"],
+            concurrency=4,
+            expires_at=before(days=-80),
+        )
+        key_create(actor=people.noor, team=people.search, name="front page", at=at)
+    return key
+
+
+def _usage(key: ApiKey, deployment: Deployment) -> None:
+    """More by day than by night, growing, and an hour of trouble."""
+    chance = random.Random(3)
+    backend = _newest(deployment).uid
+    records = []
+    for day in range(DAYS_OF_USAGE):
+        for call in range(CALLS_A_DAY + 2 * day):
+            hour = 24 * (0.5 + 0.5 * math.sin(chance.uniform(-1.2, 1.2)))
+            at = NOW - timedelta(days=DAYS_OF_USAGE - 1 - day, hours=hour, seconds=call)
+            broken = day == DAYS_OF_USAGE - 4 and call % 5 == 0
+            tokens = chance.randint(12, 180)
+            records.append(
+                {
+                    "key": key.uid,
+                    "at": at.isoformat(),
+                    "route": "address-parser",
+                    "backend": backend,
+                    "operation": "chat",
+                    "status": 503 if broken else 200,
+                    "outcome": "unavailable" if broken else "ok",
+                    "prompt_tokens": chance.randint(20, 90),
+                    "completion_tokens": 0 if broken else tokens,
+                    "duration_ms": 12.0 if broken else 60 + tokens * chance.uniform(7, 11),
+                    "first_token_ms": None if broken else chance.lognormvariate(4.3, 0.4),
+                }
+            )
+    usage_record(gateway="gateway-1", sequence=1, records=records)

@@ -1,0 +1,54 @@
+"""Storage of the sample company: a team that is nearly full, rules, something deleted, past rounds."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.jobs.models import Attempt
+from apps.models.models import StorageMeasure
+from apps.models.selectors.storage import storage_use
+from apps.models.services import storage
+from apps.models.services.storage_garbage import garbage_collect, storage_measure
+from apps.models.services.storage_retention import retention_run
+from controlplane.domain.jobs import ENDED_ATTEMPT_STATES
+from controlplane.domain.retention import Rules
+from controlplane.domain.storage import StorageKind
+from tests import factories
+from tests.e2e.demo.people import People
+
+MIB = 1 << 20
+
+
+def stored(who: People) -> None:
+    """Sizes of working folders are made up: nothing ran."""
+    at = timezone.now()
+    with transaction.atomic():
+        spare = factories.model_version(actor=who.ada, team=who.maps, name="first-try")
+        for _ in range(2):
+            factories.model_version(actor=who.ada, team=who.maps, name="street-names")
+    storage_measure(at=at)
+    ended = Attempt.objects.filter(job__team=who.maps, state__in=ENDED_ATTEMPT_STATES)
+    for number, attempt in enumerate(ended.order_by("pk")[:6]):
+        StorageMeasure.objects.update_or_create(
+            kind=StorageKind.CHECKPOINTS,
+            owner_uid=attempt.uid,
+            defaults={"team": who.maps, "size": (number + 1) * 37 * MIB, "measured_at": at},
+        )
+    storage.quota_set(team=who.maps, limit=int(storage_use(who.maps).used * 1.15), actor=who.admin)
+    storage.rules_set(
+        team=None,
+        rules=Rules(enabled=True, keep_versions=10, checkpoint_days=14, log_days=90),
+        actor=who.admin,
+    )
+    if spare.artifact is not None:
+        storage.artifact_delete(artifact=spare.artifact, actor=who.ada, at=at - timedelta(days=2))
+    garbage_collect(at=at)
+    retention_run(at=at)
+    storage.rules_set(
+        team=who.maps,
+        rules=Rules(enabled=True, keep_versions=1, checkpoint_days=0, failed_days=7),
+        actor=who.admin,
+    )

@@ -1,0 +1,224 @@
+"""Every page of the product: one list for screenshots, accessibility, keyboard and budget.
+
+Arguments name things of the sample company (``tests/e2e/demo/company.py``). An address that is no page has
+its reason in ``NO_PAGES``. A test holds both to the project's addresses, so that none can be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """An address to look at."""
+
+    #: Of a file: unique.
+    title: str
+    #: As in ``urlpatterns``.
+    url_name: str
+    #: ``{…}`` stands for names of the sample company.
+    path: str
+    #: Whether charts are on it; the budget counts what they bring apart.
+    charts: bool = False
+    #: Log-in and the like: for somebody who is not logged in.
+    stranger: bool = False
+    #: For staff only.
+    staff: bool = False
+    #: A CSS selector to wait for, beside the page itself.
+    wait_for: str = ""
+
+    @property
+    def viewer(self) -> str:
+        """Who looks at it: ``stranger``, ``staff`` or ``person``."""
+        return "stranger" if self.stranger else "staff" if self.staff else "person"
+
+    def address(self, names: Mapping[str, str]) -> str:
+        """:raises KeyError: if the sample company has nothing of that name."""
+        path = self.path
+        while "{" in path:
+            before, _, rest = path.partition("{")
+            name, _, after = rest.partition("}")
+            path = f"{before}{names[name]}{after}"
+        return path
+
+
+def _page(url_name: str, path: str, title: str = "", **options: bool | str) -> Page:
+    return Page(url_name=url_name, path=path, title=title or url_name, **options)  # type: ignore[arg-type]
+
+
+PAGES: tuple[Page, ...] = (
+    _page("login", "/login", stranger=True),
+    _page("home", "/"),
+    _page("models", "/models"),
+    _page("model", "/models/{model.line}"),
+    _page("model-version", "/models/versions/{model.tuned}"),
+    _page("model-version", "/models/versions/{model.base}", "model-version-base"),
+    _page("model-version", "/models/versions/{model.importing}", "model-version-importing"),
+    _page("model-version", "/models/versions/{model.refused}", "model-version-refused"),
+    _page("model-import", "/models/import"),
+    _page("datasets", "/datasets"),
+    _page("dataset-new", "/datasets/new"),
+    _page("dataset-version", "/datasets/versions/{dataset.version}"),
+    _page("dataset-version", "/datasets/versions/{dataset.chats}", "dataset-version-chats"),
+    _page("storage", "/storage"),
+    _page("storage", "/storage?tab=biggest", "storage-biggest"),
+    _page("storage", "/storage?tab=deleted", "storage-deleted"),
+    _page("storage", "/storage?tab=retention", "storage-retention"),
+    _page("storage", "/storage?tab=runs", "storage-runs", staff=True),
+    _page("storage-quota", "/storage/quotas/{team}", staff=True),
+    _page("storage-rules", "/storage/rules/others", staff=True),
+    _page("jobs", "/jobs"),
+    _page("job-new", "/jobs/new"),
+    _page("job-new-finetune", "/jobs/new/finetune"),
+    _page("job-new-evaluate", "/jobs/new/evaluate"),
+    _page("job-new-script", "/jobs/new/script"),
+    _page("job", "/jobs/{job.running}", "job-running", charts=True),
+    _page("job", "/jobs/{job.waiting}", "job-waiting"),
+    _page("job", "/jobs/{job.preparing}", "job-preparing"),
+    _page("job", "/jobs/{job.stopping}", "job-stopping", charts=True),
+    _page("job", "/jobs/{job.failed}", "job-failed", charts=True),
+    _page("job", "/jobs/{job.cancelled}", "job-cancelled"),
+    _page("job", "/jobs/{job.succeeded}", "job-succeeded", charts=True),
+    _page("job", "/jobs/{job.evaluation}", "job-evaluation"),
+    _page("job", "/jobs/{job.script}", "job-script"),
+    _page("job", "/jobs/{job.failed}?tab=log", "job-log"),
+    _page("job", "/jobs/{job.failed}?tab=log&q=loss", "job-log-search"),
+    _page("job", "/jobs/{job.failed}?tab=events", "job-events"),
+    _page("job", "/jobs/{job.running}?tab=spec", "job-spec"),
+    _page(
+        "job-compare",
+        "/jobs/compare?job={job.sibling.1}&job={job.sibling.2}&job={job.sibling.3}",
+        charts=True,
+    ),
+    _page("job-compare", "/jobs/compare", "job-compare-empty"),
+    _page("job-files", "/jobs/{job.script}/files"),
+    _page("deployments", "/deployments"),
+    _page("deployment-new", "/deployments/new"),
+    _page("deployment", "/deployments/{deployment.ready}", "deployment-ready"),
+    _page("deployment", "/deployments/{deployment.degraded}", "deployment-degraded"),
+    _page("deployment", "/deployments/{deployment.starting}", "deployment-starting"),
+    _page("deployment", "/deployments/{deployment.stopped}", "deployment-stopped"),
+    _page("deployment-revise", "/deployments/{deployment.ready}/revise"),
+    _page("playground", "/playground"),
+    _page("keys", "/keys"),
+    _page("key-new", "/keys/new"),
+    _page("fleet", "/fleet"),
+    _page("status", "/status", staff=True),
+    _page("notifications", "/notifications"),
+    _page("notification-settings", "/notifications/settings"),
+    _page("webhooks", "/teams/{team.slug}/webhooks", staff=True),
+    _page("webhook-new", "/teams/{team.slug}/webhooks/new", staff=True),
+    _page("webhook", "/webhooks/{webhook.working}", staff=True),
+    _page("webhook", "/webhooks/{webhook.failing}", "webhook-failing", staff=True),
+    _page("webhook-change", "/webhooks/{webhook.working}/change", staff=True),
+    _page("teams", "/teams"),
+    _page("team", "/teams/{team.slug}"),
+    _page("team-new", "/teams/new", staff=True),
+    _page("team-member", "/teams/{team.slug}/members/{person}", staff=True),
+    _page("people", "/people", staff=True),
+    _page("person-new", "/people/new", staff=True),
+    _page("person", "/people/{person}", staff=True),
+    _page("audit", "/audit", staff=True),
+    _page("profile", "/profile"),
+    _page("password", "/profile/password"),
+    _page("search", "/search?q=a"),
+    _page("design", "/design", staff=True, charts=True),
+)
+
+#: Titles of the pages that contact sheets show.
+MAIN = (
+    "home",
+    "models",
+    "model-version",
+    "dataset-version",
+    "jobs",
+    "job-new-finetune",
+    "job-running",
+    "job-failed",
+    "deployments",
+    "deployment-ready",
+    "playground",
+    "fleet",
+    "storage",
+    "team",
+    "design",
+    "login",
+)
+
+#: Why an address below ``config.urls_pages`` is no page to look at.
+NO_PAGES: Mapping[str, str] = {
+    "healthz": "for machines",
+    "readyz": "for machines",
+    "metrics": "for machines",
+    "set_language": "an act",
+    "logout": "an act",
+    "sign-on": "leads to the provider",
+    "sign-on-callback": "where the provider leads back to",
+    "sign-on-link": "leads to the provider",
+    "sign-on-unlink": "an act",
+    "password-reset": "only where e-mail is configured",
+    "password-reset-sent": "only where e-mail is configured",
+    "password-set": "by a link that works once",
+    "profile-change": "an act",
+    "sessions-end": "an act",
+    "team-rename": "an act",
+    "team-member-remove": "an act",
+    "person-invite": "an act",
+    "person-activate": "an act",
+    "person-deactivate": "an act",
+    "person-unlock": "an act",
+    "person-promote": "an act",
+    "token-revoke": "an act",
+    "storage-act": "an act",
+    "storage-left": "an act",
+    "storage-rules-forget": "an act",
+    "design-chart": "figures of a chart",
+    "model-version-retry": "an act",
+    "job-check": "a fragment of the form",
+    "notification": "leads to what it tells of",
+    "notification-bell": "a fragment of every page",
+    "notifications-read": "an act",
+    "notifications-undo": "an act",
+    "notification-test": "an act",
+    "webhook-test": "an act",
+    "webhook-pause": "an act",
+    "webhook-resume": "an act",
+    "webhook-rotate": "an act",
+    "webhook-delete": "an act",
+    "delivery-again": "an act",
+    "job-cancel": "an act",
+    "jobs-cancel": "an act",
+    "job-filter-save": "an act",
+    "job-filter-change": "an act",
+    "job-compare-curve": "figures of a chart",
+    "job-retry": "an act",
+    "job-curve": "figures of a chart",
+    "job-log": "text",
+    "job-file": "a download",
+    "deployment-quick": "an act",
+    "deployment-scale": "an act",
+    "deployment-stop": "an act",
+    "deployment-start": "an act",
+    "deployment-delete": "an act",
+    "playground-chat": "a stream",
+    "key-revoke": "an act",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Some of the pages."""
+
+    prefixes: tuple[str, ...] = field(default=())
+
+    def pages(self) -> tuple[Page, ...]:
+        """Those whose path or title begins with one of the prefixes; all of them without prefixes."""
+        if not self.prefixes:
+            return PAGES
+        return tuple(
+            page
+            for page in PAGES
+            if any(page.path.startswith(one) or page.title.startswith(one) for one in self.prefixes)
+        )

@@ -1,0 +1,148 @@
+"""The pages of a sample company on a port of their own: a database, rows, the web server, no engine.
+
+Nothing works there: no worker, no scheduler, no gateway. So every state stays as it was made, and a page
+can be looked at for as long as it takes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.postgres import start_temporary
+from launcher.processes import Answers
+from tests.e2e.product import ROOT, free_ports
+from tests.e2e.waiting import wait_until
+
+_SETTINGS = "tests.e2e.sample_settings"
+_READY_WITHIN = 60.0
+_PREPARED_WITHIN = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleProduct:
+    """Running pages, and the public names of what is on them (see ``tests/e2e/pages.py``)."""
+
+    url: str
+    names: Mapping[str, str]
+
+
+class SampleFailed(RuntimeError):
+    """A step of the preparation failed; the message holds what it printed."""
+
+
+@contextmanager
+def sample_product(*, collected: bool = False) -> Iterator[SampleProduct]:
+    """Start it, and stop it afterwards. ``collected`` serves static files as the product does.
+
+    :raises SampleFailed: if the rows cannot be made or the server does not start.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="ninefold-sample-"))
+    folder.chmod(0o755)
+    try:
+        with start_temporary(folder / "postgres") as server:
+            (port,) = free_ports(1)
+            environment = _environment(folder, database=server.url, port=port, collected=collected)
+            _run("manage.py", "migrate", "--noinput", "--verbosity", "0", environment=environment)
+            if collected:
+                words = ("manage.py", "collectstatic", "--noinput", "--verbosity", "0")
+                _run(*words, environment=environment)
+            names = folder / "names.json"
+            _run("-m", "tests.e2e.demo", str(names), environment=environment)
+            with _serving(folder, port=port, environment=environment) as url:
+                yield SampleProduct(url=url, names=json.loads(names.read_text()))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _environment(folder: Path, *, database: str, port: int, collected: bool) -> dict[str, str]:
+    home = folder / "home"
+    for name in ("static", "tmp"):
+        (home / name).mkdir(parents=True)
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("NINEFOLD_", "DJANGO_", "PYTEST_"))
+    }
+    return {
+        **inherited,
+        **({"NINEFOLD_SAMPLE_COLLECTED": "1"} if collected else {}),
+        "DJANGO_SETTINGS_MODULE": _SETTINGS,
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}",
+        "NINEFOLD_DATABASE_URL": database,
+        "NINEFOLD_HOME": str(home),
+        "NINEFOLD_WEB_PORT": str(port),
+        "NINEFOLD_SECRET_KEY": "only-for-the-sample-company",
+        "NINEFOLD_ENCRYPTION_KEY": "b25seS1mb3ItdGVzdHMtMzItYnl0ZXMtbG9uZy0hISE=",
+        "NINEFOLD_GATEWAY_TOKEN": "only-for-the-sample-company",
+        "NINEFOLD_LOG_LEVEL": "WARNING",
+    }
+
+
+def _run(*words: str, environment: Mapping[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", *words],
+        cwd=ROOT,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_PREPARED_WITHIN,
+        check=False,
+    )
+    if done.returncode:
+        raise SampleFailed(f"{' '.join(words)} failed:\n{done.stdout}")
+
+
+@contextmanager
+def _serving(folder: Path, *, port: int, environment: Mapping[str, str]) -> Iterator[str]:
+    url = f"http://127.0.0.1:{port}"
+    words = ["--interface", "wsgi", "--host", "127.0.0.1", "--port", str(port), "--no-ws"]
+    words += ["--workers", "1", "--blocking-threads", "8", "--no-access-log"]
+    log = folder / "web.log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "granian", *words, "config.wsgi:application"],
+            cwd=ROOT,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    answers = Answers(url=f"{url}/login")
+    try:
+        wait_until(
+            lambda: answers() or server.poll() is not None,
+            bool,
+            within=_READY_WITHIN,
+            what="the log-in page",
+            every=0.1,
+        )
+        if server.poll() is not None:
+            raise SampleFailed(f"the web server ended:\n{log.read_text()}")
+        yield url
+    finally:
+        server.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(timeout=10)
+        if server.poll() is None:
+            server.kill()
+            server.wait()
+        _tell(log)
+
+
+def _tell(log: Path) -> None:
+    """What the server complained of, once it has gone."""
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    troubles = [line for line in lines if "[INFO]" not in line]
+    if troubles:
+        print("\n".join(["the web server said:", *troubles[-60:]]), file=sys.stderr)

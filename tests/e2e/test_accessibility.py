@@ -1,0 +1,55 @@
+"""axe looks at every page, in both themes and on a phone: nothing serious anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext
+
+from tests.e2e.browsers import opened
+from tests.e2e.pages import PAGES, Page
+from tests.e2e.sample_product import SampleProduct
+from tests.e2e.viewers import Viewers, contexts
+
+pytestmark = pytest.mark.browser
+
+#: What WCAG 2.2 AA can be asked by machine; matters of taste are left out.
+OPTIONS = {
+    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
+    "resultTypes": ["violations"],
+}
+SERIOUS = ("serious", "critical")
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1440, "height": 900}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1440, "height": 900}},
+    "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
+}
+
+
+@pytest.fixture(scope="module", params=LOOKS)
+def viewers(
+    request: pytest.FixtureRequest, browser: Browser, sample: SampleProduct
+) -> Iterator[Viewers]:
+    with contexts(browser, sample, **LOOKS[request.param]) as made:
+        yield made
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
+def test_axe_finds_nothing_serious(viewers: Viewers, sample: SampleProduct, page: Page) -> None:
+    problems = found(viewers[page.viewer], page.address(sample.names))
+    assert not problems, "\n".join(problems)
+
+
+def found(context: BrowserContext, address: str) -> list[str]:
+    """Violations, each with its rule and the elements; what the browser complained of as well."""
+    complaints: list[str] = []
+    with opened(context, address, found=complaints.append) as tab:
+        results: dict[str, Any] = Axe().run(tab, options=OPTIONS).response
+    for violation in results["violations"]:
+        if violation["impact"] in SERIOUS:
+            places = [" ".join(map(str, node["target"])) for node in violation["nodes"]]
+            complaints.append(f"{violation['id']}: {violation['help']}: {', '.join(places[:6])}")
+    return complaints

@@ -1,0 +1,252 @@
+"""Two teams that have the same things, and nothing in common but the company.
+
+Everything of the other team bears the word ``zebra``, so that one look at an answer tells whether anything of
+it has leaked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from apps.accounts.models import Team, User
+from apps.accounts.services import membership_set, token_create
+from apps.fleet.models import Card, Node
+from apps.jobs.models import Attempt, Job
+from apps.jobs.services.filters import filter_save
+from apps.models.models import Artifact, Evaluation, ModelVersion
+from apps.models.services.versions import model_version_failed
+from apps.monitoring.models import Event, Notification, Webhook, WebhookDelivery
+from apps.quotas.models import Claim, Queue
+from apps.serving.models import ApiKey, Deployment, Replica
+from apps.serving.services import deployments
+from apps.serving.services.keys import key_create
+from apps.serving.services.usage import usage_record
+from controlplane.domain.deliveries import DeliveryState
+from controlplane.domain.jobs import JobKind
+from controlplane.domain.news import NewsKind, Severity, Subject
+from controlplane.domain.permissions import Role, Scope
+from controlplane.domain.serving import DeploymentEvent
+from controlplane.persistence.encryption import encrypt
+from tests import factories
+
+#: In every name of the other team.
+MARK = "zebra"
+RANDOM = "0123456789abcdef" * 2
+
+#: Who asks, by the role in the own team.
+ROLES = {
+    "viewer": Role.VIEWER,
+    "engineer": Role.ENGINEER,
+    "queue_admin": Role.QUEUE_ADMIN,
+    "operator": Role.OPERATOR,
+    "administrator": Role.ADMINISTRATOR,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What belongs to no team."""
+
+    cluster: Any
+    queue: Queue
+    base: ModelVersion
+    root: User
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One team's things: public names by what they are."""
+
+    team: Team
+    #: Who made them.
+    maker: User
+    names: dict[str, str]
+
+
+def shared() -> Shared:
+    root = factories.person("root", admin=True)
+    return Shared(
+        cluster=factories.cluster(cards=8),
+        queue=factories.queue(),
+        base=_base(root),
+        root=root,
+    )
+
+
+def _base(root: User) -> ModelVersion:
+    team = Team.objects.create(name="Platform", slug="platform")
+    version = factories.model_version(actor=root, team=team, name="everybodys-base")
+    version.line.team = None
+    version.line.save(update_fields=["team"])
+    return version
+
+
+def side(word: str, company: Shared) -> Side:
+    """A team called ``word`` that has one of everything."""
+    team = factories.team(word)
+    people = {name: factories.person(f"{word}-{name}") for name in ROLES}
+    for name, role in ROLES.items():
+        membership_set(team=team, user=people[name], roles=frozenset({role}), actor=company.root)
+    _gone(word, team)
+    maker = people["engineer"]
+    names = {f"person.{name}": person.uid for name, person in people.items()}
+    names |= {"team": team.uid, "team.slug": team.slug}
+    names |= _work(word, team, maker, company)
+    names |= _served(word, team, maker, company, names)
+    names |= _heard(word, team, maker, names)
+    token, _text = token_create(
+        user=maker,
+        name=f"{word}-token",
+        scopes=frozenset({Scope.ALL}),
+        expires_at=timezone.now() + timedelta(days=30),
+    )
+    names["token"] = token.uid
+    return Side(team=team, maker=maker, names=names)
+
+
+def _gone(word: str, team: Team) -> None:
+    """Somebody who was an administrator of the team and may not log in any more."""
+    gone = factories.person(f"{word}-gone", team=team, role=Role.ADMINISTRATOR)
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+
+
+def _work(word: str, team: Team, maker: User, company: Shared) -> dict[str, str]:
+    own: dict[str, Any] = {"actor": maker, "team": team}
+    queue = factories.queue(name=f"{word}-queue", team=team)
+    dataset = factories.dataset_version(**own, name=f"{word}-rows")
+    work = {**own, "queue": queue, "model": company.base, "dataset": dataset}
+    succeeded = factories.job(**work, name=f"{word} succeeded")
+    Job.objects.filter(pk=succeeded.pk).update(output_name=f"{word}-model")
+    succeeded.refresh_from_db()
+    version = factories.succeeded(succeeded, cluster=company.cluster)
+    assert version is not None
+    script = factories.job(**own, queue=queue, kind=JobKind.SCRIPT, name=f"{word} script")
+    factories.succeeded(script, cluster=company.cluster)
+    failed = factories.job(**work, name=f"{word} failed")
+    factories.failed(failed, cluster=company.cluster)
+    running = factories.job(**{**work, "model": version}, name=f"{word} running")
+    attempt = factories.running(running, cluster=company.cluster)
+    # More than any node has, whoever else holds cards: why it waits depends on nobody.
+    waiting = factories.job(**work, name=f"{word} waiting", cards=9)
+    factories.schedule()
+    evaluation = factories.evaluation(model=version, dataset=dataset, actor=maker)
+    broken = ModelVersion.objects.create(
+        line=version.line, number=2, source_path=f"/models/{word}", created_by=maker
+    )
+    model_version_failed(version=broken, reason=f"{word} is no model", at=timezone.now())
+    return {
+        "dataset": dataset.dataset.uid,
+        "dataset_version": dataset.uid,
+        "line": version.line.uid,
+        "line.name": version.line.name,
+        "version": version.uid,
+        "version.failed": broken.uid,
+        "evaluation": evaluation.uid,
+        "artifact": Artifact.objects.get(made_by=f"attempt:{script.attempts.get().uid}").uid,
+        "queue": queue.uid,
+        "queue.name": queue.name,
+        "claim": Claim.objects.get(uid=attempt.claim_uid).uid,
+        "job": running.uid,
+        "job.failed": failed.uid,
+        "job.succeeded": succeeded.uid,
+        "job.waiting": waiting.uid,
+        "job.script": script.uid,
+        "attempt.failed": failed.attempts.get().uid,
+        "attempt": Attempt.objects.get(pk=attempt.pk).uid,
+    }
+
+
+def _served(
+    word: str, team: Team, maker: User, company: Shared, names: dict[str, str]
+) -> dict[str, str]:
+    version = ModelVersion.objects.get(uid=names["version"])
+    queue = Queue.objects.get(uid=names["queue"])
+    own: dict[str, Any] = {"actor": maker, "team": team}
+    served = factories.deployment(**own, queue=queue, model=version, name=f"{word}-serving")
+    replica = factories.replica(served, cluster=company.cluster)
+    stopped = factories.deployment(**own, queue=queue, model=version, name=f"{word}-stopped")
+    at = timezone.now()
+    deployments.deployment_stop(deployment=stopped, actor=maker, at=at)
+    stopped.refresh_from_db()
+    deployments.deployment_move(stopped, DeploymentEvent.CONFIRM, at=at, reason="stopped")
+    key, _text = key_create(**own, name=f"{word}-key", at=at)
+    _called(word, key, served, replica)
+    return {
+        "deployment": served.uid,
+        "deployment.name": served.name,
+        "deployment.stopped": stopped.uid,
+        "deployment.stopped.name": stopped.name,
+        "replica": replica.uid,
+        "key": key.uid,
+    }
+
+
+def _called(word: str, key: ApiKey, served: Deployment, replica: Replica) -> None:
+    record = {
+        "key": key.uid,
+        "at": timezone.now().isoformat(),
+        "route": served.name,
+        "backend": replica.backend.uid,
+        "operation": "chat",
+        "status": 200,
+        "outcome": "ok",
+        "prompt_tokens": 7,
+        "completion_tokens": 11,
+        "duration_ms": 5.0,
+        "first_token_ms": 1.0,
+    }
+    usage_record(gateway=f"{word}-gateway", sequence=1, records=[record])
+
+
+def _heard(word: str, team: Team, maker: User, names: dict[str, str]) -> dict[str, str]:
+    """What was told, to whom, and a question that somebody keeps."""
+    at = timezone.now()
+    event = Event.objects.create(
+        kind=NewsKind.JOB_FAILED,
+        team=team,
+        subject_kind=Subject.JOB,
+        subject_uid=names["job.failed"],
+        subject_name=f"{word} failed",
+        at=at,
+    )
+    line = Notification.objects.create(
+        recipient=maker,
+        event=event,
+        kind=event.kind,
+        severity=Severity.BAD,
+        collapse_key=event.uid,
+        first_at=at,
+        at=at,
+    )
+    webhook = Webhook.objects.create(
+        team=team,
+        created_by=maker,
+        name=f"{word}-hook",
+        url=f"https://{word}.example.com/",
+        kinds=[NewsKind.JOB_FAILED],
+        secret=encrypt(word.encode()),
+    )
+    delivery = WebhookDelivery.objects.create(
+        webhook=webhook, event=event, state=DeliveryState.GIVEN_UP, next_try_at=at, ended_at=at
+    )
+    return {
+        "notification": line.uid,
+        "webhook": webhook.uid,
+        "delivery": delivery.uid,
+        "filter": filter_save(owner=maker, name=f"{word}-filter", query="state=failed").uid,
+    }
+
+
+def company_names() -> dict[str, str]:
+    """What everybody may see."""
+    assert Evaluation.objects.exists()
+    return {
+        "cluster": Node.objects.latest("id").cluster.uid,
+        "node": Node.objects.latest("id").uid,
+        "card": Card.objects.latest("id").uid,
+        "root": User.objects.get(username="root").uid,
+    }

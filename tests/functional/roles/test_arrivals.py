@@ -1,0 +1,45 @@
+"""What one team sees stays the same when another arrives: counts, choices and cursors included."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+from django.test import Client
+from django.utils import timezone
+
+from apps.accounts.models import User
+from tests import factories
+from tests.functional.roles import sides
+from tests.functional.roles.asking import ask, still, text_of
+from tests.functional.roles.table import PAGES, REST
+
+#: What everybody shares changes with whoever uses it.
+COMPANYS = (
+    "/fleet",
+    "/status",
+    "/api/v1/queues",
+    "/api/v1/cards",
+    "/api/v1/nodes",
+    "/api/v1/usage",
+)
+
+
+def test_pages_stay_the_same_when_another_team_arrives(db: None) -> None:
+    """Counts, choices and cursors included. The clock stands still for it."""
+    with mock.patch("django.utils.timezone.now", return_value=timezone.now()):
+        company = sides.shared()
+        own = sides.side("maps", company)
+        names = {**own.names, **sides.company_names()}
+        rows = [one for one in (*REST, *PAGES) if one.method == "GET"]
+        rows = [row for row in rows if not row.path.startswith(COMPANYS)]
+        client = Client()
+        client.force_login(User.objects.get(uid=own.names["person.engineer"]))
+        # Once to have looked: opening a notification is reading it.
+        for row in rows:
+            text_of(ask(client, row, names))
+        before = {str(row): still(text_of(ask(client, row, names))) for row in rows}
+        sides.side(sides.MARK, company)
+        factories.schedule()
+        after = {str(row): still(text_of(ask(client, row, names))) for row in rows}
+    differing = [row for row, text in before.items() if after[row] != text]
+    assert not differing, "\n".join(differing)
