@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from apps.accounts.admin import ScopedReadOnlyAdmin, ScopedTransitionAdmin
 from apps.accounts.models import User
 from apps.serving.models import (
     ApiKey,
@@ -25,11 +26,12 @@ from apps.serving.models import (
 )
 from apps.serving.services import deployments, keys
 from controlplane.domain.machines import IllegalTransition
-from controlplane.web.admin import ReadOnlyAdmin, TransitionAdmin, shortened
+from controlplane.web.admin import shortened
 
 
 @admin.register(Deployment)
-class DeploymentAdmin(ReadOnlyAdmin[Deployment]):
+class DeploymentAdmin(ScopedReadOnlyAdmin[Deployment]):
+    team_path = "team"
     list_display = ("name", "state", "state_reason", "team", "replica_count", "created_at")
     list_filter = ("state", "team", ("deleted_at", admin.EmptyFieldListFilter))
     search_fields = ("name", "uid")
@@ -51,7 +53,8 @@ class DeploymentAdmin(ReadOnlyAdmin[Deployment]):
 
 
 @admin.register(Revision)
-class RevisionAdmin(ReadOnlyAdmin[Revision]):
+class RevisionAdmin(ScopedReadOnlyAdmin[Revision]):
+    team_path = "deployment__team"
     list_display = ("__str__", "model_version", "engine", "cards", "created_by", "created_at")
     list_filter = ("engine",)
     search_fields = ("deployment__name", "uid")
@@ -59,14 +62,16 @@ class RevisionAdmin(ReadOnlyAdmin[Revision]):
 
 
 @admin.register(Backend)
-class BackendAdmin(ReadOnlyAdmin[Backend]):
+class BackendAdmin(ScopedReadOnlyAdmin[Backend]):
+    team_path = "revision__deployment__team"
     list_display = ("__str__", "created_at")
     search_fields = ("revision__deployment__name", "uid")
     list_select_related = ("revision__deployment",)
 
 
 @admin.register(Replica)
-class ReplicaAdmin(ReadOnlyAdmin[Replica]):
+class ReplicaAdmin(ScopedReadOnlyAdmin[Replica]):
+    team_path = "backend__revision__deployment__team"
     list_display = ("__str__", "state", "message", "cluster", "chip", "generation", "crashes")
     list_filter = ("state", "cluster", "chip")
     search_fields = ("uid", "claim_uid", "backend__revision__deployment__name")
@@ -74,14 +79,16 @@ class ReplicaAdmin(ReadOnlyAdmin[Replica]):
 
 
 @admin.register(Route)
-class RouteAdmin(ReadOnlyAdmin[Route]):
+class RouteAdmin(ScopedReadOnlyAdmin[Route]):
+    team_path = "deployment__team"
     list_display = ("name", "deployment", "created_at")
     search_fields = ("name", "uid")
     list_select_related = ("deployment",)
 
 
 @admin.register(RouteBackend)
-class RouteBackendAdmin(ReadOnlyAdmin[RouteBackend]):
+class RouteBackendAdmin(ScopedReadOnlyAdmin[RouteBackend]):
+    team_path = "route__deployment__team"
     list_display = ("route", "backend", "weight")
     search_fields = ("route__name",)
     list_select_related = ("route", "backend__revision__deployment")
@@ -89,7 +96,8 @@ class RouteBackendAdmin(ReadOnlyAdmin[RouteBackend]):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ReadOnlyAdmin[ApiKey]):
+class ApiKeyAdmin(ScopedReadOnlyAdmin[ApiKey]):
+    team_path = "team"
     list_display = ("name", "prefix", "team", "created_by", "expires_at", "revoked_at")
     list_filter = ("team", ("revoked_at", admin.EmptyFieldListFilter))
     search_fields = ("name", "prefix", "uid")
@@ -125,14 +133,14 @@ class ApiKeyAdmin(ReadOnlyAdmin[ApiKey]):
 
 
 @admin.register(Gateway)
-class GatewayAdmin(ReadOnlyAdmin[Gateway]):
+class GatewayAdmin(ScopedReadOnlyAdmin[Gateway]):
     list_display = ("name", "last_seen_at", "version")
     search_fields = ("name",)
     ordering = ("name",)
 
 
 @admin.register(GatewaySnapshot)
-class GatewaySnapshotAdmin(ReadOnlyAdmin[GatewaySnapshot]):
+class GatewaySnapshotAdmin(ScopedReadOnlyAdmin[GatewaySnapshot]):
     list_display = ("version", "digest_shortened", "issued_at")
     # The body carries the engines' credentials; it is shown nowhere.
     fields = ("version", "digest_shortened", "issued_at")
@@ -145,7 +153,7 @@ class GatewaySnapshotAdmin(ReadOnlyAdmin[GatewaySnapshot]):
 
 
 @admin.register(UsageBatch)
-class UsageBatchAdmin(ReadOnlyAdmin[UsageBatch]):
+class UsageBatchAdmin(ScopedReadOnlyAdmin[UsageBatch]):
     list_display = ("gateway", "sequence", "received_at")
     list_filter = ("gateway",)
     search_fields = ("gateway",)
@@ -153,7 +161,8 @@ class UsageBatchAdmin(ReadOnlyAdmin[UsageBatch]):
 
 
 @admin.register(UsageRecord)
-class UsageRecordAdmin(ReadOnlyAdmin[UsageRecord]):
+class UsageRecordAdmin(ScopedReadOnlyAdmin[UsageRecord]):
+    team_path = "team"
     list_display = (
         "at",
         "route",
@@ -171,4 +180,9 @@ class UsageRecordAdmin(ReadOnlyAdmin[UsageRecord]):
     date_hierarchy = "at"
 
 
-admin.site.register((DeploymentTransition, ReplicaTransition), TransitionAdmin)
+admin.site.register(DeploymentTransition, ScopedTransitionAdmin, team_path="entity__team")
+admin.site.register(
+    ReplicaTransition,
+    ScopedTransitionAdmin,
+    team_path="entity__backend__revision__deployment__team",
+)

@@ -10,15 +10,14 @@ from apps.serving.services import snapshots
 
 
 @shared_task
-def reconcile_deployments() -> None:
+def reconcile_deployments() -> int:
     at = timezone.now()
-    deployments.deployments_reconcile(at=at)
-    replicas.replicas_reconcile(at=at)
+    return deployments.deployments_reconcile(at=at) + replicas.replicas_reconcile(at=at)
 
 
 @shared_task
-def sweep_launches() -> None:
-    sweeps.launches_sweep()
+def sweep_launches() -> int:
+    return sweeps.launches_sweep()
 
 
 @shared_task

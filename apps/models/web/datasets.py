@@ -18,6 +18,7 @@ from apps.models.services import datasets as services
 from apps.models.web.forms import DatasetForm
 from controlplane.domain.datasets import HISTOGRAM_EDGES, DatasetRefused
 from controlplane.domain.permissions import Permission
+from controlplane.domain.storage import StorageQuotaExceeded
 from controlplane.ports.artifacts import StorageFull
 from controlplane.web.pages import keyset
 
@@ -43,7 +44,7 @@ def dataset_new(request: SignedIn) -> HttpResponse:
             version = _upload(request, form)
         except DatasetRefused as refusal:
             refused = refusal
-        except StorageFull as full:
+        except (StorageFull, StorageQuotaExceeded) as full:
             form.add_error(None, str(full))
         except services.DuplicateUpload as duplicate:
             messages.info(request, str(duplicate))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 from django import forms
+from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.web.forms import TeamForm
@@ -17,15 +19,18 @@ class DatasetForm(TeamForm):
 
     more = ("instruction", "input", "output", "system", "messages", "split")
 
-    name = forms.SlugField(
-        label=_("Name"),
-        max_length=80,
-        help_text=_("Letters, digits, - and _. A known name adds a version to that dataset."),
-    )
     file = forms.FileField(
         label=_("File"),
         help_text=_("JSON Lines, JSON or CSV, in UTF-8, with question and answer or chat columns."),
         widget=forms.ClearableFileInput(attrs={"accept": ".jsonl,.json,.csv,.ndjson"}),
+    )
+    name = forms.SlugField(
+        label=_("Name"),
+        max_length=80,
+        required=False,
+        help_text=_(
+            "Letters, digits, - and _. Empty takes the file's name. A known name adds a version to that dataset."
+        ),
     )
     description = forms.CharField(label=_("Description"), required=False)
     instruction = forms.CharField(label=_("Column of the question"), required=False)
@@ -34,6 +39,15 @@ class DatasetForm(TeamForm):
     system = forms.CharField(label=_("Column of the system message"), required=False)
     messages = forms.CharField(label=_("Column of the messages"), required=False)
     split = forms.CharField(label=_("Column of the split"), required=False)
+
+    def clean(self) -> dict[str, Any]:
+        """A name is taken from the file where none was typed."""
+        values = super().clean() or self.cleaned_data
+        if not values.get("name") and "name" not in self.errors and values.get("file"):
+            values["name"] = slugify(PurePath(values["file"].name).stem)[:80]
+            if not values["name"]:
+                self.add_error("name", _("The file's name has no Latin letters; type a name."))
+        return values
 
     def columns(self) -> ColumnMapping | None:
         """The columns that were named by hand, if any."""

@@ -19,6 +19,7 @@ from apps.models.services import versions as services
 from apps.models.web.forms import ImportForm
 from controlplane.domain.models import ModelRefused, ModelState
 from controlplane.domain.permissions import Permission
+from controlplane.domain.storage import StorageQuotaExceeded
 from controlplane.web.pages import acted, keyset, show
 
 
@@ -83,6 +84,8 @@ def model_import(request: SignedIn) -> HttpResponse:
             )
         except ModelRefused as refusal:
             form.add_error("path", str(refusal))
+        except StorageQuotaExceeded as full:
+            form.add_error(None, str(full))
         else:
             messages.success(request, _("%(version)s is being imported.") % {"version": version})
             return redirect("model-version", uid=version.uid)

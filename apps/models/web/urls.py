@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.models.web import datasets, models
+from apps.models.web import datasets, models, storage
 
 urlpatterns = [
     path("models", models.models, name="models"),
@@ -13,4 +13,10 @@ urlpatterns = [
     path("datasets", datasets.datasets, name="datasets"),
     path("datasets/new", datasets.dataset_new, name="dataset-new"),
     path("datasets/versions/<str:uid>", datasets.dataset_version, name="dataset-version"),
+    path("storage", storage.storage, name="storage"),
+    path("storage/quotas/<str:uid>", storage.quota, name="storage-quota"),
+    path("storage/rules/<str:uid>", storage.rules, name="storage-rules"),
+    path("storage/rules/<str:uid>/forget", storage.rules_forget, name="storage-rules-forget"),
+    path("storage/artifacts/<str:uid>/<str:act>", storage.artifact_act, name="storage-act"),
+    path("storage/left/<str:kind>/<str:uid>", storage.item_delete, name="storage-left"),
 ]

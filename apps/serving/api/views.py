@@ -17,7 +17,7 @@ from apps.serving import selectors
 from apps.serving.api import serializers
 from apps.serving.models import ApiKey, Deployment, Replica, UsageRecord
 from apps.serving.services import deployments, keys
-from controlplane.domain.permissions import Permission
+from controlplane.domain.permissions import Permission, Scope
 from controlplane.domain.serving import ReplicaState
 from controlplane.web.rest import ResourceViewSet
 from controlplane.web.texts import LogQuery, LogSerializer, PlainTextRenderer, decoded
@@ -36,6 +36,7 @@ from controlplane.web.texts import LogQuery, LogSerializer, PlainTextRenderer, d
 class DeploymentViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Deployment]
 ):
+    token_scope = Scope.SERVING
     queries = {"list": serializers.DeploymentFilters}
 
     def get_queryset(self) -> QuerySet[Deployment]:
@@ -149,6 +150,7 @@ class DeploymentViewSet(
 
 
 class ReplicaViewSet(ResourceViewSet[Replica]):
+    token_scope = Scope.SERVING
     queries = {"log": LogQuery}
 
     def get_queryset(self) -> QuerySet[Replica]:
@@ -184,6 +186,7 @@ class ReplicaViewSet(ResourceViewSet[Replica]):
 class KeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[ApiKey]):
     """Keys with which programs call a team's deployments through the gateway."""
 
+    token_scope = Scope.SERVING
     serializer_class = serializers.KeySerializer
     queries = {"list": serializers.KeyFilters}
 
@@ -225,6 +228,7 @@ class KeyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     ),
 )
 class UsageViewSet(mixins.ListModelMixin, ResourceViewSet[UsageRecord]):
+    token_scope = Scope.SERVING
     serializer_class = serializers.UsageSerializer
     queries = {"list": serializers.UsageFilters, "totals": serializers.UsageFilters}
 

@@ -41,6 +41,7 @@ from controlplane.domain.serving import (
     ReplicaState,
 )
 from controlplane.outbox.messages import publish
+from controlplane.persistence.models import new_uid
 from controlplane.persistence.moves import LeaseLost, move
 from controlplane.ports import registry
 from controlplane.ports.engines import ROLES, Finding, Task
@@ -264,9 +265,12 @@ def _change(row: Deployment, *, actor: User, action: str, at: datetime, reason: 
     publish("deployment.changed", deployment_uid=row.uid)
 
 
+@transaction.atomic
 def deployment_move(
     deployment: Deployment, event: DeploymentEvent, *, at: datetime, reason: str, actor: str = ""
 ) -> None:
+    """Move it, with the news if it begins or ceases to serve as it should."""
+    troubled = deployment.state == DeploymentState.DEGRADED
     move(
         deployment,
         DEPLOYMENT,
@@ -277,6 +281,23 @@ def deployment_move(
         actor=actor,
         state_reason=reason,
     )
+    if event is DeploymentEvent.BECOME_READY:
+        publish(
+            "deployment.ready",
+            event_uid=new_uid(),
+            deployment_uid=deployment.uid,
+            recovered=troubled,
+            reason=reason,
+            at=at.isoformat(),
+        )
+    elif event is DeploymentEvent.DEGRADE:
+        publish(
+            "deployment.troubled",
+            event_uid=new_uid(),
+            deployment_uid=deployment.uid,
+            reason=reason,
+            at=at.isoformat(),
+        )
 
 
 def replica_move(

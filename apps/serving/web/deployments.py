@@ -15,6 +15,8 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
+from apps.accounts.services import IdempotencyBusy
+from apps.accounts.web.repeats import done_once
 from apps.accounts.web.requests import SignedIn
 from apps.jobs.services import SpecRefused
 from apps.models import selectors as models
@@ -84,19 +86,24 @@ def deployment_quick(request: SignedIn, uid: str) -> HttpResponse:
         messages.error(request, _("There is no team and open queue to deploy it with."))
         return redirect("model-version", uid=uid)
     accounts.require(request.user, Permission.DEPLOY, team=team)
+    name = selectors.route_name_free(version.line.name)
     try:
-        made = services.deployment_create(
-            actor=request.user,
-            team=team,
-            name=selectors.route_name_free(version.line.name),
-            configuration=services.Configuration(model_version=version),
-            queue=queue,
+        made, now = done_once(
+            request,
+            lambda: services.deployment_create(
+                actor=request.user,
+                team=team,
+                name=name,
+                configuration=services.Configuration(model_version=version),
+                queue=queue,
+            ).uid,
         )
-    except SpecRefused as refusal:
+    except (SpecRefused, IdempotencyBusy) as refusal:
         messages.error(request, str(refusal))
         return redirect("model-version", uid=uid)
-    messages.success(request, _("%(name)s is starting.") % {"name": made.name})
-    return redirect("deployment", uid=made.uid)
+    if now:
+        messages.success(request, _("%(name)s is starting.") % {"name": name})
+    return redirect("deployment", uid=made)
 
 
 def _team_for(request: SignedIn, version: ModelVersion) -> Team | None:
