@@ -11,13 +11,40 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.main_job import MODEL, talking_client
-from tests.e2e.product import Product
+from tests.e2e.product import Product, running_product
 from tests.e2e.rest_client import RestClient
 from tests.e2e.waiting import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.product, pytest.mark.engine]
 
 MINUTE = 60_000.0
+QUESTION = "青海省西宁市城北区三其村"
+SAMPLE = Path(str(files("ninefold_runtime.samples") / "data" / "addresses.jsonl"))
+#: From the log-in page to an answer.
+MOST_CLICKS = 12
+#: Calls home for each press of a button of the mouse, and for nothing that a script or the keyboard did.
+COUNT_CLICKS = """
+addEventListener("click", (event) => { if (event.isTrusted && event.detail) clicked(); }, { capture: true });
+"""
+#: The lengths that the last answer has had, one for each change.
+WATCH_ANSWER = """
+() => {
+  const seen = (window.seenLengths = []);
+  new MutationObserver(() => {
+    const answer = [...document.querySelectorAll('[data-role="assistant"] span')].pop();
+    if (answer) seen.push(answer.textContent.length);
+  }).observe(document.querySelector("#conversation"), { childList: true, subtree: true, characterData: true });
+}
+"""
+POINTS = "() => document.querySelector('[data-chart*=loss] .nf-plot')?.data?.[0]?.x.length ?? 0"
+
+
+def complaints_of(page: Page) -> list[str]:
+    """What it writes to the console as an error, from now on."""
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    return complaints
 
 
 @pytest.fixture
@@ -25,11 +52,7 @@ def page(browser: Browser, product: Product) -> Iterator[Page]:
     """A page that has signed in, and that may complain of nothing."""
     context = browser.new_context(base_url=product.web, locale="en")
     opened = context.new_page()
-    complaints: list[str] = []
-    opened.on(
-        "console", lambda said: complaints.append(said.text) if said.type == "error" else None
-    )
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    complaints = complaints_of(opened)
     opened.goto("/login")
     opened.get_by_label("User name").fill("admin")
     opened.get_by_label("Password").fill(product.password)
@@ -51,9 +74,8 @@ def test_from_a_dataset_to_a_model_that_talks(
     )[0]
 
     page.goto("/datasets/new")
-    rows = files("ninefold_runtime.samples") / "data" / "addresses.jsonl"
     page.get_by_label("Name").fill("walked")
-    page.get_by_label("File").set_input_files(str(rows))
+    page.get_by_label("File").set_input_files(str(SAMPLE))
     page.get_by_role("button", name="Upload").click()
     expect(page).to_have_url(re.compile(r"/datasets/versions/"))
     expect(page.get_by_text("4,800").first).to_be_visible()
@@ -96,7 +118,7 @@ def test_from_a_dataset_to_a_model_that_talks(
     )
 
     page.goto(f"/playground?deployment={deployment}")
-    page.get_by_label("Message").fill("青海省西宁市城北区三其村")
+    page.get_by_label("Message").fill(QUESTION)
     page.get_by_role("button", name="Send").click()
     expect(page.locator('[data-role="assistant"] span').first).not_to_be_empty(timeout=MINUTE)
 
@@ -114,12 +136,82 @@ def test_from_a_dataset_to_a_model_that_talks(
     client.post(f"deployments/{deployment}/stop")
 
 
+@pytest.fixture(scope="module")
+def fresh_product() -> Iterator[Product]:
+    """Nobody has done anything with it yet."""
+    with running_product(NINEFOLD_LOCAL_CARDS="2") as running:
+        yield running
+
+
+def test_somebody_new_talks_to_their_own_model_within_twelve_clicks(
+    browser: Browser, fresh_product: Product
+) -> None:
+    wait_until(
+        lambda: fresh_product.client().get("model-versions", model=MODEL)["results"],
+        bool,
+        within=600,
+        what="the sample model",
+    )
+    clicks: list[str] = []
+    context = browser.new_context(base_url=fresh_product.web, locale="en")
+    context.expose_binding("clicked", lambda source: clicks.append(source["page"].url))
+    context.add_init_script(COUNT_CLICKS)
+    page = context.new_page()
+    complaints = complaints_of(page)
+
+    page.goto("/login")
+    page.keyboard.type("admin")
+    page.keyboard.press("Tab")
+    page.keyboard.type(fresh_product.password)
+    page.get_by_role("button", name="Log in").click()
+
+    page.get_by_role("link", name="Upload: Upload a dataset").click()
+    with page.expect_file_chooser() as chooser:
+        page.get_by_label("File").click()
+    chooser.value.set_files(str(SAMPLE))
+    page.get_by_role("button", name="Upload").click()
+
+    page.get_by_role("link", name="Fine-tune on this").click()
+    # A new user has no reason to shorten the training; a test has.
+    page.get_by_label("Epochs").click()
+    page.keyboard.type("0.5")
+    expect(page.get_by_text("Ready to submit.")).to_be_visible()
+    page.get_by_role("button", name="Submit").click()
+
+    # The page is left alone: what changes on it, changes by itself.
+    expect(page.locator("[data-chart*=loss] .main-svg").first).to_be_visible(timeout=3 * MINUTE)
+    points = page.evaluate(POINTS)
+    wait_until(
+        lambda: page.evaluate(POINTS),
+        lambda count: count > points,
+        within=60,
+        what="more points of the loss",
+    )
+    expect(page.get_by_role("button", name="Deploy")).to_be_visible(timeout=8 * MINUTE)
+    told = page.locator("#bell-menu li", has_text="addresses-model")
+    expect(told).to_have_count(1, timeout=MINUTE)
+
+    page.get_by_role("button", name="Deploy").click()
+    page.get_by_role("link", name="Try it").click(timeout=4 * MINUTE)
+    page.evaluate(WATCH_ANSWER)
+    # The field is where typing goes.
+    page.keyboard.type(QUESTION)
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("[data-figures]")).to_be_visible(timeout=MINUTE)
+
+    lengths = page.evaluate("seenLengths")
+    assert len(set(lengths)) > 2, "the answer did not come piece by piece"
+    assert len(clicks) <= MOST_CLICKS, clicks
+    assert not complaints
+    context.close()
+
+
 def talk(gateway: str, *, key: str, model: str) -> None:
     """A streamed answer by the official client."""
     with talking_client(gateway, key=key, model=model) as client:
         stream = client.chat.completions.create(
             model=model,
-            messages=[{"role": "user", "content": "青海省西宁市城北区三其村"}],
+            messages=[{"role": "user", "content": QUESTION}],
             max_tokens=32,
             stream=True,
         )

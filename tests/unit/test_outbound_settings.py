@@ -10,7 +10,8 @@ from config.settings import outbound
 
 def test_by_default_nothing_but_https_to_the_public_internet_and_no_mail() -> None:
     policy = outbound.egress_policy()
-    assert (policy.schemes, policy.ports) == ({"https"}, {443, 8443})
+    assert policy.schemes == {"https"}
+    assert policy.ports == {443, 8443}
     assert (policy.allowed_hosts, policy.allowed_networks) == ((), ())
     assert outbound.egress_proxy() == ""
     assert outbound.mail_server().sender == ""

@@ -1,4 +1,4 @@
-"""What a page hears that asks by script after its session has ended: never a log-in form in place of a fragment."""
+"""What a page hears that asks by script after its session has ended: never a log-in form as a fragment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class LoggedOutMiddleware:
             message = _("You are logged out. Log in again, then send it once more.")
             return JsonResponse({"error": {"message": message}}, status=HTTPStatus.UNAUTHORIZED)
         if request.method != "GET":
-            message = _("You are logged out. Log in again in another tab; what you typed stays here.")
+            message = _(
+                "You are logged out. Log in again in another tab; what you typed stays here."
+            )
             refused = HttpResponse(status=HTTPStatus.UNAUTHORIZED)
             return toast(refused, level=ToastLevel.ERROR, text=message)
         page = urlsplit(request.headers.get("HX-Current-URL", ""))

@@ -66,7 +66,9 @@ def job_submission(request: SignedIn, kind: str) -> HttpResponse:
         except services.SpecRefused as refusal:
             form.add_findings(refusal.findings)
         except IdempotencyBusy:
-            form.add_error(None, _("It is being submitted already; look for it in the list of jobs."))
+            form.add_error(
+                None, _("It is being submitted already; look for it in the list of jobs.")
+            )
         except RegistrationRefused as refusal:
             form.add_error("code", str(refusal))
         except StorageFull as full:
@@ -76,7 +78,8 @@ def job_submission(request: SignedIn, kind: str) -> HttpResponse:
                 messages.success(request, _("The job was submitted."))
             else:
                 messages.info(
-                    request, _("This form was submitted before; this is its job. Clone it for another.")
+                    request,
+                    _("This form was submitted before; this is its job. Clone it for another."),
                 )
             return redirect("job", uid=uid)
     status = 422 if form.is_bound else 200

@@ -90,13 +90,15 @@ def deployment_quick(request: SignedIn, uid: str) -> HttpResponse:
     try:
         made, now = done_once(
             request,
-            lambda: services.deployment_create(
-                actor=request.user,
-                team=team,
-                name=name,
-                configuration=services.Configuration(model_version=version),
-                queue=queue,
-            ).uid,
+            lambda: (
+                services.deployment_create(
+                    actor=request.user,
+                    team=team,
+                    name=name,
+                    configuration=services.Configuration(model_version=version),
+                    queue=queue,
+                ).uid
+            ),
         )
     except (SpecRefused, IdempotencyBusy) as refusal:
         messages.error(request, str(refusal))

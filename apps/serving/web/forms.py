@@ -139,7 +139,9 @@ class KeyForm(TeamForm):
 class PlaygroundForm(PlainForm):
     """A question to a deployment."""
 
-    message = forms.CharField(label=_("Message"), widget=forms.Textarea(attrs={"rows": 3, "autofocus": True}))
+    message = forms.CharField(
+        label=_("Message"), widget=forms.Textarea(attrs={"rows": 3, "autofocus": True})
+    )
     temperature = forms.FloatField(
         label=_("Temperature"),
         min_value=0,

@@ -52,7 +52,9 @@ ARROWS: Mapping[str, str] = {
         backoff stop stopping, stopping confirm stopped
     """,
     "model version": """
-        importing import ready, importing fail failed, failed retry importing
+        importing import ready, importing fail failed, failed retry importing,
+        ready delete deleted, deleted restore ready,
+        ready remove removed, deleted remove removed
     """,
 }
 MACHINES: tuple[Machine[Any, Any], ...] = (JOB, ATTEMPT, CLAIM, DEPLOYMENT, REPLICA, MODEL)
@@ -121,7 +123,7 @@ def test_every_event_is_used(machine: Machine[Any, Any]) -> None:
         (CLAIM, {"released"}),
         (DEPLOYMENT, set()),
         (REPLICA, {"stopped"}),
-        (MODEL, {"ready"}),
+        (MODEL, {"removed"}),
     ],
     ids=lambda value: value.name if isinstance(value, Machine) else "",
 )
