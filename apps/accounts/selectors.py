@@ -66,16 +66,17 @@ def roles_by_team(user: Person) -> dict[int, frozenset[Role]]:
 
 
 def tokens_of(user: Person) -> QuerySet[PersonalToken]:
-    """Their own personal tokens, revoked ones included."""
+    """Their own personal tokens, revoked ones included; of the team alone to which one confines them."""
     if not isinstance(user, User):
         return PersonalToken.objects.none()
-    return PersonalToken.objects.filter(user=user).select_related("team")
+    tokens = PersonalToken.objects.filter(user=user).select_related("team")
+    return tokens if user.confined_to is None else tokens.filter(team=user.confined_to)
 
 
 def tokens_live(*, user: User, at: datetime) -> QuerySet[PersonalToken]:
-    """Those that work."""
+    """All of theirs that work, whatever a token confines them to: names are theirs, not a team's."""
     unexpired = Q(expires_at=None) | Q(expires_at__gt=at)
-    return tokens_of(user).filter(unexpired, revoked_at=None)
+    return PersonalToken.objects.filter(unexpired, user=user, revoked_at=None)
 
 
 def roles_granting(permission: Permission) -> list[str]:

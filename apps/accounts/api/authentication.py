@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.core.cache import cache
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, Throttled
@@ -15,6 +14,7 @@ from apps.accounts.models import PersonalToken, User
 from apps.accounts.selectors import PermissionRefused
 from controlplane.domain.permissions import Scope, within
 from controlplane.persistence.origins import origin
+from controlplane.web.rates import count_within
 
 _WINDOW_SECONDS = 60
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -48,9 +48,8 @@ def _count_failure() -> None:
 
     :raises Throttled: once an address has sent more wrong tokens within a minute than it may.
     """
-    key = f"failed-tokens:{origin().address}"
-    cache.add(key, 0, timeout=_WINDOW_SECONDS)
-    if cache.incr(key) > settings.NINEFOLD_TOKEN_FAILURES:
+    failures = count_within(f"failed-tokens:{origin().address}", seconds=_WINDOW_SECONDS)
+    if failures > settings.NINEFOLD_TOKEN_FAILURES:
         raise Throttled(wait=_WINDOW_SECONDS)
 
 

@@ -144,12 +144,23 @@ def _enrol(identity: Identity) -> ExternalIdentity:
         )
     user = User.objects.create_user(
         identity.username,
-        identity.email,
+        _mailable(identity.email),
         first_name=identity.first_name[:150],
         last_name=identity.last_name[:150],
     )
     audit(actor=None, action="user.enrol", uid=user.uid, name=user.username, issuer=identity.issuer)
     return _bind(user, identity)
+
+
+def _mailable(email: str) -> str:
+    """The address if e-mail can be sent there, else none: providers send whatever somebody typed in."""
+    try:
+        User._meta.get_field("email").clean(email, None)
+    except ValidationError:
+        if email:
+            log.warning("the sign-on provider sends an e-mail address that is none")
+        return ""
+    return email
 
 
 def _refresh(

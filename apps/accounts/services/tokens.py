@@ -93,6 +93,12 @@ def _check(
         )
     if team is not None and not teams_of(user).filter(pk=team.pk).exists():
         raise TokenRefused(_("you are not in that team"), field="team")
+    if team is None and user.confined_to is not None:
+        raise TokenRefused(
+            _("your token is for the team %(team)s only; name that team for the new one too")
+            % {"team": user.confined_to.name},
+            field="team",
+        )
     if tokens_live(user=user, at=now).filter(name=name).exists():
         raise TokenRefused(
             _("you have a token named %(name)s already; revoke it first or choose another name")

@@ -1,4 +1,4 @@
-"""From where a request comes, when proxies stand between."""
+"""From where a request comes and what leads back to us, when proxies stand between."""
 
 from __future__ import annotations
 
@@ -26,6 +26,14 @@ def client_address(request: HttpRequest) -> str | None:
             break
         nearest = further
     return str(nearest) if nearest is not None else None
+
+
+def address_of(request: HttpRequest, path: str) -> str:
+    """The path as a whole address. By https wherever cookies are, whatever a proxy speaks to us."""
+    address = request.build_absolute_uri(path)
+    if settings.SESSION_COOKIE_SECURE:
+        address = address.replace("http://", "https://", 1)
+    return address
 
 
 def _parsed(text: str) -> _Address | None:

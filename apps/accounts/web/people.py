@@ -22,6 +22,7 @@ from django.views.decorators.http import require_POST
 from apps.accounts import selectors, services
 from apps.accounts.models import Team, User
 from apps.accounts.services import PersonRefused
+from apps.accounts.web.addresses import address_of
 from apps.accounts.web.forms import NewPersonForm
 from apps.accounts.web.requests import SignedIn
 from apps.accounts.web.sessions import mail_is_configured
@@ -148,22 +149,22 @@ def _invited(request: SignedIn, row: User) -> HttpResponse:
     except PersonRefused as refusal:
         context = _context(request, row, refusal=str(refusal))
         return render(request, "accounts/person.html", context, status=409)
-    link = request.build_absolute_uri(reverse("password-set", args=[uidb64, token]))
-    mailed = mail_is_configured() and bool(row.email)
-    if mailed:
-        _mail(row, link)
+    link = address_of(request, reverse("password-set", args=[uidb64, token]))
+    mailed = mail_is_configured() and bool(row.email) and _mail(row, link)
     return render(request, "accounts/person.html", _context(request, row, link=link, mailed=mailed))
 
 
-def _mail(row: User, link: str) -> None:
+def _mail(row: User, link: str) -> bool:
+    """Whether the mail server took it."""
     context = {"person": row, "link": link}
-    send_mail(
+    sent = send_mail(
         _("Your account at Ninefold"),
         render_to_string("accounts/invite_mail.txt", context),
         settings.NINEFOLD_EMAIL_FROM,
         [row.email],
         fail_silently=True,
     )
+    return bool(sent)
 
 
 @login_required

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
-from django.core.cache import cache
 from django.dispatch import receiver
 from django.http import HttpRequest
 
 from apps.accounts import services
 from apps.accounts.models import User
 from controlplane.persistence.origins import origin
+from controlplane.web.rates import count_within
 
 #: Failed log-ins from one address that are recorded within the window: a flood must not fill the table.
 _RECORDED = 10
@@ -42,9 +42,7 @@ def record_failure(
 ) -> None:
     if request is None or getattr(request, "axes_locked_out", False):
         return
-    key = f"failed-log-ins:{origin().address}"
-    cache.add(key, 0, timeout=_WINDOW_SECONDS)
-    if cache.incr(key) > _RECORDED:
+    if count_within(f"failed-log-ins:{origin().address}", seconds=_WINDOW_SECONDS) > _RECORDED:
         return
     # People type passwords into the wrong field: a name that is nobody's is not kept.
     user = User.objects.filter(username=str(credentials.get("username", ""))).first()

@@ -25,8 +25,12 @@ from apps.accounts.models import User
 from apps.accounts.web.addresses import client_address
 from apps.accounts.web.forms import LogInForm
 from apps.accounts.web.requests import SignedIn
+from controlplane.web.rates import count_within
 
 TOO_MANY = 429
+#: Letters with a link for a new password that one account gets within the window, whoever asks for them.
+_RESETS = 3
+_RESET_WINDOW_SECONDS = 3600
 
 
 class LogIn(auth.LoginView):
@@ -80,13 +84,21 @@ class PasswordChange(auth.PasswordChangeView):
 
 
 class LinkedResetForm(PasswordResetForm):
-    """Leaves out whoever may not log in by password."""
+    """Leaves out whoever may not log in by password, and whoever was just sent a few."""
 
     def get_users(self, email: str) -> Any:
         provider = settings.NINEFOLD_OIDC
         for user in super().get_users(email):
-            if not (provider and provider.required) or user.is_superuser:
+            by_password = not (provider and provider.required) or user.is_superuser
+            asked = count_within(f"password-resets:{user.pk}", seconds=_RESET_WINDOW_SECONDS)
+            if by_password and asked <= _RESETS:
                 yield user
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if settings.SESSION_COOKIE_SECURE:
+            # The proxy that ends TLS speaks plain HTTP to us.
+            kwargs["use_https"] = True
+        super().save(*args, **kwargs)
 
 
 class PasswordReset(auth.PasswordResetView):

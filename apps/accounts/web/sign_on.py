@@ -19,6 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 from apps.accounts import services
 from apps.accounts.models import User
 from apps.accounts.services import SignOnRefused
+from apps.accounts.web.addresses import address_of
 from apps.accounts.web.providers import ProviderFailed, arrival, departure
 from apps.accounts.web.requests import SignedIn
 from controlplane.domain.sign_on import Provider
@@ -64,9 +65,7 @@ def begin_link(request: SignedIn, token: str) -> HttpResponse:
 
 def _go(request: HttpRequest, *, remember: dict[str, str]) -> HttpResponse:
     provider = _provider()
-    callback = request.build_absolute_uri(reverse("sign-on-callback"))
-    if settings.SESSION_COOKIE_SECURE:
-        callback = callback.replace("http://", "https://", 1)
+    callback = address_of(request, reverse("sign-on-callback"))
     try:
         address = departure(request, provider=provider, callback=callback, remember=remember)
     except ProviderFailed as failure:

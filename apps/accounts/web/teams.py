@@ -80,6 +80,9 @@ def team_new(request: SignedIn) -> HttpResponse:
 def team(request: SignedIn, slug: str) -> HttpResponse:
     """Its people and their roles; POST adds somebody."""
     row = get_object_or_404(selectors.teams_of(request.user), slug=slug)
+    if request.method == "POST":
+        # Before the form, which tells whether there is anybody of that name.
+        selectors.require(request.user, Permission.MANAGE_TEAM, team=row)
     form = NewMemberForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         person, roles = form.cleaned_data["person"], form.cleaned_data["roles"]

@@ -109,6 +109,11 @@ def _send(mails: list[Mail], connection: BaseEmailBackend, *, at: datetime) -> i
         final = refused.smtp_code >= 500
         mails_failed(mails=mails, error=reason, at=at, spread=random.random(), final=final)  # noqa: S311
         return 0
+    except ValueError as error:
+        # An address that is none: it must not stop the turn, and with it everybody's e-mail.
+        reason = f"the address or the message cannot be sent: {error}"
+        mails_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
+        return 0
     except SMTPResponseException as refused:
         raise _ServerSilent(f"the mail server answered {_words(refused)}") from refused
     except (SMTPException, OSError) as error:

@@ -66,13 +66,15 @@ def webhooks_call(*, at: datetime) -> int:
 
 
 def _round(*, at: datetime, beside: Iterable[int]) -> list[WebhookDelivery]:
-    """The oldest delivery of each of a few webhooks."""
-    first: dict[int, WebhookDelivery] = {}
-    for delivery in webhooks.deliveries_due(at=at).exclude(webhook__in=list(beside))[:200]:
-        first.setdefault(delivery.webhook_id, delivery)
-        if len(first) == AT_ONCE:
-            break
-    return list(first.values())
+    """The oldest delivery of each of a few webhooks: those whose last call is the longest ago."""
+    first = webhooks.deliveries_due(at=at).exclude(webhook__in=list(beside))
+    first = first.order_by("webhook_id", "next_try_at", "id").distinct("webhook_id")
+    return sorted(first, key=_turn_of)[:AT_ONCE]
+
+
+def _turn_of(delivery: WebhookDelivery) -> tuple[datetime, int]:
+    tried_at = delivery.webhook.tried_at
+    return (delivery.next_try_at if tried_at is None else tried_at), delivery.pk
 
 
 def _tried(due: list[WebhookDelivery]) -> list[Outcome]:

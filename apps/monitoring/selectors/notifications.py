@@ -18,10 +18,12 @@ MOST_COUNTED = 99
 
 
 def notifications_of(user: Person) -> QuerySet[Notification]:
-    """What is on their pages, the newest first."""
+    """What is on their pages, the newest first; of the team alone to which a token confines them."""
     if not isinstance(user, User):
         return Notification.objects.none()
     rows = Notification.objects.filter(recipient=user, on_page=True)
+    if user.confined_to is not None:
+        rows = rows.filter(event__team=user.confined_to)
     return rows.select_related("event__team").order_by("-at", "-id")
 
 

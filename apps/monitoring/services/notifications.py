@@ -9,6 +9,7 @@ from django.db import transaction
 
 from apps.accounts.models import User
 from apps.monitoring.models import Event, Notification, NotificationPreference
+from apps.monitoring.selectors.notifications import notifications_of
 from apps.monitoring.selectors.readers import Wish
 from apps.monitoring.services.telling import Happening, event_tell
 from controlplane.domain.news import NewsKind
@@ -19,7 +20,7 @@ KEPT = timedelta(days=90)
 
 def notifications_read(*, user: User, uids: Iterable[str] | None, at: datetime) -> int:
     """Mark those as read, or all of theirs; say how many were unread until now."""
-    unread = Notification.objects.filter(recipient=user, on_page=True, read_at=None)
+    unread = notifications_of(user).filter(read_at=None)
     if uids is not None:
         unread = unread.filter(uid__in=list(uids))
     return unread.update(read_at=at)

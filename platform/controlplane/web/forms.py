@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from controlplane.ports.engines import Finding
 
@@ -31,6 +32,9 @@ class PlainForm(forms.Form):
                 "form-control",
             )
             field.widget.attrs.setdefault("class", css)
+            if isinstance(field, forms.SlugField):
+                # Nobody knows what a "slug" is.
+                field.error_messages["invalid"] = _("Use Latin letters, digits, - and _ only.")
 
     @property
     def first_fields(self) -> list[forms.BoundField]:

@@ -23,6 +23,7 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 _SECRETS = re.compile(
     r"""(?P<before>\bbearer\s+)[^\s"',;]+               # tokens in headers
       | \bnf[a-z]?-[A-Za-z0-9_-]{16,}                   # our own tokens and keys
+      | (?P<link>/password/set/[^/\s]+/|/sign-on/link/)[^/\s"',;]+   # addresses that are keys
       | (?P<scheme>\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s/@]+(?=@)   # passwords in URLs
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -81,7 +82,7 @@ def without_secrets(line: str) -> str:
 
 
 def _hidden(found: re.Match[str]) -> str:
-    return f"{found['before'] or found['scheme'] or ''}{HIDDEN}"
+    return f"{found['before'] or found['link'] or found['scheme'] or ''}{HIDDEN}"
 
 
 class FieldsFormatter(logging.Formatter):

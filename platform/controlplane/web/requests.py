@@ -11,10 +11,12 @@ from functools import lru_cache
 from http import HTTPStatus
 
 from django.conf import settings
+from django.db import DataError
 from django.http import HttpRequest, HttpResponse
 from django.template import loader
 from django.utils.functional import LazyObject
 from django.views.decorators.csrf import requires_csrf_token
+from django.views.defaults import bad_request
 
 from controlplane.web import logs, metrics
 
@@ -56,6 +58,12 @@ class RequestMiddleware:
             _write_line(request, response, route=route, seconds=seconds)
         response[HEADER] = request_id
         return response
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """400 where an address or a field held a NUL, which no text of the database can: none of ours does."""
+        if isinstance(exception, DataError) and "NUL (0x00)" in str(exception):
+            return bad_request(request, exception)
+        return None
 
 
 def _write_line(

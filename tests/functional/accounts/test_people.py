@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from datetime import timedelta
 from ipaddress import ip_network
 
@@ -13,7 +14,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.accounts.models import AuditEntry, User
+from apps.accounts.services import sign_on
 from controlplane.domain.permissions import Role
+from controlplane.domain.sign_on import Identity, Provider
 from tests.functional.accounts.conftest import Staffed, browser
 from tests.functional.api.callers import API, caller, problem
 
@@ -268,3 +271,58 @@ def test_the_admin_says_who_it_is_for(staffed: Staffed, role: Role) -> None:
     refused = browser(staffed.of[role]).get("/admin/", follow=True)
     assert refused.status_code == 403
     assert Client().get("/admin/", follow=True).redirect_chain[-1][0].startswith("/login?next=")
+
+
+def test_a_link_that_no_mail_server_took_is_not_said_to_be_sent(
+    staffed: Staffed, settings: Settings
+) -> None:
+    User.objects.filter(pk=staffed.other.pk).update(email="other@acme.example")
+    settings.NINEFOLD_EMAIL_FROM = "ninefold@acme.example"
+    root, address = browser(staffed.root), f"/people/{staffed.other.uid}/invite"
+    assert "The link was sent to them." in root.post(address).text
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    with socket.socket() as nobody_listens:
+        nobody_listens.bind(("127.0.0.1", 0))
+        settings.EMAIL_HOST, settings.EMAIL_PORT = nobody_listens.getsockname()
+        page = root.post(address).text
+    assert "Give them this link" in page
+    assert "/password/set/" in page
+
+
+def test_links_for_passwords_lead_to_https_where_the_product_is_behind_it(
+    staffed: Staffed, settings: Settings
+) -> None:
+    User.objects.filter(pk=staffed.other.pk).update(email="other@acme.example")
+    settings.NINEFOLD_EMAIL_FROM = "ninefold@acme.example"
+    root = browser(staffed.root)
+    settings.SESSION_COOKIE_SECURE = True
+    # As a proxy that ends TLS hands it on: in plain HTTP.
+    invited = root.post(f"/people/{staffed.other.uid}/invite")
+    assert "https://testserver/password/set/" in invited.text
+    mail.outbox.clear()
+    Client().post("/password/reset", {"email": "other@acme.example"})
+    (letter,) = mail.outbox
+    assert "https://testserver/password/set/" in letter.body
+
+
+def test_an_account_gets_a_few_resets_an_hour_whoever_asks(
+    staffed: Staffed, settings: Settings
+) -> None:
+    User.objects.filter(username="other").update(email="other@acme.example")
+    User.objects.filter(username="root").update(email="root@acme.example")
+    settings.NINEFOLD_EMAIL_FROM = "ninefold@acme.example"
+    for _ in range(5):
+        asked = Client().post("/password/reset", {"email": "other@acme.example"}, follow=True)
+        assert "If an account has that address" in asked.text
+    assert len(mail.outbox) == 3
+    Client().post("/password/reset", {"email": "root@acme.example"})
+    assert len(mail.outbox) == 4
+
+
+@pytest.mark.parametrize(
+    "address", ["mei@acme", "mei@acme.example\nBcc: eve@acme.example", "x" * 300]
+)
+def test_an_address_of_the_provider_that_is_none_is_left_out(db: None, address: str) -> None:
+    provider = Provider(issuer="https://id.acme.example", client_id="n", client_secret="s")
+    identity = Identity(issuer=provider.issuer, subject="1", username="mei", email=address)
+    assert sign_on(identity=identity, provider=provider, at=timezone.now()).email == ""

@@ -56,6 +56,13 @@ def test_only_administrators_change_members(staffed: Staffed, role: Role) -> Non
     assert not roles(staffed.other, staffed.maps)
 
 
+def test_who_may_not_add_people_does_not_learn_whether_there_is_one(staffed: Staffed) -> None:
+    client = browser(staffed.of[Role.VIEWER])
+    for person in ("other", "nobody at all"):
+        form = {"person": person, "roles": ["viewer"]}
+        assert client.post("/teams/maps", form).status_code == 403, person
+
+
 @pytest.mark.parametrize("named_by", ["username", "email"])
 def test_somebody_is_added_with_several_roles(staffed: Staffed, named_by: str) -> None:
     newcomer = factories.person("newcomer")

@@ -133,6 +133,23 @@ def test_a_token_cannot_be_confined_to_a_team_of_others(staffed: Staffed) -> Non
     assert "team" in wrong_fields(caller(staffed.engineer).post(f"{API}/tokens", body))
 
 
+def test_a_confined_token_neither_makes_nor_touches_wider_ones(staffed: Staffed) -> None:
+    wide, _text = services.token_create(
+        user=staffed.root, name="wide", scopes=frozenset({Scope.ALL})
+    )
+    confined = caller(staffed.root, Scope.ALL, team=staffed.maps)
+    for team in ({}, {"team": None}):
+        refused = confined.post(f"{API}/tokens", {"name": "wider", "scopes": ["all"], **team})
+        assert "the team maps only" in wrong_fields(refused, 422, "refused")["team"]
+    elsewhere = {"name": "elsewhere", "team": staffed.search.uid}
+    assert "team" in wrong_fields(confined.post(f"{API}/tokens", elsewhere))
+    made = confined.post(f"{API}/tokens", {"name": "narrow", "team": staffed.maps.uid})
+    assert made.status_code == 201
+    listed = confined.get(f"{API}/tokens").json()["results"]
+    assert {one["team"] for one in listed} == {staffed.maps.uid}
+    problem(confined.delete(f"{API}/tokens/{wide.uid}"), 404, "not-found")
+
+
 def test_names_are_unique_among_tokens_that_work(staffed: Staffed) -> None:
     client = caller(staffed.engineer)
     first = client.post(f"{API}/tokens", {"name": "nightly"}).json()

@@ -149,6 +149,17 @@ def test_an_address_that_is_refused_holds_up_nobody_else(office: Office, postbox
     assert "550 no such mailbox" in mail.error
 
 
+def test_an_address_that_is_none_holds_up_nobody_else(office: Office, postbox: Postbox) -> None:
+    address = "ada@example.com\nBcc: eve@example.com"
+    tell(NewsKind.DEPLOYMENT_TROUBLED, team=office.team, maker=office.ada, at=NOW)
+    type(office.ada).objects.filter(pk=office.ada.pk).update(email=address)
+    assert mails_send(at=NOW) == 2
+    assert {one["To"] for one in postbox.messages} == {"bob@example.com", "vera@example.com"}
+    mail = Mail.objects.get(recipient=office.ada)
+    assert mail.state == DeliveryState.GIVEN_UP
+    assert "cannot be sent" in mail.error
+
+
 @pytest.mark.parametrize("change", [{"is_active": False}, {"email": ""}])
 def test_nothing_is_sent_to_who_is_gone_by_then(
     office: Office, postbox: Postbox, change: dict[str, object]

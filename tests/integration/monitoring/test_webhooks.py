@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from apps.accounts.selectors import PermissionRefused
 from apps.monitoring.models import Notification, Webhook, WebhookDelivery
-from apps.monitoring.reconcilers.webhooks import webhooks_call
+from apps.monitoring.reconcilers.webhooks import AT_ONCE, webhooks_call
 from apps.monitoring.services import webhooks
 from controlplane.domain.deliveries import MOST_GIVEN_UP, PAUSES, DeliveryState
 from controlplane.domain.egress import EgressPolicy
@@ -279,3 +279,13 @@ def test_calls_are_signed_with_the_newest_secret(office: Office, receiver: WebSe
     signed = request.headers["ninefold-timestamp"].encode() + b"." + request.body
     digest = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
     assert request.headers["ninefold-signature"] == f"sha256={digest}"
+
+
+def test_a_backlog_of_one_keeps_no_other_waiting(office: Office, receiver: WebServer) -> None:
+    hook(office, receiver, path="/busy", name="busy")
+    for number in range(AT_ONCE * 30):
+        fail(office, number)
+    hook(office, receiver, path="/quick", name="quick")
+    tell(FAILED, team=office.team, maker=office.ada, at=NOW + timedelta(seconds=1))
+    webhooks_call(at=NOW + timedelta(seconds=2))
+    assert "/quick" in [one.path for one in receiver.requests[:AT_ONCE]]

@@ -135,3 +135,12 @@ def test_an_everyday_line_stays_as_it_is(settings: Settings) -> None:
 
 def test_a_whole_request_never_stands_in_a_line() -> None:
     assert "request" not in as_json(record("not found", request=sys))
+
+
+@pytest.mark.parametrize(
+    "address", ["/password/set/Mg/c4x-0123456789abcdef", "/sign-on/link/WyJhIl0:1vM:c4x-signed"]
+)
+def test_an_address_that_is_a_key_is_in_no_line(address: str) -> None:
+    line = logs.FieldsFormatter().format(record("a request was answered", path=address, status=500))
+    assert "c4x" not in line
+    assert line.endswith(f"path={address.rpartition('/')[0]}/[hidden] status=500")

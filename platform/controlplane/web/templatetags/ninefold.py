@@ -168,6 +168,17 @@ def figure(value: object) -> str:
 
 
 @register.filter
+def rounded(count: int | None) -> str:
+    """A large count as people say it, three digits: ``494032768`` → ``494M``, ``7615616512`` → ``7.62B``."""
+    if count is None:
+        return "–"
+    for size, unit in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K")):
+        if count >= size:
+            return f"{count / size:.3g}{unit}" if count < 1000 * size else f"{count / size:,.0f}{unit}"
+    return str(count)
+
+
+@register.filter
 def at_key(mapping: dict[str, object] | None, key: str) -> object:
     """``mapping[key]``, or None where it is absent."""
     return (mapping or {}).get(key)
