@@ -35,6 +35,8 @@ SPOKEN = (
 )
 #: Keywords whose text reaches people.
 TELLING = frozenset({"reason", "message", "why", "explanation", "state_reason", "text", "wrong"})
+#: What begins like this is said to the database.
+QUERY = re.compile(r"\s*(WITH|SELECT) |\(l\.")
 #: Raised where only a programmer's mistake can lead.
 MISTAKES = frozenset({"AssertionError", "TypeError", "KeyError", "RuntimeError", "LookupError"})
 
@@ -57,6 +59,8 @@ def template_of(node: ast.expr) -> str | None:
 
 
 def _is_sentence(text: str, *, told: bool) -> bool:
+    if QUERY.match(text):
+        return False
     own = re.sub(r"\{\d+\}", "", text)
     return bool(re.search("[a-z]{2}", own)) and (told or " " in text.strip())
 

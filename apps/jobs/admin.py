@@ -50,7 +50,7 @@ class JobAdmin(ScopedReadOnlyAdmin[Job]):
             try:
                 if isinstance(request.user, User):
                     services.job_retry(job=job, actor=request.user, at=timezone.now())
-            except IllegalTransition as refusal:
+            except (IllegalTransition, services.SpecRefused) as refusal:
                 messages.error(request, f"{job}: {refusal}")
             else:
                 messages.success(request, f"{job}: waits for cards again.")

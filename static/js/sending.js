@@ -1,6 +1,7 @@
 // Forms are sent once, and with a token that is still good.
 
 const TOKEN = "csrfmiddlewaretoken";
+const ONCE = "once";
 const sent = new Set();
 
 function cookie(name) {
@@ -12,6 +13,20 @@ function cookie(name) {
 function renew({ target: form }) {
   const token = cookie("csrftoken");
   if (token && form.elements[TOKEN]) form.elements[TOKEN].value = token;
+}
+
+// After going back the browser may ask for the page anew, but what was filled in is there again: the form is
+// the one that was sent, and bears its token.
+function remember(form) {
+  const once = form.elements[ONCE]?.value;
+  if (once) history.replaceState({ ...history.state, sent: { ...history.state?.sent, [form.getAttribute("action")]: once } }, "");
+}
+
+function recall() {
+  if (performance.getEntriesByType("navigation")[0]?.type !== "back_forward") return;
+  for (const field of document.querySelectorAll(`input[name="${ONCE}"]`)) {
+    field.value = history.state?.sent?.[field.form.getAttribute("action")] ?? field.value;
+  }
 }
 
 function release() {
@@ -33,6 +48,7 @@ document.addEventListener("submit", (event) => {
     return;
   }
   sent.add(form);
+  remember(form);
   event.submitter?.setAttribute("aria-busy", "true");
 });
 
@@ -46,3 +62,4 @@ addEventListener("pageshow", release);
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") release();
 });
+recall();

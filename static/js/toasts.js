@@ -26,6 +26,8 @@ function equip(toast) {
 }
 
 export function toast(level, text) {
+  // The same again says nothing new.
+  if ([...place.querySelectorAll("[data-toast] > div")].some((one) => one.textContent === text)) return;
   const kind = document.querySelector(`[data-toast-kind="${level}"]`) ? level : "info";
   const template = document.querySelector(`[data-toast-kind="${kind}"]`);
   const box = template.content.firstElementChild.cloneNode(true);

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.e2e.main_job import MODEL, talking_client
 from tests.e2e.product import Product, running_product
@@ -18,6 +18,7 @@ from tests.e2e.waiting import wait_until
 pytestmark = [pytest.mark.browser, pytest.mark.product, pytest.mark.engine]
 
 MINUTE = 60_000.0
+JOB = re.compile(r"/jobs/[0-9a-f]{32}$")
 QUESTION = "青海省西宁市城北区三其村"
 SAMPLE = Path(str(files("ninefold_runtime.samples") / "data" / "addresses.jsonl"))
 #: From the log-in page to an answer.
@@ -47,19 +48,35 @@ def complaints_of(page: Page) -> list[str]:
     return complaints
 
 
-@pytest.fixture
-def page(browser: Browser, product: Product) -> Iterator[Page]:
-    """A page that has signed in, and that may complain of nothing."""
-    context = browser.new_context(base_url=product.web, locale="en")
+def signed_in(context: BrowserContext, product: Product) -> Page:
+    """A page at home."""
     opened = context.new_page()
-    complaints = complaints_of(opened)
     opened.goto("/login")
-    opened.get_by_label("User name").fill("admin")
-    opened.get_by_label("Password").fill(product.password)
-    opened.get_by_role("button", name="Log in").click()
+    sign_in(opened, product)
     expect(opened).to_have_url(re.compile(r"/$"))
+    return opened
+
+
+def sign_in(page: Page, product: Product) -> None:
+    """On the log-in page, wherever that leads."""
+    page.get_by_label("User name").fill("admin")
+    page.get_by_label("Password").fill(product.password)
+    page.get_by_role("button", name="Log in").click()
+
+
+@pytest.fixture
+def context(browser: Browser, product: Product) -> Iterator[BrowserContext]:
+    opened = browser.new_context(base_url=product.web, locale="en")
     yield opened
-    context.close()
+    opened.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext, product: Product) -> Iterator[Page]:
+    """A page that has signed in, and that may complain of nothing."""
+    opened = signed_in(context, product)
+    complaints = complaints_of(opened)
+    yield opened
     assert not complaints
 
 
@@ -81,13 +98,13 @@ def test_from_a_dataset_to_a_model_that_talks(
     expect(page.get_by_text("4,800").first).to_be_visible()
 
     page.goto(f"/jobs/new/finetune?model={sample['uid']}")
-    page.get_by_label("Dataset").select_option(label="walked v1")
+    page.get_by_label("Dataset", exact=True).select_option(label="walked v1")
     page.get_by_label("Name of the new model").fill("walked-parser")
     page.get_by_text("More", exact=True).click()
     page.get_by_label("Most steps").fill("60")
     page.get_by_label("Report every … steps").fill("5")
     page.get_by_role("button", name="Submit").click()
-    expect(page).to_have_url(re.compile(r"/jobs/[0-9a-f]{32}$"))
+    expect(page).to_have_url(JOB)
     job = page.url.rsplit("/", 1)[-1]
     # The page is left alone: what changes on it, changes by itself.
     expect(page.get_by_role("link", name="walked-parser v1")).to_be_visible(timeout=8 * MINUTE)
@@ -99,7 +116,7 @@ def test_from_a_dataset_to_a_model_that_talks(
 
     page.get_by_role("link", name="walked-parser v1").click()
     page.get_by_role("link", name="Evaluate").first.click()
-    page.get_by_label("Dataset").select_option(label="walked v1")
+    page.get_by_label("Dataset", exact=True).select_option(label="walked v1")
     page.get_by_label("Split").select_option("test")
     page.get_by_label("Most rows").fill("16")
     page.get_by_role("button", name="Submit").click()
@@ -204,6 +221,54 @@ def test_somebody_new_talks_to_their_own_model_within_twelve_clicks(
     assert len(clicks) <= MOST_CLICKS, clicks
     assert not complaints
     context.close()
+
+
+def submit_a_script(page: Page, *, words: str) -> None:
+    page.goto("/jobs/new/script")
+    page.get_by_label("Command").fill(words)
+    page.get_by_role("button", name="Submit").dblclick()
+    expect(page).to_have_url(JOB)
+
+
+def test_a_form_pressed_twice_makes_one_job_and_so_does_going_back_to_it(
+    page: Page, client: RestClient
+) -> None:
+    before = len(client.get("jobs")["results"])
+    submit_a_script(page, words="python\n-V")
+    job = page.url
+    page.go_back()
+    expect(page.get_by_label("Command")).to_have_value("python\n-V")
+    page.get_by_role("button", name="Submit").click()
+    expect(page).to_have_url(job)
+    expect(page.get_by_text("This form was submitted before")).to_be_visible()
+    assert len(client.get("jobs")["results"]) == before + 1
+
+
+def test_logging_out_in_another_tab_breaks_neither_a_live_page_nor_a_form(
+    context: BrowserContext, product: Product, client: RestClient
+) -> None:
+    live = signed_in(context, product)
+    submit_a_script(live, words="python\n-c\nimport time; time.sleep(600)")
+    job = live.url
+    form = context.new_page()
+    form.goto("/jobs/new/script")
+    other = context.new_page()
+    other.goto("/")
+    other.get_by_label("Account of admin").click()
+    other.get_by_role("button", name="Log out").click()
+    expect(other).to_have_url(re.compile("/login"))
+
+    expect(live).to_have_url(re.compile(r"/login\?next="), timeout=MINUTE)
+    form.get_by_label("Command").press_sequentially("python")
+    expect(form.get_by_text("You are logged out.")).to_be_visible()
+    sign_in(live, product)
+    expect(live).to_have_url(job)
+
+    form.get_by_label("Command").press_sequentially("\n-V")
+    expect(form.get_by_text("Ready to submit.")).to_be_visible()
+    form.get_by_role("button", name="Submit").click()
+    expect(form).to_have_url(JOB)
+    client.post(f"jobs/{job.rsplit('/', 1)[-1]}/cancel")
 
 
 def talk(gateway: str, *, key: str, model: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from playwright.sync_api import Browser, expect
 
 from tests.e2e.main_job import MODEL
 from tests.e2e.product import Product, running_product
@@ -170,6 +171,24 @@ def test_a_cancelled_job_leaves_no_process_behind(
     client.post(f"jobs/{uid}/cancel")
     assert ended(client, uid)["state"] == "cancelled"
     assert not processes(product, "main.py", "600")
+
+
+@pytest.mark.browser
+def test_a_live_page_goes_on_by_itself_after_the_web_process_was_killed(
+    product: Product, client: RestClient, browser: Browser, tmp_path: Path
+) -> None:
+    uid = submit_script(client, tmp_path, words=("40",))
+    running(client, uid)
+    context = browser.new_context(base_url=product.web, locale="en")
+    page = context.new_page()
+    page.goto(f"/login?next=/jobs/{uid}")
+    page.get_by_label("User name").fill("admin")
+    page.get_by_label("Password").fill(product.password)
+    page.keyboard.press("Enter")
+    expect(page.locator("#job-state [data-state=running]")).to_be_visible()
+    kill(product, "granian")
+    expect(page.locator("#job-state [data-state=succeeded]")).to_be_visible(timeout=90_000)
+    context.close()
 
 
 def test_a_job_without_a_free_card_waits_and_says_why(

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.jobs.models import Attempt
+from apps.jobs.services.storage import checkpoints_give_up
 from apps.models.selectors.storage import checkpoints_kept
 from controlplane.domain.jobs import ATTEMPT, AttemptState
 from controlplane.ports.clusters import Cluster as ClusterAdapter
@@ -52,16 +53,20 @@ def _sweep(cluster: Cluster, adapter: ClusterAdapter, at: datetime) -> int:
             log.warning("something ran that had been stopped", extra={"attempt": attempt.uid})
             adapter.stop(attempt.launch_name, grace=timedelta())
             touched += 1
-        elif _is_needless(attempt, at, kept=by_team.get(attempt.job.team_id, others)):
+        elif _is_needless(attempt, at, kept=by_team.get(attempt.job.team_id, others)) and (
             # Said first: a retry must not count on a folder that is about to go.
-            Attempt.objects.filter(pk=attempt.pk).update(removed_at=at)
+            attempt.removed_at is not None or checkpoints_give_up(attempt, at=at)
+        ):
             adapter.remove(attempt.launch_name)
             touched += 1
     return touched
 
 
 def _is_needless(attempt: Attempt, at: datetime, *, kept: timedelta) -> bool:
-    """A success needs its working folder no more; anything else may be gone on from for a while."""
-    if attempt.state == AttemptState.SUCCEEDED:
+    """A success needs its working folder no more; anything else may be gone on from for a while.
+
+    One that was given up is still there because its cluster did not answer then.
+    """
+    if attempt.state == AttemptState.SUCCEEDED or attempt.removed_at is not None:
         return True
     return attempt.ended_at is not None and at - attempt.ended_at > kept

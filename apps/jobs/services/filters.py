@@ -61,4 +61,6 @@ def _usable(name: str) -> str:
     name = name.strip()
     if not name or len(name) > SavedFilter.LONGEST_NAME:
         raise FilterRefused(f"give the filter a name of 1 to {SavedFilter.LONGEST_NAME} characters")
+    if not name.isprintable():
+        raise FilterRefused("the filter's name has characters that cannot be shown; leave them out")
     return name

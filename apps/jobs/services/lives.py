@@ -20,7 +20,13 @@ from apps.jobs.models import (
     JobTransition,
 )
 from apps.jobs.selectors import OWNER_KIND
-from apps.jobs.services.requests import JobRequest, SpecRefused, job_check, spec_of
+from apps.jobs.services.requests import (
+    JobRequest,
+    SpecRefused,
+    inputs_gone,
+    job_check,
+    spec_of,
+)
 from apps.models.services.storage_charges import storage_check_open
 from apps.quotas import services as quotas
 from controlplane.domain.claims import GangShape, ReleaseReason, RoleShape
@@ -166,8 +172,11 @@ def job_retry(*, job: Job, actor: User, at: datetime) -> Attempt:
 
     :raises IllegalTransition: if it has not failed and was not cancelled (two people pressing the
         button get one retry and one of these).
+    :raises SpecRefused: if something that it reads has been deleted.
     """
     row = Job.objects.select_for_update(no_key=True).get(pk=job.pk)
+    if findings := inputs_gone(row):
+        raise SpecRefused(findings)
     job_move(
         row,
         JobEvent.RETRY,

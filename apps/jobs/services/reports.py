@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -19,6 +20,8 @@ from controlplane.ports.artifacts import ArtifactError, Blob, StorageFull
 
 #: Characters of an output file's path.
 LONGEST_OUTPUT_PATH = 300
+#: What charts draw and comparisons average.
+FIGURES = ("loss", "eval_loss", "learning_rate", "tokens_per_second")
 
 
 class ReportRefused(Exception):
@@ -30,7 +33,7 @@ def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at
     """Keep what the attempt reports. The same step reported twice counts once; of each figure the last
     wins, for a validation comes after the loss of its step.
 
-    :raises ReportRefused: if a point has no step.
+    :raises ReportRefused: if a point has no step, or a figure that is no number.
     """
     row = Attempt.objects.select_for_update(no_key=True).get(pk=attempt.pk)
     rows = _points_known(attempt, points)
@@ -47,6 +50,7 @@ def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at
         step = values.pop("step", None)
         if not isinstance(step, int) or isinstance(step, bool) or step < 0:
             raise ReportRefused("each point needs a whole, non-negative number as its step")
+        _check_figures(values)
         merged = {**(rows[step].values if step in rows else {}), **values}
         rows[step] = fresh[step] = ProgressPoint(attempt=attempt, step=step, at=at, values=merged)
         latest |= {"step": step, **values}
@@ -64,6 +68,22 @@ def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at
     quotas.claim_progress(
         uid=row.claim_uid, progress=min(1.0, done), checkpointed_at=checkpointed_at
     )
+
+
+def _check_figures(values: Mapping[str, Any]) -> None:
+    for name in FIGURES:
+        value = values.get(name)
+        if value is not None and not _is_double(value):
+            raise ReportRefused(f"{name} must be a number or null, got {str(value)[:40]!r}")
+
+
+def _is_double(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _points_known(

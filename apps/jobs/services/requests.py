@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apps.jobs.models import Job
 from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
@@ -139,6 +140,25 @@ def _check_inputs(request: JobRequest) -> list[Finding]:
                 )
             )
     return findings
+
+
+def inputs_gone(job: Job) -> tuple[Finding, ...]:
+    """One finding for each input of the job that has been deleted since it was submitted."""
+    model, dataset = job.model_version, job.dataset_version
+    inputs = (
+        ("model_version", str(model), model.artifact if model else None),
+        ("dataset_version", str(dataset), dataset.artifact if dataset else None),
+        ("code", str(job.code), job.code),
+    )
+    return tuple(
+        Finding(
+            field=field,
+            message=f"{name} has been deleted; have it back on the storage page, or clone the job "
+            "and choose another",
+        )
+        for field, name, artifact in inputs
+        if artifact is not None and not artifact.usable
+    )
 
 
 def _check_split(request: JobRequest, dataset: DatasetVersion) -> list[Finding]:

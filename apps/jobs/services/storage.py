@@ -90,7 +90,7 @@ class JobStorage:
             yield row["team"], StorageKind.JOB_FILES, row["total"]
 
     def measure(self, *, at: datetime) -> None:
-        folders = _folder_sizes()
+        folders, silent = _folder_sizes()
         attempts = Attempt.objects.filter(uid__in=folders).select_related("job")
         _measured(
             {attempt: folders[attempt.uid] for attempt in attempts},
@@ -98,7 +98,8 @@ class JobStorage:
             at=at,
         )
         gone = StorageMeasure.objects.filter(kind=StorageKind.CHECKPOINTS)
-        gone.exclude(owner_uid__in=folders).delete()
+        unseen = Attempt.objects.filter(cluster__in=silent, removed_at=None).values("uid")
+        gone.exclude(owner_uid__in=folders).exclude(owner_uid__in=unseen).delete()
         known = StorageMeasure.objects.filter(kind=StorageKind.LOGS).values("owner_uid")
         logs = Attempt.objects.exclude(log_digest="").exclude(uid__in=known).select_related("job")
         _measured(dict(_log_sizes(logs)), kind=StorageKind.LOGS, at=at)
@@ -122,20 +123,25 @@ class JobStorage:
                 return False
 
 
+@transaction.atomic
+def checkpoints_give_up(attempt: Attempt, *, at: datetime) -> bool:
+    """Let no retry go on from the working folder any more; False if its job goes on, or it is given up."""
+    # A retry takes the same lock before it decides what it goes on from.
+    job = Job.objects.select_for_update(no_key=True).get(pk=attempt.job_id)
+    if job.state not in ENDED_JOB_STATES:
+        return False
+    rows = Attempt.objects.filter(pk=attempt.pk, removed_at=None, state__in=ENDED_ATTEMPT_STATES)
+    if not rows.update(removed_at=at):
+        return False
+    StorageMeasure.objects.filter(kind=StorageKind.CHECKPOINTS, owner_uid=attempt.uid).delete()
+    return True
+
+
 def checkpoints_remove(attempt: Attempt, *, at: datetime) -> bool:
     """Delete the working folder of an ended attempt, unless its job goes on; False if it stays."""
-    with transaction.atomic():
-        # A retry takes the same lock before it decides what it goes on from.
-        job = Job.objects.select_for_update(no_key=True).get(pk=attempt.job_id)
-        if job.state not in ENDED_JOB_STATES or attempt.cluster is None:
-            return False
-        # Said first: a retry must not count on a folder that is about to go.
-        rows = Attempt.objects.filter(
-            pk=attempt.pk, removed_at=None, state__in=ENDED_ATTEMPT_STATES
-        )
-        if not rows.update(removed_at=at):
-            return False
-    StorageMeasure.objects.filter(kind=StorageKind.CHECKPOINTS, owner_uid=attempt.uid).delete()
+    # Said first: a retry must not count on a folder that is about to go.
+    if attempt.cluster is None or not checkpoints_give_up(attempt, at=at):
+        return False
     try:
         fleet.cluster_adapter(attempt.cluster).remove(attempt.launch_name)
     except (ClusterError, UnknownAdapter) as error:
@@ -175,9 +181,10 @@ def _item(kind: ItemKind, attempt: Attempt, *, size: int, held: str = "") -> Ite
     )
 
 
-def _folder_sizes() -> dict[str, int]:
-    """Bytes of each working folder of every cluster that answers, by the attempt's uid."""
+def _folder_sizes() -> tuple[dict[str, int], list[Cluster]]:
+    """Bytes of each working folder, by the attempt's uid, and the clusters that did not answer."""
     found: dict[str, int] = {}
+    silent: list[Cluster] = []
     for cluster in Cluster.objects.all():
         try:
             adapter = fleet.cluster_adapter(cluster)
@@ -185,10 +192,11 @@ def _folder_sizes() -> dict[str, int]:
             for name, size in adapter.footprints(names).items():
                 found[name.removeprefix(PREFIX)] = size
         except (ClusterError, UnknownAdapter) as error:
+            silent.append(cluster)
             log.warning(
                 "folders were not measured", extra={"cluster": cluster.name, "error": str(error)}
             )
-    return found
+    return found, silent
 
 
 def _log_sizes(attempts: QuerySet[Attempt]) -> Iterator[tuple[Attempt, int]]:

@@ -139,7 +139,11 @@ def _names(jobs: Sequence[Job]) -> Iterable[str]:
 
 
 def _uids(request: HttpRequest) -> list[str]:
-    return list(dict.fromkeys(request.GET.getlist("job")))
+    """:raises Http404: if one of them cannot be a uid."""
+    uids = list(dict.fromkeys(request.GET.getlist("job")))
+    if not all(uid.isalnum() for uid in uids):
+        raise Http404("there is no such job here for you")
+    return uids
 
 
 def _jobs(request: SignedIn, uids: Sequence[str]) -> list[Job]:

@@ -170,7 +170,8 @@ class ModelJobForm(JobForm):
             ("dataset_version", models.dataset_versions_usable(user)),
         )
         if not args:
-            kwargs["initial"] = {**_without_alternative(choices), **(kwargs.get("initial") or {})}
+            # People mostly go on with what they brought or made last.
+            kwargs["initial"] = {**_newest(choices), **(kwargs.get("initial") or {})}
         super().__init__(*args, user=user, **kwargs)
         for name, rows in choices:
             field = self.fields[name]
@@ -178,10 +179,10 @@ class ModelJobForm(JobForm):
             field.queryset = rows
 
 
-def _without_alternative(choices: Iterable[tuple[str, QuerySet[Any]]]) -> dict[str, str]:
-    """The fields for which there is one row only, with its uid."""
-    found = ((name, list(rows.values_list("uid", flat=True)[:2])) for name, rows in choices)
-    return {name: uids[0] for name, uids in found if len(uids) == 1}
+def _newest(choices: Iterable[tuple[str, QuerySet[Any]]]) -> dict[str, str]:
+    """The fields for which there is anything, with the uid of what came last."""
+    found = ((name, rows.order_by("-pk").values_list("uid", flat=True)) for name, rows in choices)
+    return {name: uid for name, uids in found if (uid := uids.first())}
 
 
 def number(label: Any, *, whole: bool = False, help_text: Any = "") -> forms.Field:

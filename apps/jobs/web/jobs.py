@@ -27,6 +27,7 @@ from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.jobs import ENDED_JOB_STATES, JOB, JobEvent, JobKind, JobState
+from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.permissions import Permission, allows
 from controlplane.web.pages import Tab, acted, show
 
@@ -183,4 +184,5 @@ def job_retry(request: SignedIn, uid: str) -> HttpResponse:
         lambda: services.job_retry(job=found, actor=request.user, at=timezone.now()),
         back=reverse("job", args=[uid]),
         done=_("The job waits for cards again."),
+        refusals=(IllegalTransition, services.SpecRefused),
     )

@@ -15,6 +15,7 @@ from apps.models.models import (
     ModelVersion,
 )
 from controlplane.domain.datasets import ColumnMapping, Format, Role, Schema, Split
+from controlplane.domain.datasets.warnings import WarningKind
 from controlplane.domain.models import ModelState
 from controlplane.web.rest import Filters, Query, Reference, StrictSerializer
 
@@ -44,6 +45,15 @@ class LengthsSerializer(serializers.Serializer[Any]):
     most = serializers.IntegerField()
 
 
+class RowWarningSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=[(kind.value, kind.value) for kind in WarningKind])
+    total = serializers.IntegerField()
+    rows = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="The first of them, by their numbers in the file.",
+    )
+
+
 class StatisticsSerializer(serializers.Serializer[Any]):
     format = serializers.ChoiceField(choices=[(each.value, each.value) for each in Format])
     schema = serializers.ChoiceField(choices=[(each.value, each.value) for each in Schema])
@@ -56,6 +66,9 @@ class StatisticsSerializer(serializers.Serializer[Any]):
     histogram = serializers.ListField(
         child=serializers.IntegerField(),
         help_text="Rows by characters: below 16, 32, 64 … 32768, and above.",
+    )
+    warnings = RowWarningSerializer(
+        many=True, required=False, help_text="What is odd and was kept; absent for older versions."
     )
 
 

@@ -209,7 +209,8 @@ class StoredArtifactViewSet(
 
     def _act(self, act: Callable[[Artifact], None]) -> Response:
         artifact = self.get_object()
-        accounts.require(self.request.user, Permission.CONTRIBUTE, team=artifact.team)
+        owner = selectors.owner_of(artifact)
+        accounts.require(self.request.user, Permission.CONTRIBUTE, team=owner)
         act(artifact)
         return Response(self.get_serializer(self.get_object()).data)
 

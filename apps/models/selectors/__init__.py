@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from django.conf import settings
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import OuterRef, Prefetch, Q, QuerySet, Subquery
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
@@ -154,15 +154,23 @@ def _compared(evaluation: Evaluation, base: dict[str, Any]) -> ComparedEvaluatio
     )
 
 
-def model_lines_with_versions(user: accounts.Person) -> QuerySet[ModelLine]:
-    """Lines with ``versions`` at hand, the newest first."""
-    return model_lines_visible(user).prefetch_related("versions")
-
-
 def datasets_with_versions(user: accounts.Person) -> QuerySet[Dataset]:
     """Datasets with ``versions`` at hand, the newest first, without their rows' figures."""
     light = DatasetVersion.objects.defer("statistics", "preview").order_by("-number")
     return datasets_visible(user).prefetch_related(Prefetch("versions", queryset=light))
+
+
+def datasets_with_newest(user: accounts.Person) -> QuerySet[Dataset]:
+    """Datasets with ``newest_uid``, ``newest_number``, ``newest_at``, ``rows`` and ``size`` (bytes) of
+    their newest version."""
+    newest = DatasetVersion.objects.filter(dataset=OuterRef("pk")).order_by("-number")
+    return datasets_visible(user).annotate(
+        newest_uid=Subquery(newest.values("uid")[:1]),
+        newest_number=Subquery(newest.values("number")[:1]),
+        newest_at=Subquery(newest.values("created_at")[:1]),
+        rows=Subquery(newest.values("row_count")[:1]),
+        size=Subquery(newest.values("artifact__size")[:1]),
+    )
 
 
 def artifacts_visible(user: accounts.Person) -> QuerySet[Artifact]:

@@ -22,7 +22,6 @@ from apps.models.models import (
 )
 from apps.models.selectors import artifacts_visible
 from apps.models.selectors.sources import sources
-from controlplane.domain.permissions import Permission
 from controlplane.domain.retention import Rules
 from controlplane.domain.storage import StorageKind, StorageUse
 
@@ -147,15 +146,6 @@ def artifacts_deleted(user: accounts.Person) -> QuerySet[Artifact]:
     )
 
 
-def measures_visible(user: accounts.Person) -> QuerySet[StorageMeasure]:
-    """Working folders and logs of their teams, the largest first."""
-    return (
-        StorageMeasure.objects.filter(team__in=accounts.teams_of(user), size__gt=0)
-        .select_related("team")
-        .order_by("-size", "-pk")
-    )
-
-
 def title_of(artifact: Artifact) -> str:
     """What people call it: the version that it is, or else its kind."""
     for name in ("modelversion", "datasetversion"):
@@ -164,6 +154,12 @@ def title_of(artifact: Artifact) -> str:
             return str(version)
     evaluation = getattr(artifact, "evaluation", None)
     return f"report of {evaluation}" if evaluation is not None else str(artifact)
+
+
+def owner_of(artifact: Artifact) -> Team | None:
+    """Who decides about it; None where every team may rely on it, whichever is charged for it."""
+    version = ModelVersion.objects.filter(artifact=artifact).select_related("line__team").first()
+    return artifact.team if version is None else version.line.team
 
 
 def holds(*, at: datetime) -> dict[int, list[str]]:
@@ -249,17 +245,6 @@ def runs_visible(user: accounts.Person) -> QuerySet[StorageRun]:
     if accounts.is_company_administrator(user):
         return StorageRun.objects.all()
     return StorageRun.objects.none()
-
-
-def quotas_editable(user: accounts.Person) -> bool:
-    return accounts.is_company_administrator(user)
-
-
-def rules_editable(user: accounts.Person, team: Team | None) -> bool:
-    """Rules of a team are its administrators'; those of everybody else are the company's."""
-    if team is None:
-        return accounts.is_company_administrator(user)
-    return accounts.teams_where(user, Permission.MANAGE_TEAM).filter(pk=team.pk).exists()
 
 
 def digests_referenced() -> Iterator[str]:

@@ -175,4 +175,6 @@ def statistics_json(inspection: Inspection) -> dict[str, Any]:
         "prompt_characters": asdict(figures.prompt),
         "answer_characters": asdict(figures.answer),
         "histogram": list(figures.histogram),
+        "warnings": [asdict(warning) for warning in inspection.warnings],
+        "characters": figures.characters,
     }

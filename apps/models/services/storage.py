@@ -135,11 +135,13 @@ def artifact_restore(*, artifact: Artifact, actor: User, at: datetime) -> None:
 def artifact_remove_now(*, artifact: Artifact, actor: User, at: datetime) -> None:
     """Do not wait with a deleted one: its bytes are no longer charged, and nobody can have it back.
 
-    :raises DeletionRefused: if it has not been deleted before.
+    :raises DeletionRefused: if it has not been deleted before, or something has come to depend on it.
     """
     row = _locked(artifact)
     if row.deleted_at is None or row.removed_at is not None:
         raise DeletionRefused(title_of(row), ["delete it first"])
+    if reasons := obstacles(row, at=at):
+        raise DeletionRefused(title_of(row), reasons)
     artifact_remove(row, at=at, reason=f"removed by {actor.username}", by=actor.username)
     _note(row, actor=actor, action="storage.remove")
 

@@ -136,6 +136,9 @@ def _expire(*, at: datetime) -> tuple[int, int]:
             row = lock_for_removal(artifact)
             if row.deleted_at is None or row.removed_at is not None:
                 continue
+            if selectors.obstacles(row, at=at):
+                # Somebody took it up just as it was deleted: it waits for them.
+                continue
             artifact_remove(row, at=at, reason=row.deletion_reason, by=row.deleted_by)
         count, size = count + 1, size + row.size
     return count, size

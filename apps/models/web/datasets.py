@@ -1,105 +1,297 @@
-"""Pages of datasets."""
+"""Pages of datasets: the list, one dataset with its versions, one version with its rows."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from django.contrib import messages
+from django import forms
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import Http404, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import ngettext
 
 from apps.accounts import selectors as accounts
+from apps.accounts.models import Team
 from apps.accounts.web.requests import SignedIn
-from apps.models import selectors
 from apps.models.models import DatasetVersion
-from apps.models.services import datasets as services
-from apps.models.web.forms import DatasetForm
-from controlplane.domain.datasets import HISTOGRAM_EDGES, DatasetRefused
-from controlplane.domain.permissions import Permission
-from controlplane.domain.storage import StorageQuotaExceeded
-from controlplane.ports.artifacts import StorageFull
-from controlplane.web.pages import keyset
+from apps.models.selectors import (
+    NoSuchFile,
+    dataset_versions_visible,
+    datasets_visible,
+    datasets_with_newest,
+)
+from apps.models.selectors import datasets as selectors
+from apps.models.selectors.contents import dataset_rows
+from apps.models.selectors.storage import obstacles
+from apps.models.web.files import file_answer
+from apps.models.web.tabs import dataset_tabs
+from controlplane.domain.datasets import HISTOGRAM_EDGES, Split
+from controlplane.domain.datasets.warnings import LONG_ROW, WarningKind
+from controlplane.domain.permissions import Permission, allows
+from controlplane.ports.artifacts import BlobMissing
+from controlplane.web.tables import Column, FilterForm, Table
+
+#: Models made from a version that its page names; the lineage has all.
+_MODELS_NAMED = 5
 
 
-@login_required
-def datasets(request: SignedIn) -> HttpResponse:
-    rows = selectors.datasets_with_versions(request.user)
-    page = keyset(rows, before=request.GET.get("before", ""))
-    return render(request, "registry/datasets.html", {"page": page})
-
-
-@login_required
-def dataset_new(request: SignedIn) -> HttpResponse:
-    """The upload form; a file that is refused comes back as a table of its wrong rows."""
-    typed = {"name": request.GET.get("name", "")}
-    if request.method != "POST":
-        form = DatasetForm(user=request.user, initial=typed)
-        return render(request, "registry/dataset_new.html", {"form": form})
-    form = DatasetForm(request.POST, request.FILES, user=request.user)
-    refused: DatasetRefused | None = None
-    if form.is_valid():
-        try:
-            version = _upload(request, form)
-        except DatasetRefused as refusal:
-            refused = refusal
-        except (StorageFull, StorageQuotaExceeded) as full:
-            form.add_error(None, str(full))
-        except services.DuplicateUpload as duplicate:
-            messages.info(request, str(duplicate))
-            return redirect("dataset-version", uid=duplicate.existing.uid)
-        else:
-            messages.success(request, _("%(version)s is ready to train on.") % {"version": version})
-            return redirect("dataset-version", uid=version.uid)
-    context = {"form": form, "refused": refused}
-    return render(request, "registry/dataset_new.html", context, status=422)
-
-
-def _upload(request: SignedIn, form: DatasetForm) -> DatasetVersion:
-    values = form.cleaned_data
-    accounts.require(request.user, Permission.CONTRIBUTE, team=values["team"])
-    return services.dataset_upload(
-        actor=request.user,
-        team=values["team"],
-        name=values["name"],
-        stream=values["file"].file,
-        filename=values["file"].name,
-        columns=form.columns(),
-        description=values["description"],
+class DatasetFilter(FilterForm):
+    text = forms.CharField(label=lazy("Name contains"), max_length=80)
+    team = forms.ModelChoiceField(
+        label=lazy("Team"),
+        queryset=Team.objects.none(),
+        to_field_name="uid",
+        empty_label=lazy("any team"),
     )
+    lookups: ClassVar[Mapping[str, str]] = {"text": "name__icontains", "team": "team"}
+
+    def __init__(self, *args: Any, user: accounts.Person, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        teams = accounts.teams_of(user)
+        if teams.count() < 2:
+            del self.fields["team"]
+            return
+        field = self.fields["team"]
+        assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
+        field.queryset = teams
+
+
+_DATASETS = (
+    Column(key="name", label=lazy("Name"), sort="name"),
+    Column(key="newest_number", label=lazy("Newest version"), sort="newest_number", numeric=True),
+    Column(key="rows", label=lazy("Rows"), sort="rows", numeric=True),
+    Column(key="size", label=lazy("Size"), sort="size", numeric=True),
+    Column(key="description", label=lazy("Description")),
+    Column(key="team", label=lazy("Team"), sort="team__name"),
+    Column(key="newest_at", label=lazy("Uploaded"), sort="newest_at"),
+)
+_VERSIONS = (
+    Column(key="number", label=lazy("Version"), sort="number"),
+    Column(key="row_count", label=lazy("Rows"), sort="row_count", numeric=True),
+    Column(
+        key="grown",
+        label=lazy("Rows more or fewer"),
+        sort="grown",
+        numeric=True,
+    ),
+    Column(
+        key="size",
+        label=lazy("Size"),
+        sort="artifact__size",
+        numeric=True,
+        csv=lambda row: row.artifact.size,
+    ),
+    Column(key="tuned", label=lazy("Models made"), sort="tuned", numeric=True),
+    Column(key="measured", label=lazy("Evaluations"), sort="measured", numeric=True),
+    Column(key="created_by", label=lazy("By"), sort="created_by__username"),
+    Column(key="created_at", label=lazy("Uploaded"), sort="pk"),
+)
+
+
+@login_required
+def datasets(request: SignedIn) -> HttpResponseBase:
+    table = Table(
+        request,
+        datasets_with_newest(request.user),
+        columns=_DATASETS,
+        filters=DatasetFilter(request.GET, user=request.user),
+        default_sort="-newest_at",
+    )
+    if table.wants_csv:
+        return table.csv(filename="datasets.csv")
+    return render(request, "registry/datasets.html", {"table": table})
+
+
+@login_required
+def dataset(request: SignedIn, uid: str) -> HttpResponseBase:
+    """Its versions, and how the number of rows went from one to the next."""
+    found = get_object_or_404(datasets_visible(request.user), uid=uid)
+    table = Table(
+        request,
+        selectors.versions_listed(found),
+        columns=_VERSIONS,
+        default_sort="-number",
+    )
+    if table.wants_csv:
+        return table.csv(filename=f"{found.name}-versions.csv")
+    context = {
+        "dataset": found,
+        "table": table,
+        "may_change": _may_contribute(request, found.team),
+    }
+    return render(request, "registry/dataset.html", context)
 
 
 @login_required
 def dataset_version(request: SignedIn, uid: str) -> HttpResponse:
-    version = get_object_or_404(selectors.dataset_versions_visible(request.user), uid=uid)
-    others = version.dataset.versions.defer("statistics", "preview").order_by("-number")
+    """What is in it, what is odd in it, and how it differs from the version before."""
+    version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
+    before = selectors.version_before(version)
+    made = list(selectors.models_made_from(version, user=request.user)[: _MODELS_NAMED + 1])
     context = {
         "version": version,
-        "versions": list(others),
+        "tabs": dataset_tabs(version, "overview"),
+        **_steps(request, version),
         "splits": _shares(version),
-        "buckets": _buckets(version.statistics.get("histogram", [])),
+        "findings": _findings(version),
+        "before": before,
+        "changes": selectors.rows_changed(before, version) if before else None,
+        "made": made[:_MODELS_NAMED],
+        "made_more": len(made) > _MODELS_NAMED,
     }
     return render(request, "registry/dataset_version.html", context)
+
+
+def _steps(request: SignedIn, version: DatasetVersion) -> dict[str, Any]:
+    """Whether they ``may_change`` it, and what ``holds`` it, so that it cannot be deleted."""
+    may = _may_contribute(request, version.dataset.team)
+    usable = version.artifact.usable
+    holds = obstacles(version.artifact, at=timezone.now()) if may and usable else []
+    return {"may_change": may, "holds": holds}
+
+
+def _may_contribute(request: SignedIn, team: Team) -> bool:
+    return allows(accounts.roles_of(request.user, team), Permission.CONTRIBUTE)
 
 
 def _shares(version: DatasetVersion) -> list[dict[str, Any]]:
     rows = version.statistics.get("rows_by_split", {})
     total = max(1, sum(rows.values()))
+    sizes = {file["path"]: file["size"] for file in version.artifact.files}
     return [
-        {"name": name, "rows": count, "percent": 100 * count / total}
-        for name, count in rows.items()
-        if count
+        {
+            "name": name.value,
+            "rows": count,
+            "percent": 100 * count / total,
+            "size": sizes.get(f"{name}.jsonl", 0),
+        }
+        for name in Split
+        if (count := rows.get(name, 0))
     ]
 
 
-def _buckets(histogram: list[int]) -> list[dict[str, Any]]:
-    """Non-empty range of the histogram: what lies beyond its ends says nothing."""
+def _findings(version: DatasetVersion) -> list[dict[str, Any]]:
+    """What was odd in the file and was kept, in words, with the first rows where it is.
+
+    Versions of before that was noted know only how many rows are repeated.
+    """
+    statistics = version.statistics
+    noted = statistics.get("warnings")
+    if noted is None:
+        repeated = statistics.get("duplicates", 0)
+        noted = [{"kind": WarningKind.REPEATED, "total": repeated, "rows": []}] if repeated else []
+    found = [
+        {
+            "text": _finding(WarningKind(one["kind"]), one["total"]),
+            "rows": one["rows"],
+            "more": one["total"] - len(one["rows"]) if one["rows"] else 0,
+        }
+        for one in noted
+    ]
+    if ignored := statistics.get("ignored_columns"):
+        text = _("Columns that were not used: %(names)s.") % {"names": ", ".join(ignored)}
+        found.append({"text": text, "rows": [], "more": 0})
+    return found
+
+
+def _finding(kind: WarningKind, total: int) -> str:
+    words = {
+        WarningKind.REPEATED: ngettext(
+            "%(count)s row is equal to an earlier one: it is learned twice.",
+            "%(count)s rows are equal to an earlier one: they are learned twice.",
+            total,
+        ),
+        WarningKind.LEAKED: ngettext(
+            "%(count)s row is in two splits: what is measured on it was learned before.",
+            "%(count)s rows are in two splits: what is measured on them was learned before.",
+            total,
+        ),
+        WarningKind.LONG: ngettext(
+            "%(count)s row has more than %(most)s characters: training may cut it.",
+            "%(count)s rows have more than %(most)s characters: training may cut them.",
+            total,
+        ),
+    }
+    return words[kind] % {"count": f"{total:,}", "most": f"{LONG_ROW:,}"}
+
+
+@login_required
+def dataset_rows_page(request: SignedIn, uid: str) -> HttpResponse:
+    """Rows of ``?split=`` with the text of ``?q=``, from byte ``?at=``, where row ``?row=`` begins."""
+    version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
+    splits = [one["name"] for one in _shares(version)]
+    split = request.GET.get("split") or splits[0]
+    if split not in splits:
+        raise Http404(f"{version} has no split {split!r}")
+    text = request.GET.get("q", "")[:200]
+    offset = _whole(request, "at", default=0)
+    context: dict[str, Any] = {
+        "version": version,
+        "tabs": dataset_tabs(version, "rows"),
+        **_steps(request, version),
+        "splits": splits,
+        "split": split,
+        "text": text,
+        "later": offset > 0,
+    }
+    try:
+        context["page"] = dataset_rows(
+            version,
+            split=split,
+            text=text,
+            offset=offset,
+            number=_whole(request, "row", default=1),
+        )
+    except (NoSuchFile, BlobMissing) as missing:
+        context["missing"] = str(missing)
+    return render(request, "registry/dataset_rows.html", context)
+
+
+def _whole(request: SignedIn, name: str, *, default: int) -> int:
+    """That parameter of the address, if it is a number that a file can have."""
+    text = request.GET.get(name, "")
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 16 else default
+
+
+@login_required
+def dataset_lengths(request: SignedIn, uid: str) -> JsonResponse:
+    """How many rows are how long, for a chart; see ``static/js/charts.js``."""
+    version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
+    buckets = _buckets(version.statistics.get("histogram", []))
+    series = {"name": _("rows"), "kind": "bar", "x": list(buckets), "y": list(buckets.values())}
+    return JsonResponse(
+        {
+            "x": {"label": _("characters"), "type": "category"},
+            "y": {"label": _("rows")},
+            "series": [series] if buckets else [],
+            "ended": True,
+        }
+    )
+
+
+def _buckets(histogram: list[int]) -> dict[str, int]:
+    """Rows by range of characters, from the first that has some to the last: beyond lies nothing."""
     filled = [index for index, count in enumerate(histogram) if count]
     if not filled:
-        return []
+        return {}
     edges = [*HISTOGRAM_EDGES, None]
-    return [
-        {"low": edges[index], "high": edges[index + 1], "rows": histogram[index]}
+    return {
+        _range(edges[index], edges[index + 1]): histogram[index]
         for index in range(filled[0], filled[-1] + 1)
-    ]
+    }
+
+
+def _range(low: int | None, high: int | None) -> str:
+    return f"{low:,}+" if high is None else f"{low:,}–{high - 1:,}"
+
+
+@login_required
+def dataset_file(request: SignedIn, uid: str, split: str) -> HttpResponseBase:
+    """All rows of a split as JSON Lines, to save."""
+    version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
+    prefix = f"{version.dataset.name}-v{version.number}"
+    return file_answer(version.artifact, f"{split}.jsonl", prefix=prefix)

@@ -1,11 +1,11 @@
-"""Pages of models and their versions."""
+"""Registering models; their files."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -16,40 +16,21 @@ from apps.accounts import selectors as accounts
 from apps.accounts.web.requests import SignedIn
 from apps.models import selectors
 from apps.models.services import versions as services
+from apps.models.web.files import file_answer
 from apps.models.web.forms import ImportForm
-from controlplane.domain.models import ModelRefused, ModelState
+from controlplane.domain.models import ModelRefused
 from controlplane.domain.permissions import Permission
 from controlplane.domain.storage import StorageQuotaExceeded
-from controlplane.web.pages import acted, keyset, show
+from controlplane.web.pages import acted
 
 
 @login_required
-def models(request: SignedIn) -> HttpResponse:
-    rows = selectors.model_lines_with_versions(request.user)
-    page = keyset(rows, before=request.GET.get("before", ""))
-    return render(request, "registry/models.html", {"page": page})
-
-
-@login_required
-def model(request: SignedIn, uid: str) -> HttpResponse:
-    line = get_object_or_404(selectors.model_lines_visible(request.user), uid=uid)
-    versions = selectors.model_versions_visible(request.user).filter(line=line)
-    page = keyset(versions, before=request.GET.get("before", ""))
-    return render(request, "registry/model.html", {"line": line, "page": page})
-
-
-@login_required
-def model_version(request: SignedIn, uid: str) -> HttpResponse:
+def model_file(request: SignedIn, uid: str, path: str) -> HttpResponseBase:
+    """One file of the version, to save."""
     version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
-    context = {
-        "version": version,
-        "ready": version.state == ModelState.READY,
-        "lineage": selectors.lineage_of(version),
-        "evaluations": selectors.evaluations_of(version, user=request.user),
-        "moves": list(version.transitions.all()),
-    }
-    changing = version.state == ModelState.IMPORTING
-    return show(request, "registry/model_version.html", context, fragment="live", changing=changing)
+    if version.artifact is None:
+        raise Http404(f"{version} has no files: it is {version.state}")
+    return file_answer(version.artifact, path, prefix=f"{version.line.name}-v{version.number}")
 
 
 @login_required

@@ -211,7 +211,7 @@ def rules_forget(request: SignedIn, uid: str) -> HttpResponse:
 def artifact_act(request: SignedIn, uid: str, act: str) -> HttpResponse:
     """Delete, have back, remove for good, pin or unpin."""
     artifact = get_object_or_404(artifacts_visible(request.user).select_related("team"), uid=uid)
-    accounts.require(request.user, Permission.CONTRIBUTE, team=artifact.team)
+    accounts.require(request.user, Permission.CONTRIBUTE, team=selectors.owner_of(artifact))
     at, actor = timezone.now(), request.user
     acts: dict[str, tuple[Callable[[Artifact], None], str, str]] = {
         "delete": (

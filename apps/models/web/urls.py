@@ -2,17 +2,22 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.models.web import datasets, models, storage
+from apps.models.web import datasets, models, storage, uploads
 
 urlpatterns = [
-    path("models", models.models, name="models"),
     path("models/import", models.model_import, name="model-import"),
-    path("models/versions/<str:uid>", models.model_version, name="model-version"),
     path("models/versions/<str:uid>/retry", models.model_version_retry, name="model-version-retry"),
-    path("models/<str:uid>", models.model, name="model"),
+    path("models/versions/<str:uid>/files/<path:path>", models.model_file, name="model-file"),
     path("datasets", datasets.datasets, name="datasets"),
-    path("datasets/new", datasets.dataset_new, name="dataset-new"),
+    path("datasets/new", uploads.dataset_new, name="dataset-new"),
+    path("datasets/check", uploads.dataset_check, name="dataset-check"),
     path("datasets/versions/<str:uid>", datasets.dataset_version, name="dataset-version"),
+    path("datasets/versions/<str:uid>/rows", datasets.dataset_rows_page, name="dataset-rows"),
+    path("datasets/versions/<str:uid>/lengths", datasets.dataset_lengths, name="dataset-lengths"),
+    path(
+        "datasets/versions/<str:uid>/files/<str:split>", datasets.dataset_file, name="dataset-file"
+    ),
+    path("datasets/<str:uid>", datasets.dataset, name="dataset"),
     path("storage", storage.storage, name="storage"),
     path("storage/quotas/<str:uid>", storage.quota, name="storage-quota"),
     path("storage/rules/<str:uid>", storage.rules, name="storage-rules"),

@@ -61,6 +61,17 @@ class Configuration:
     #: Cards of one replica.
     cards: int = 1
 
+    @classmethod
+    def of(cls, revision: Revision) -> Configuration:
+        """What that revision serves, to be served once more."""
+        return cls(
+            model_version=revision.model_version,
+            engine=revision.engine,
+            spec=revision.spec,
+            chips=tuple(revision.chips),
+            cards=revision.cards,
+        )
+
 
 def configuration_check(configuration: Configuration, *, replicas: int) -> tuple[Finding, ...]:
     """Everything wrong with it; empty means that it can be deployed."""

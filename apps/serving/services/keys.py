@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -14,6 +14,12 @@ from apps.serving.models import ApiKey
 from apps.serving.services import snapshots
 
 KEY_PREFIX = "nf-"
+#: How long the old key may go on working beside the one that replaces it.
+LONGEST_OVERLAP = timedelta(days=30)
+
+
+class KeyRefused(Exception):
+    """The key cannot be replaced; the message says why and what to do instead."""
 
 
 @transaction.atomic
@@ -54,3 +60,47 @@ def key_revoke(*, key: ApiKey, actor: User, at: datetime) -> None:
     if ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=Now()):
         audit(actor=actor, action="key.revoke", team=key.team, uid=key.uid, name=key.name)
         snapshots.snapshot_publish(at=at)
+
+
+@transaction.atomic
+def key_rotate(
+    *, key: ApiKey, actor: User, at: datetime, overlap: timedelta = timedelta(0)
+) -> tuple[ApiKey, str]:
+    """A new key with the same name, deployments and limits, and its text for the only time.
+
+    The old one works for ``overlap`` more, so that programs can be changed without a pause, and then ends by
+    itself; without an overlap it is revoked. The new one lasts as long as the old one was meant to.
+
+    :raises KeyRefused: if the old key has ended already, or should stay for longer than ``LONGEST_OVERLAP``.
+    """
+    old = ApiKey.objects.select_for_update(of=("self",)).select_related("team").get(pk=key.pk)
+    _check_rotation(old, at=at, overlap=overlap)
+    lifetime = old.expires_at - old.created_at if old.expires_at else None
+    made, text = key_create(
+        actor=actor,
+        team=old.team,
+        name=old.name,
+        at=at,
+        routes=old.routes,
+        expires_at=at + lifetime if lifetime else None,
+        requests_per_minute=old.requests_per_minute,
+        tokens_per_minute=old.tokens_per_minute,
+        concurrency=old.concurrency,
+    )
+    audit(actor=actor, action="key.rotate", team=old.team, uid=old.uid, name=old.name, new=made.uid)
+    if not overlap:
+        key_revoke(key=old, actor=actor, at=at)
+    elif old.expires_at is None or old.expires_at > at + overlap:
+        old.expires_at = at + overlap
+        old.save(update_fields=["expires_at"])
+        snapshots.snapshot_publish(at=at)
+    return made, text
+
+
+def _check_rotation(key: ApiKey, *, at: datetime, overlap: timedelta) -> None:
+    if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= at):
+        raise KeyRefused(f"key {key.name} has ended, so nothing can replace it; make a new key")
+    if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
+        raise KeyRefused(
+            f"the old key may work for 0 to {LONGEST_OVERLAP.days} days more, got {overlap.days}"
+        )

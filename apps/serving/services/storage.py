@@ -26,9 +26,7 @@ class ServingStorage:
     def holds(self, *, at: datetime) -> Mapping[int, Hold]:
         rows = Revision.objects.filter(
             deployment__deleted_at=None, model_version__artifact__isnull=False
-        ).values_list(
-            "model_version__artifact", "deployment__name", "number"
-        )
+        ).values_list("model_version__artifact", "deployment__name", "number")
         return {
             key: Hold(reason=f"deployment {name} can serve it (revision {number})", firm=True)
             for key, name, number in rows.order_by("pk")

@@ -1,250 +1,356 @@
-"""Pages of deployments."""
+"""Deployments: the list, and the page of one with what it runs on, its calls, revisions, events and logs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from django.contrib import messages
+from django import forms
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http import HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
+from django.utils.translation import gettext_lazy as lazy
 
 from apps.accounts import selectors as accounts
-from apps.accounts.models import Team
-from apps.accounts.services import IdempotencyBusy
-from apps.accounts.web.repeats import done_once
+from apps.accounts.models import Team, User
 from apps.accounts.web.requests import SignedIn
-from apps.jobs.services import SpecRefused
-from apps.models import selectors as models
-from apps.models.models import ModelVersion
-from apps.quotas import selectors as quotas
 from apps.serving import selectors
-from apps.serving.models import Deployment
-from apps.serving.services import deployments as services
-from apps.serving.web.forms import DeploymentForm, RevisionForm
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.permissions import Permission
-from controlplane.domain.serving import (
-    DEPLOYMENT,
-    DeploymentEvent,
-    DeploymentState,
+from apps.serving.models import Deployment, Replica
+from apps.serving.selectors.deployments import (
+    RevisionRow,
+    deployments_listed,
+    events_of,
+    places_of,
+    replicas_with_log,
+    revision_rows,
 )
-from controlplane.web.pages import acted, keyset, show
+from apps.serving.selectors.usage import Window, calls_of, figures_since, last_call_at, window_of
+from controlplane.domain.permissions import Permission, allows
+from controlplane.domain.serving import DEPLOYMENT, DeploymentEvent, DeploymentState
+from controlplane.web.pages import Tab, show
+from controlplane.web.states import look_of
+from controlplane.web.tables import Column, FilterForm, Table
 
 SETTLED = (DeploymentState.READY, DeploymentState.STOPPED)
-EVENTS_SHOWN = 50
+#: Bytes of a log that one look shows.
+TAIL = 64 * 1024
+_FARTHEST = 1 << 53
+
+
+class DeploymentFilter(FilterForm):
+    text = forms.CharField(label=lazy("Name contains"), max_length=80)
+    state = forms.ChoiceField(label=lazy("State"))
+    model = forms.CharField(label=lazy("Model"), max_length=80)
+    team = forms.ModelChoiceField(
+        label=lazy("Team"),
+        queryset=Team.objects.none(),
+        to_field_name="uid",
+        empty_label=lazy("any team"),
+    )
+
+    lookups: ClassVar[Mapping[str, str]] = {
+        "text": "name__icontains",
+        "state": "state",
+        "model": "model_name__icontains",
+        "team": "team",
+    }
+
+    def __init__(self, data: QueryDict | None = None, *, user: User, **kwargs: Any) -> None:
+        super().__init__(data, **kwargs)
+        state, team = self.fields["state"], self.fields["team"]
+        assert isinstance(state, forms.ChoiceField)  # noqa: S101 - declared above
+        assert isinstance(team, forms.ModelChoiceField)  # noqa: S101 - declared above
+        words = [(one.value, look_of(one).word) for one in DeploymentState]
+        state.choices = [("", _("any state")), *words]
+        teams = accounts.teams_of(user)
+        team.queryset = teams
+        if len(teams[:2]) < 2:
+            del self.fields["team"]
+
+
+COLUMNS = (
+    Column(key="name", label=lazy("Name"), sort="name"),
+    Column(key="state", label=lazy("State"), sort="state"),
+    Column(
+        key="model",
+        label=lazy("Model"),
+        sort="model_name",
+        csv=lambda row: f"{row.model_name} v{row.model_number}" if row.model_name else "",
+    ),
+    Column(
+        key="ready",
+        label=lazy("Replicas ready"),
+        numeric=True,
+        csv=lambda row: f"{row.ready_replicas} of {row.replica_count}",
+    ),
+    Column(key="calls", label=lazy("Calls in 24 h"), sort="calls", numeric=True),
+    Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
+    Column(
+        key="created_at",
+        label=lazy("Made"),
+        sort="pk",
+        csv=lambda row: row.created_at.isoformat(),
+    ),
+)
 
 
 @login_required
-def deployments(request: SignedIn) -> HttpResponse:
-    rows = selectors.deployments_with_revisions(request.user)
-    page = keyset(rows, before=request.GET.get("before", ""))
-    changing = any(row.state not in SETTLED for row in page.rows)
-    return show(
-        request, "serving/deployments.html", {"page": page}, fragment="rows", changing=changing
+def deployments(request: SignedIn) -> HttpResponseBase:
+    table = Table(
+        request,
+        deployments_listed(request.user, at=timezone.now()),
+        columns=COLUMNS,
+        filters=DeploymentFilter(request.GET, user=request.user),
+    )
+    if table.wants_csv:
+        return table.csv(filename="deployments.csv")
+    changing = any(row.state not in SETTLED for row in table.rows)
+    context = {"table": table, "may_deploy": _may_deploy_somewhere(request)}
+    return show(request, "serving/deployments.html", context, fragment="rows", changing=changing)
+
+
+def _may_deploy_somewhere(request: SignedIn) -> bool:
+    return accounts.teams_where(request.user, Permission.DEPLOY).exists()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acts:
+    """For each thing that can be done to the deployment, why it cannot be done now; empty where it can."""
+
+    talk: str
+    change: str
+    stop: str
+    start: str
+    delete: str
+
+
+def acts_on(request: SignedIn, found: Deployment) -> Acts:
+    state = DeploymentState(found.state)
+    role = ""
+    if not allows(accounts.roles_of(request.user, found.team), Permission.DEPLOY):
+        role = _(
+            "Your role in team %(team)s lets you look, not deploy; "
+            "an administrator can change that."
+        ) % {"team": found.team}
+    gone = {
+        DeploymentState.STOPPING: _("It is being stopped; wait until it has ended."),
+        DeploymentState.STOPPED: _("It is stopped; start it first."),
+    }.get(state, "")
+    ready = found.ready_replicas  # type: ignore[attr-defined] # an annotation of the selector
+    stop = gone if not DEPLOYMENT.allows(state, DeploymentEvent.STOP) else ""
+    return Acts(
+        talk="" if ready else gone or _("No replica is ready yet."),
+        change=role or ("" if DEPLOYMENT.allows(state, DeploymentEvent.CHANGE) else gone),
+        stop=role or (_("It is stopped already.") if state is DeploymentState.STOPPED else stop),
+        start=role
+        or ("" if DEPLOYMENT.allows(state, DeploymentEvent.START) else _("It is not stopped.")),
+        delete=role
+        or (
+            "" if state is DeploymentState.STOPPED else _("Stop it first: callers still reach it.")
+        ),
     )
 
 
-@login_required
-def deployment_new(request: SignedIn) -> HttpResponse:
-    bound = request.method == "POST"
-    chosen = {"model_version": request.GET.get("model", "")}
-    form = DeploymentForm(request.POST if bound else None, user=request.user, initial=chosen)
-    if bound and form.is_valid():
-        values = form.cleaned_data
-        accounts.require(request.user, Permission.DEPLOY, team=values["team"])
-        try:
-            made = services.deployment_create(
-                actor=request.user,
-                team=values["team"],
-                name=values["name"],
-                configuration=form.configuration(),
-                queue=values["queue"],
-                replicas=values["replicas"],
-            )
-        except SpecRefused as refusal:
-            form.add_findings(refusal.findings)
-        else:
-            messages.success(request, _("%(name)s is starting.") % {"name": made.name})
-            return redirect("deployment", uid=made.uid)
-    status = 422 if bound else 200
-    return render(request, "serving/deployment_new.html", {"form": form}, status=status)
-
-
-@login_required
-@require_POST
-def deployment_quick(request: SignedIn, uid: str) -> HttpResponse:
-    """Serve a model version with one press: its own name if free, one replica, every default."""
-    version = get_object_or_404(models.model_versions_visible(request.user), uid=uid)
-    team = _team_for(request, version)
-    queue = quotas.queue_default(team) if team else None
-    if team is None or queue is None:
-        messages.error(request, _("There is no team and open queue to deploy it with."))
-        return redirect("model-version", uid=uid)
-    accounts.require(request.user, Permission.DEPLOY, team=team)
-    name = selectors.route_name_free(version.line.name)
-    try:
-        made, now = done_once(
-            request,
-            lambda: (
-                services.deployment_create(
-                    actor=request.user,
-                    team=team,
-                    name=name,
-                    configuration=services.Configuration(model_version=version),
-                    queue=queue,
-                ).uid
-            ),
-        )
-    except (SpecRefused, IdempotencyBusy) as refusal:
-        messages.error(request, str(refusal))
-        return redirect("model-version", uid=uid)
-    if now:
-        messages.success(request, _("%(name)s is starting.") % {"name": name})
-    return redirect("deployment", uid=made)
-
-
-def _team_for(request: SignedIn, version: ModelVersion) -> Team | None:
-    """The model's own team; for a shared model the person's default."""
-    return version.line.team or accounts.default_team(request.user)
-
-
-@login_required
-def deployment(request: SignedIn, uid: str) -> HttpResponse:
-    found = get_object_or_404(selectors.deployments_visible(request.user), uid=uid)
-    revisions = list(found.revisions.select_related("model_version__line", "created_by"))
-    state = DeploymentState(found.state)
-    context = {
-        "deployment": found,
-        "revisions": revisions,
-        "revision": revisions[0],
-        "replicas": list(selectors.live_replicas(found).order_by("id")),
-        "events": list(found.transitions.order_by("-id")[:EVENTS_SHOWN]),
-        "usage": selectors.usage_totals(
-            selectors.usage_visible(request.user).filter(route=found.name)
-        ),
-        "may_change": DEPLOYMENT.allows(state, DeploymentEvent.CHANGE),
-        "may_stop": DEPLOYMENT.allows(state, DeploymentEvent.STOP),
-        "may_start": DEPLOYMENT.allows(state, DeploymentEvent.START),
-        "may_delete": state is DeploymentState.STOPPED,
-    }
-    changing = state not in SETTLED
-    return show(request, "serving/deployment.html", context, fragment="live", changing=changing)
-
-
-def _found_for(request: SignedIn, uid: str) -> Deployment:
-    """A deployment that they may change.
-
-    :raises PermissionRefused: if they may only look at it.
-    """
+def found_visible(request: SignedIn, uid: str) -> Deployment:
+    """The deployment, if they may look at it; else there is none."""
     found: Deployment = get_object_or_404(selectors.deployments_visible(request.user), uid=uid)
-    accounts.require(request.user, Permission.DEPLOY, team=found.team)
     return found
 
 
-def _act(
-    request: SignedIn, found: Deployment, action: Callable[[], object], *, done: str
-) -> HttpResponse:
-    return acted(
-        request,
-        action,
-        back=reverse("deployment", args=[found.uid]),
-        done=done,
-        refusals=(IllegalTransition, SpecRefused),
-    )
-
-
 @login_required
-def deployment_revise(request: SignedIn, uid: str) -> HttpResponse:
-    """The form of a new revision; traffic moves to it once its replicas are ready."""
-    found = _found_for(request, uid)
-    newest = selectors.newest_revision(found)
-    shown = {
-        "model_version": newest.model_version.uid,
-        "chip": newest.chips[0],
-        "cards": newest.cards,
-        "precision": newest.spec.get("precision"),
-        "queue_size": newest.spec.get("queue_size"),
+def deployment(request: SignedIn, uid: str) -> HttpResponseBase:
+    """``?tab=`` is ``overview``, ``calls``, ``revisions``, ``events`` or ``log``."""
+    found = found_visible(request, uid)
+    tab = request.GET.get("tab", "")
+    part = _PARTS.get(tab, _overview)
+    tab = tab if tab in _PARTS else "overview"
+    state = DeploymentState(found.state)
+    context = {
+        "deployment": found,
+        "acts": acts_on(request, found),
+        "tabs": _tabs(found, current=tab),
+        **part(request, found),
     }
-    bound = request.method == "POST"
-    form = RevisionForm(request.POST if bound else None, user=request.user, initial=shown)
-    if bound and form.is_valid():
-        try:
-            services.deployment_revise(
-                deployment=found,
-                configuration=form.configuration(),
-                actor=request.user,
-                at=timezone.now(),
-            )
-        except SpecRefused as refusal:
-            form.add_findings(refusal.findings)
-        except IllegalTransition as refusal:
-            form.add_error(None, str(refusal))
-        else:
-            messages.success(request, _("The new revision is starting beside the old one."))
-            return redirect("deployment", uid=uid)
-    context = {"form": form, "deployment": found}
-    return render(request, "serving/revise.html", context, status=422 if bound else 200)
+    template = f"serving/deployment_{tab}.html"
+    if tab in ("calls", "log"):
+        return render(request, template, context)
+    return show(request, template, context, fragment="live", changing=state not in SETTLED)
 
 
-@login_required
-@require_POST
-def deployment_scale(request: SignedIn, uid: str) -> HttpResponse:
-    found = _found_for(request, uid)
-    wanted = request.POST.get("replicas", "")
-    if not wanted.isdecimal():
-        messages.error(request, _("Replicas must be a whole number, got “%(n)s”.") % {"n": wanted})
-        return redirect("deployment", uid=uid)
-    return _act(
-        request,
-        found,
-        lambda: services.deployment_scale(
-            deployment=found, replicas=int(wanted), actor=request.user, at=timezone.now()
+def _tabs(found: Deployment, *, current: str) -> list[Tab]:
+    page = reverse("deployment", args=[found.uid])
+    words = {
+        "overview": _("Overview"),
+        "calls": _("Calls"),
+        "revisions": _("Revisions"),
+        "events": _("Events"),
+        "log": _("Logs"),
+    }
+    return [
+        Tab(
+            label=word,
+            href=page if name == "overview" else f"{page}?tab={name}",
+            current=name == current,
+        )
+        for name, word in words.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRow:
+    replica: Replica
+    #: ``node-1 · 0, 1``; empty while it holds no card.
+    place: str
+
+
+def _overview(request: SignedIn, found: Deployment) -> dict[str, Any]:
+    replicas = list(selectors.live_replicas(found).order_by("-backend_id", "id"))
+    places = places_of(replicas)
+    rows = []
+    for replica in replicas:
+        cards = places.get(replica.claim_uid, [])
+        nodes = dict.fromkeys(card.node for card in cards)
+        held = [
+            f"{node} · {', '.join(str(card.index) for card in cards if card.node == node)}"
+            for node in nodes
+        ]
+        rows.append(ReplicaRow(replica=replica, place="; ".join(held)))
+    return {
+        "revision": selectors.newest_revision(found),
+        "replicas": rows,
+        "lately": figures_since(
+            calls_of(found, user=request.user), since=timezone.now() - Window.HOUR.length
         ),
-        done=_("It is being scaled to %(n)s.") % {"n": wanted},
-    )
+    }
+
+
+def _calls(request: SignedIn, found: Deployment) -> dict[str, Any]:
+    at = timezone.now()
+    records = calls_of(found, user=request.user)
+    last = last_call_at(records)
+    asked = request.GET.get("window", "")
+    window = Window(asked) if asked in set(Window) else window_of(last, at=at)
+    words = {
+        Window.HOUR: _("last hour"),
+        Window.DAY: _("last 24 hours"),
+        Window.MONTH: _("last 30 days"),
+    }
+    page = reverse("deployment", args=[found.uid])
+    return {
+        "last_call": last,
+        "window": window,
+        "windows": [
+            Tab(label=word, href=f"{page}?tab=calls&window={one}", current=one is window)
+            for one, word in words.items()
+        ],
+        "figures": figures_since(records, since=at - window.length),
+    }
+
+
+FIELD_WORDS = {
+    "model_version": lazy("Model"),
+    "chips": lazy("Chip"),
+    "cards": lazy("Cards of one replica"),
+    "engine": lazy("Engine"),
+    "precision": lazy("Precision"),
+    "queue_size": lazy("Requests that may wait"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A change in words."""
+
+    label: Any
+    before: Any
+    after: Any
+
+
+def differences(changes: tuple[Any, ...]) -> list[Difference]:
+    return [
+        Difference(
+            label=FIELD_WORDS.get(change.field, change.field.replace("_", " ")),
+            before=change.before,
+            after=change.after,
+        )
+        for change in changes
+    ]
+
+
+def _revisions(_request: SignedIn, found: Deployment) -> dict[str, Any]:
+    rows: list[RevisionRow] = list(revision_rows(found))
+    return {
+        "revisions": [
+            {
+                "revision": row.revision,
+                "serves": row.serves,
+                "newest": place == 0,
+                "changes": differences(row.changes),
+                "back": differences(row.back),
+            }
+            for place, row in enumerate(rows)
+        ]
+    }
+
+
+def _events(_request: SignedIn, found: Deployment) -> dict[str, Any]:
+    return {"events": events_of(found)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """Whole lines of a log, and where to go on."""
+
+    text: str
+    offset: int
+    complete: bool
+
+
+def _log(request: SignedIn, found: Deployment) -> dict[str, Any]:
+    choices = list(replicas_with_log(found))
+    asked = request.GET.get("replica", "")
+    shown = next((one for one in choices if one.uid == asked), choices[0] if choices else None)
+    return {
+        "choices": choices,
+        "shown": shown,
+        "lines": _lines_of(shown, offset=-TAIL) if shown else None,
+    }
+
+
+def _lines_of(replica: Replica, *, offset: int) -> Lines:
+    """What is not a whole line yet is left for the next look; the crash's last lines where no file is left."""
+    chunk = selectors.replica_log(replica, offset=offset, limit=TAIL)
+    content, end = chunk.content, chunk.next_offset
+    if not chunk.complete:
+        whole = content.rfind(b"\n") + 1
+        end -= len(content) - whole
+        content = content[:whole]
+    if not content and offset < 0 and replica.log_tail:
+        return Lines(text=replica.log_tail, offset=end, complete=chunk.complete)
+    return Lines(text=content.decode("utf-8", "replace"), offset=end, complete=chunk.complete)
 
 
 @login_required
-@require_POST
-def deployment_stop(request: SignedIn, uid: str) -> HttpResponse:
-    found = _found_for(request, uid)
-    return _act(
-        request,
-        found,
-        lambda: services.deployment_stop(deployment=found, actor=request.user, at=timezone.now()),
-        done=_("It is being stopped."),
+def deployment_log(request: SignedIn, uid: str, replica: str) -> HttpResponse:
+    """What a replica has written since ``?offset=``, as a fragment that asks on."""
+    found = found_visible(request, uid)
+    shown = get_object_or_404(
+        selectors.replicas_visible(request.user),
+        uid=replica,
+        backend__revision__deployment=found,
     )
+    asked = request.GET.get("offset", "")
+    offset = min(int(asked), _FARTHEST) if asked.isdecimal() and len(asked) < 20 else -TAIL
+    context = {
+        "deployment": found,
+        "shown": shown,
+        "lines": _lines_of(shown, offset=offset),
+    }
+    return render(request, "serving/deployment_log.html#lines", context)
 
 
-@login_required
-@require_POST
-def deployment_start(request: SignedIn, uid: str) -> HttpResponse:
-    found = _found_for(request, uid)
-    return _act(
-        request,
-        found,
-        lambda: services.deployment_start(deployment=found, actor=request.user, at=timezone.now()),
-        done=_("It is starting."),
-    )
-
-
-@login_required
-@require_POST
-def deployment_delete(request: SignedIn, uid: str) -> HttpResponse:
-    """Only with its name typed: callers of that name get nothing from then on."""
-    found = _found_for(request, uid)
-    if request.POST.get("name") != found.name:
-        messages.error(request, _("Nothing was deleted: the name typed is not its name."))
-        return redirect("deployment", uid=uid)
-    try:
-        services.deployment_delete(deployment=found, actor=request.user, at=timezone.now())
-    except IllegalTransition as refusal:
-        messages.error(request, str(refusal))
-        return redirect("deployment", uid=uid)
-    messages.success(request, _("%(name)s was deleted.") % {"name": found.name})
-    return redirect("deployments")
+_PARTS = {"calls": _calls, "revisions": _revisions, "events": _events, "log": _log}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from django import forms
@@ -12,16 +13,20 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.models import User
 from apps.accounts.web.forms import EXPIRIES, TeamForm
+from apps.fleet import selectors as fleet
 from apps.models import selectors as models
 from apps.models.models import ModelVersion
 from apps.quotas import selectors as quotas
 from apps.serving import selectors
+from apps.serving.models import Revision
 from apps.serving.services.deployments import Configuration
 from controlplane.ports import registry
 from controlplane.ports.engines import Task
 from controlplane.web.forms import PlainForm
 
 ENGINE = "transformers"
+#: What the form shows of an engine's fields.
+_SPEC = ("precision", "queue_size")
 
 
 class ConfigurationForm(PlainForm):
@@ -37,13 +42,13 @@ class ConfigurationForm(PlainForm):
         empty_label=_("choose one"),
     )
     chip = forms.ChoiceField(label=_("Chip"))
-    cards = forms.IntegerField(label=_("Cards of one replica"), initial=1)
+    cards = forms.IntegerField(label=_("Cards of one replica"), initial=1, min_value=1)
     precision = forms.ChoiceField(
         label=_("Precision"),
         choices=[("auto", _("automatic")), ("float32", "float32"), ("bfloat16", "bfloat16")],
         required=False,
     )
-    queue_size = forms.IntegerField(label=_("Requests that may wait"), required=False)
+    queue_size = forms.IntegerField(label=_("Requests that may wait"), required=False, min_value=0)
 
     def offer(self, user: User) -> None:
         """Fill the choices with what this person may use."""
@@ -51,29 +56,55 @@ class ConfigurationForm(PlainForm):
         assert isinstance(version, forms.ModelChoiceField)  # noqa: S101 - declared above
         assert isinstance(chip, forms.ChoiceField)  # noqa: S101 - declared above
         version.queryset = models.model_versions_usable(user)
-        chip.choices = [(name, name) for name in registry.chips()]
+        there = fleet.cards_by_chip()
+        chip.choices = [
+            (name, name if name in there else gettext("%(chip)s – none here") % {"chip": name})
+            for name in registry.chips()
+        ]
         defaults = registry.engine(ENGINE).normalise(Task.SERVE, {})
         self.fields["queue_size"].widget.attrs["placeholder"] = defaults.get("queue_size", "")
 
     def configuration(self) -> Configuration:
         """What the filled form describes; empty fields are the engine's to fill."""
         values = self.cleaned_data
-        spec = {name: values[name] for name in ("precision", "queue_size") if values[name]}
         return Configuration(
             model_version=values["model_version"],
             engine=ENGINE,
-            spec=spec,
+            spec=self._filled(),
             chips=(values["chip"],),
             cards=values["cards"],
         )
 
+    def _filled(self) -> dict[str, Any]:
+        values = self.cleaned_data
+        return {name: values[name] for name in _SPEC if values[name] not in (None, "")}
+
 
 class RevisionForm(ConfigurationForm):
-    """Another configuration of a deployment that is there."""
+    """Another configuration of a deployment that is there; it begins with the newest one's fields."""
 
-    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, *args: Any, user: User, newest: Revision, **kwargs: Any) -> None:
+        shown = {
+            "model_version": newest.model_version.uid,
+            "chip": newest.chips[0],
+            "cards": newest.cards,
+            **{name: newest.spec.get(name) for name in _SPEC},
+        }
+        super().__init__(*args, initial=shown, **kwargs)
+        self._newest = newest
         self.offer(user)
+
+    def configuration(self) -> Configuration:
+        """What the form does not show stays as it is in the newest revision."""
+        asked = super().configuration()
+        unseen = {name: value for name, value in self._newest.spec.items() if name not in _SPEC}
+        chips = self._newest.chips
+        return replace(
+            asked,
+            engine=self._newest.engine,
+            spec={**unseen, **asked.spec},
+            chips=tuple(chips) if asked.chips[0] == chips[0] else asked.chips,
+        )
 
 
 class DeploymentForm(TeamForm, ConfigurationForm):
@@ -86,11 +117,18 @@ class DeploymentForm(TeamForm, ConfigurationForm):
         max_length=80,
         help_text=_("Callers use it as the model's name; it is unique across the company."),
     )
-    replicas = forms.IntegerField(label=_("Replicas"), initial=1)
+    replicas = forms.IntegerField(label=_("Replicas"), initial=1, min_value=1)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
         self.offer(user)
+
+    def check_name(self) -> None:
+        """Say beside it that somebody serves under the name, before the form is sent."""
+        name = self.cleaned_data["name"]
+        if (free := selectors.route_name_free(name)) != name:
+            words = gettext("“%(name)s” is taken; “%(free)s” is free.")
+            self.add_error("name", words % {"name": name, "free": free})
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
@@ -132,15 +170,51 @@ class KeyForm(TeamForm):
         super().__init__(*args, user=user, **kwargs)
         routes = self.fields["routes"]
         assert isinstance(routes, forms.MultipleChoiceField)  # noqa: S101 - declared above
-        names = selectors.deployments_visible(user).order_by("name").values_list("name", flat=True)
-        routes.choices = [(name, name) for name in names]
+        rows = selectors.deployments_visible(user).order_by("name")
+        self._teams = dict(rows.values_list("name", "team"))
+        routes.choices = [(name, name) for name in self._teams]
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        team = values.get("team")
+        if team is not None:
+            strange = [name for name in values.get("routes", ()) if self._teams[name] != team.pk]
+            if strange:
+                words = gettext("Not of team %(team)s, so its keys cannot call them: %(names)s.")
+                self.add_error("routes", words % {"team": team, "names": ", ".join(strange)})
+        return values
+
+
+class RotationForm(PlainForm):
+    """How long the old key goes on beside the new one, in hours."""
+
+    overlap = forms.TypedChoiceField(
+        label=_("The old key works for"),
+        choices=[
+            ("0", _("no longer: it is revoked at once")),
+            ("1", _("1 hour more")),
+            ("24", _("1 day more")),
+            ("168", _("7 days more")),
+        ],
+        coerce=int,
+        initial="24",
+    )
 
 
 class PlaygroundForm(PlainForm):
-    """A question to a deployment."""
+    """A question to a deployment. Settings stand beside the conversation, and belong to its form."""
+
+    settings: ClassVar[tuple[str, ...]] = ("system", "temperature", "top_p", "max_tokens")
 
     message = forms.CharField(
-        label=_("Message"), widget=forms.Textarea(attrs={"rows": 3, "autofocus": True})
+        label=_("Message"),
+        widget=forms.Textarea(attrs={"rows": 2, "autofocus": True, "placeholder": _("Message")}),
+    )
+    system = forms.CharField(
+        label=_("System prompt"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text=_("What the model is told before the conversation."),
     )
     temperature = forms.FloatField(
         label=_("Temperature"),
@@ -149,6 +223,7 @@ class PlaygroundForm(PlainForm):
         initial=0,
         required=False,
         widget=forms.NumberInput(attrs={"step": "0.1"}),
+        help_text=_("0: always the likeliest word."),
     )
     top_p = forms.FloatField(
         label=_("Top p"),
@@ -157,10 +232,26 @@ class PlaygroundForm(PlainForm):
         initial=1,
         required=False,
         widget=forms.NumberInput(attrs={"step": "0.05"}),
+        help_text=_("1: every word may be chosen."),
     )
     max_tokens = forms.IntegerField(
         label=_("Most tokens"), min_value=1, max_value=100_000, initial=256, required=False
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in self.settings:
+            self.fields[name].widget.attrs["form"] = "playground"
+
+    @property
+    def setting_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.settings]
+
+    def messages(self) -> list[dict[str, str]]:
+        """The conversation that was filled in, as the interface takes it."""
+        values = self.cleaned_data
+        before = [{"role": "system", "content": values["system"]}] if values["system"] else []
+        return [*before, {"role": "user", "content": values["message"]}]
 
     def parameters(self) -> dict[str, Any]:
         """What was filled in, by the names of the interface."""

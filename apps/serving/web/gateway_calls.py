@@ -22,12 +22,15 @@ from django.conf import settings
 from django.contrib.sessions.backends.base import SessionBase
 
 from apps.accounts.models import Team, User
+from apps.serving.selectors.keys import PLAYGROUND_LIFETIME, PLAYGROUND_NAME
 from apps.serving.services.keys import key_create
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 
-LIFETIME = timedelta(minutes=15)
 #: A key with less than this left is replaced before it ends in the middle of an answer.
 LEAST_LEFT = timedelta(minutes=2)
+#: More than anybody types; a page that runs wild is stopped by it.
+REQUESTS_PER_MINUTE = 60
+CONCURRENCY = 4
 #: How long a gateway may take to hear of a new key.
 NEWS_WITHIN_SECONDS = 5.0
 NEWS_PAUSE_SECONDS = 0.2
@@ -46,6 +49,8 @@ class Answer:
 
     status: int
     content_type: str
+    #: Seconds until another try makes sense, where the gateway says so.
+    retry_after: str
     chunks: Iterator[bytes]
 
 
@@ -54,9 +59,16 @@ def key_for(*, session: SessionBase, user: User, team: Team, at: datetime) -> st
     kept: dict[str, Any] = session.get(_SESSION, {})
     text = _unsealed(kept.get(team.uid), at=at)
     if text is None:
-        expires_at = at + LIFETIME
-        name = f"playground ({user.username})"[:80]
-        _key, text = key_create(actor=user, team=team, name=name, at=at, expires_at=expires_at)
+        expires_at = at + PLAYGROUND_LIFETIME
+        _key, text = key_create(
+            actor=user,
+            team=team,
+            name=f"{PLAYGROUND_NAME} ({user.username})"[:80],
+            at=at,
+            expires_at=expires_at,
+            requests_per_minute=REQUESTS_PER_MINUTE,
+            concurrency=CONCURRENCY,
+        )
         sealed = base64.b64encode(encrypt(text.encode())).decode()
         session[_SESSION] = {
             **kept,
@@ -88,6 +100,7 @@ def chat(*, key: str, body: Mapping[str, Any]) -> Answer:
             return Answer(
                 status=response.status,
                 content_type=response.headers.get("Content-Type", "application/json"),
+                retry_after=response.headers.get("Retry-After", ""),
                 chunks=_chunks(connection, response),
             )
         connection.close()
@@ -109,9 +122,7 @@ def _post(
         return connection, connection.getresponse()
     except (OSError, http.client.HTTPException) as error:
         connection.close()
-        raise GatewayAway(
-            f"the gateway at {settings.NINEFOLD_GATEWAY_URL} does not answer: {error}"
-        ) from error
+        raise GatewayAway(f"{settings.NINEFOLD_GATEWAY_URL}: {error}") from error
 
 
 def _chunks(

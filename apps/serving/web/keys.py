@@ -2,47 +2,191 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponse
+from django.db.models import Q, QuerySet
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
+from apps.accounts.models import User
 from apps.accounts.web.forms import expiry_of
 from apps.accounts.web.requests import SignedIn
 from apps.serving import selectors
+from apps.serving.models import ApiKey
+from apps.serving.selectors.keys import (
+    KeyState,
+    gateways_heard,
+    key_state,
+    keys_with_usage,
+    of_playground,
+    usage_by_route,
+)
 from apps.serving.services import keys as services
-from apps.serving.web.forms import KeyForm
-from controlplane.domain.permissions import Permission
-from controlplane.web.pages import keyset
+from apps.serving.web.forms import KeyForm, RotationForm
+from controlplane.domain.permissions import Permission, allows
+from controlplane.web.pages import show
+from controlplane.web.sentences import said
+from controlplane.web.tables import Column, FilterForm, Table
+
+_ENDED, _ALL = "ended", "all"
+
+
+class KeyFilter(FilterForm):
+    """Keys that work, unless others are asked for."""
+
+    text = forms.CharField(label=lazy("Name or beginning"), max_length=80)
+    state = forms.ChoiceField(
+        label=lazy("State"),
+        choices=[
+            ("", lazy("those that work")),
+            (_ENDED, lazy("those that ended")),
+            (_ALL, lazy("all")),
+        ],
+    )
+    route = forms.ChoiceField(label=lazy("May call"))
+    mine = forms.BooleanField(label=lazy("mine only"))
+    playground = forms.BooleanField(label=lazy("with the playground's own"))
+
+    lookups: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, *args: Any, user: User, at: datetime, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._user, self._at = user, at
+        rows = selectors.deployments_visible(user).order_by("name").values_list("name", "team")
+        self._teams = dict(rows)
+        route = self.fields["route"]
+        assert isinstance(route, forms.ChoiceField)  # noqa: S101 - declared above
+        route.choices = [
+            ("", _("any deployment")),
+            *((name, name) for name in self._teams),
+        ]
+
+    def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        state, works = self.chosen("state"), selectors.key_works(at=self._at)
+        if state != _ALL:
+            rows = rows.exclude(works) if state == _ENDED else rows.filter(works)
+        if text := self.chosen("text"):
+            rows = rows.filter(Q(name__icontains=text) | Q(prefix__startswith=text))
+        if route := self.chosen("route"):
+            every = Q(routes__isnull=True) & Q(team=self._teams[route])
+            rows = rows.filter(every | Q(routes__contains=[route]))
+        if self.chosen("mine"):
+            rows = rows.filter(created_by=self._user)
+        return rows if self.chosen("playground") else rows.exclude(of_playground())
+
+
+def _lately(name: str) -> Any:
+    return lambda key: (key.lately or {}).get(name, 0)
+
+
+COLUMNS = (
+    Column(key="name", label=lazy("Name"), sort="name"),
+    Column(
+        key="state",
+        label=lazy("State"),
+        csv=lambda key: key_state(key, at=timezone.now()).value,
+    ),
+    Column(
+        key="may_call",
+        label=lazy("May call"),
+        csv=lambda key: " ".join(key.routes or ()),
+    ),
+    Column(key="team", label=lazy("Team"), sort="team__name"),
+    Column(
+        key="calls",
+        label=lazy("Calls in 24 h / 30 d"),
+        numeric=True,
+        csv=_lately("calls_month"),
+    ),
+    Column(
+        key="tokens",
+        label=lazy("Tokens in 24 h / 30 d"),
+        numeric=True,
+        csv=_lately("tokens_month"),
+    ),
+    Column(key="last_used_at", label=lazy("Last used"), sort="last_used_at"),
+    Column(key="expires_at", label=lazy("Expires"), sort="expires_at"),
+    Column(key="acts", label=""),
+)
 
 
 @login_required
-def keys(request: SignedIn) -> HttpResponse:
-    """The keys that work, with what was called by each; ``?all=1`` shows those that ended too."""
+def keys(request: SignedIn) -> HttpResponseBase:
+    """With what was called by each lately."""
     now = timezone.now()
-    rows = selectors.keys_with_usage(request.user)
-    if not request.GET.get("all"):
-        rows = rows.filter(selectors.key_works(at=now))
-    page = keyset(rows, before=request.GET.get("before", ""))
-    return render(request, "serving/keys.html", {"page": page, "now": now})
+    table = Table(
+        request,
+        keys_with_usage(request.user, at=now),
+        columns=COLUMNS,
+        filters=KeyFilter(request.GET, user=request.user, at=now),
+    )
+    if table.wants_csv:
+        return table.csv(filename="keys.csv")
+    held = accounts.roles_by_team(request.user)
+    may_in = {team for team, roles in held.items() if allows(roles, Permission.MANAGE_KEYS)}
+    rows = [(key, key_state(key, at=now), key.team_id in may_in) for key in table.rows]
+    context = {"table": table, "rows": rows, "why_not": "" if may_in else _looks_only()}
+    return render(request, "serving/keys.html", context)
+
+
+def _looks_only() -> str:
+    return _(
+        "Your roles let you look, not make keys; an administrator of your team can change that."
+    )
+
+
+def _found(request: SignedIn, uid: str, *, to_change: bool) -> ApiKey:
+    """:raises PermissionRefused: if they want to change it and may only look."""
+    rows = keys_with_usage(request.user, at=timezone.now())
+    key: ApiKey = get_object_or_404(rows, uid=uid)
+    if to_change:
+        accounts.require(request.user, Permission.MANAGE_KEYS, team=key.team)
+    return key
 
 
 @login_required
+def key(request: SignedIn, uid: str) -> HttpResponse:
+    """What it may do, what was done with it, and how to end or replace it."""
+    now = timezone.now()
+    found = _found(request, uid, to_change=False)
+    state = key_state(found, at=now)
+    may = allows(accounts.roles_of(request.user, found.team), Permission.MANAGE_KEYS)
+    context = {
+        "key": found,
+        "state": state,
+        "may_change": may and state is KeyState.VALID,
+        "why_not": "" if may else _looks_only(),
+        "routes": usage_by_route(found, at=now),
+        "form": RotationForm(),
+    }
+    return render(request, "serving/key.html", context)
+
+
+@login_required
+@never_cache
 def key_new(request: SignedIn) -> HttpResponse:
     """The form; the key's text is in the answer to it and nowhere else."""
     bound = request.method == "POST"
     form = KeyForm(request.POST if bound else None, user=request.user)
     if not (bound and form.is_valid()):
-        status = 422 if bound else 200
-        return render(request, "serving/key_new.html", {"form": form}, status=status)
+        may = accounts.teams_where(request.user, Permission.MANAGE_KEYS).exists()
+        context = {"form": form, "why_not": "" if may else _looks_only()}
+        return render(request, "serving/key_new.html", context, status=422 if bound else 200)
     values = form.cleaned_data
     accounts.require(request.user, Permission.MANAGE_KEYS, team=values["team"])
     now, lifetime = timezone.now(), expiry_of(values["expires"])
-    key, text = services.key_create(
+    made, text = services.key_create(
         actor=request.user,
         team=values["team"],
         name=values["name"],
@@ -53,14 +197,61 @@ def key_new(request: SignedIn) -> HttpResponse:
         tokens_per_minute=values["tokens_per_minute"],
         concurrency=values["concurrency"],
     )
-    return render(request, "serving/key_made.html", {"key": key, "text": text})
+    return _made(request, made, text, replaced=None)
+
+
+@login_required
+@never_cache
+@require_POST
+def key_rotate(request: SignedIn, uid: str) -> HttpResponse:
+    """The page of the new key, which is shown once; or back to the old one with the reason."""
+    old = _found(request, uid, to_change=True)
+    form = RotationForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, str(form.errors["overlap"][0]))
+        return redirect("key", uid=old.uid)
+    overlap = timedelta(hours=form.cleaned_data["overlap"])
+    try:
+        made, text = services.key_rotate(
+            key=old, actor=request.user, at=timezone.now(), overlap=overlap
+        )
+    except services.KeyRefused as refusal:
+        messages.error(request, said(str(refusal)))
+        return redirect("key", uid=old.uid)
+    old.refresh_from_db()
+    return _made(request, made, text, replaced=old)
+
+
+def _made(request: SignedIn, made: ApiKey, text: str, *, replaced: ApiKey | None) -> HttpResponse:
+    newest = selectors.latest_snapshot()
+    context = {
+        "key": made,
+        "text": text,
+        "replaced": replaced,
+        **_heard(newest.version if newest else 0),
+    }
+    return render(request, "serving/key_made.html", context)
+
+
+def _heard(version: int) -> dict[str, Any]:
+    heard = gateways_heard(version=version, at=timezone.now())
+    return {"version": version, "heard": heard, "changing": not heard.all}
+
+
+@login_required
+def key_heard(request: SignedIn, uid: str) -> HttpResponse:
+    """Whether the gateways know the key yet; ``?version=`` is the snapshot that tells them."""
+    found = _found(request, uid, to_change=False)
+    asked = request.GET.get("version", "")
+    context = {"key": found, **_heard(int(asked) if asked.isdecimal() and len(asked) < 19 else 0)}
+    changing = bool(context["changing"])
+    return show(request, "serving/key_heard.html", context, fragment="heard", changing=changing)
 
 
 @login_required
 @require_POST
 def key_revoke(request: SignedIn, uid: str) -> HttpResponse:
-    key = get_object_or_404(selectors.keys_visible(request.user), uid=uid)
-    accounts.require(request.user, Permission.MANAGE_KEYS, team=key.team)
-    services.key_revoke(key=key, actor=request.user, at=timezone.now())
-    messages.success(request, _("The key %(name)s was revoked.") % {"name": key.name})
+    found = _found(request, uid, to_change=True)
+    services.key_revoke(key=found, actor=request.user, at=timezone.now())
+    messages.success(request, _("The key %(name)s was revoked.") % {"name": found.name})
     return redirect("keys")

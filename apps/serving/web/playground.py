@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -18,11 +19,15 @@ from apps.accounts.web.requests import SignedIn
 from apps.serving import selectors
 from apps.serving.models import Deployment
 from apps.serving.web import gateway_calls
+from apps.serving.web.deployments import acts_on
 from apps.serving.web.forms import PlaygroundForm
 from apps.serving.web.gateway_calls import Answer, GatewayAway
-from controlplane.domain.permissions import Permission
+from controlplane.domain.permissions import Permission, allows
 from controlplane.domain.serving import DeploymentState
+from controlplane.web.sentences import said
 
+#: An answer that is no stream is an error, and errors are short.
+MOST_OF_AN_ERROR = 65536
 #: What of a request is passed on.
 PARAMETERS = ("messages", "temperature", "top_p", "max_tokens", "stop", "seed")
 
@@ -41,7 +46,9 @@ def playground(request: SignedIn) -> HttpResponse:
     context = {
         "deployments": rows,
         "chosen": chosen,
-        "ready": chosen is not None and chosen.ready_replicas > 0,  # type: ignore[attr-defined]
+        "missing": bool(uid) and (chosen is None or chosen.uid != uid),
+        "not_ready": acts_on(request, chosen).talk if chosen else "",
+        "why_not": _why_not(request, chosen) if chosen else "",
         "form": form,
         "turns": turns,
     }
@@ -51,6 +58,17 @@ def playground(request: SignedIn) -> HttpResponse:
 def _first_ready(rows: list[Deployment]) -> Deployment | None:
     ready = (row for row in rows if row.state == DeploymentState.READY)
     return next(ready, rows[0] if rows else None)
+
+
+def _why_not(request: SignedIn, found: Deployment) -> str:
+    """Why they may not call it; empty if they may. Calls count against the team, so looking is not enough."""
+    if allows(accounts.roles_of(request.user, found.team), Permission.MANAGE_KEYS):
+        return ""
+    words = _(
+        "Your role in team %(team)s lets you look, not call its deployments; "
+        "an administrator can change that."
+    )
+    return words % {"team": found.team}
 
 
 def _ask(request: SignedIn, found: Deployment, body: dict[str, Any]) -> Answer:
@@ -68,36 +86,66 @@ def _turns(request: SignedIn, found: Deployment, form: PlaygroundForm) -> list[d
     """The question and the answer, or what went wrong."""
     question = {"role": "user", "content": form.cleaned_data["message"]}
     try:
-        answer = _ask(request, found, {"messages": [question], **form.parameters()})
-        content = json.loads(b"".join(answer.chunks))
-    except (GatewayAway, OSError) as away:
-        return [question, {"role": "error", "content": str(away)}]
-    if answer.status != 200:
-        return [question, {"role": "error", "content": content["error"]["message"]}]
-    return [question, {"role": "assistant", "content": content["choices"][0]["message"]["content"]}]
+        answer = _ask(request, found, {"messages": form.messages(), **form.parameters()})
+        whole = b"".join(answer.chunks)
+        if answer.status != HTTPStatus.OK:
+            return [question, {"role": "error", "content": _refusal(answer.status, whole)}]
+        content = json.loads(whole)["choices"][0]["message"]["content"]
+    except (GatewayAway, OSError, ValueError, LookupError) as away:
+        return [question, {"role": "error", "content": _away(away)}]
+    return [question, {"role": "assistant", "content": content}]
+
+
+def _away(error: Exception) -> str:
+    words = _("The gateway does not answer: %(error)s")
+    return words % {"error": error}
+
+
+def _refusal(status: int, content: bytes) -> str:
+    """What the gateway said, or at least with which status it refused."""
+    try:
+        message = json.loads(content)["error"]["message"]
+    except (ValueError, LookupError, TypeError):
+        return _("The gateway answered with status %(status)s.") % {"status": status}
+    return said(str(message))
 
 
 @login_required
 @require_POST
 def playground_chat(request: SignedIn, uid: str) -> HttpResponseBase:
-    """The gateway's stream of server-sent events, or its error, passed on as it comes."""
+    """The gateway's stream of server-sent events as it comes, or ``{"error": {"message": …}}``.
+
+    The status is the gateway's; 502 if it cannot be reached, 403 for those who may only look.
+    """
     found = get_object_or_404(selectors.deployments_visible(request.user), uid=uid)
     try:
         asked = json.loads(request.body)
         body = {name: asked[name] for name in PARAMETERS if name in asked}
     except (ValueError, TypeError):
-        return _error(400, _("The body must be a JSON object with the messages."))
+        return _error(
+            HTTPStatus.BAD_REQUEST, _("The body must be a JSON object with the messages.")
+        )
     streaming = {"stream": True, "stream_options": {"include_usage": True}}
     try:
         answer = _ask(request, found, {**body, **streaming})
+    except accounts.PermissionRefused as refusal:
+        return _error(HTTPStatus.FORBIDDEN, said(str(refusal)))
     except GatewayAway as away:
-        return _error(502, str(away))
-    response = StreamingHttpResponse(
-        answer.chunks, status=answer.status, content_type=answer.content_type
-    )
+        return _error(HTTPStatus.BAD_GATEWAY, _away(away))
+    if answer.status != HTTPStatus.OK:
+        return _refused(answer)
+    response = StreamingHttpResponse(answer.chunks, content_type=answer.content_type)
     response["Cache-Control"] = "no-store"
     # A proxy in front must not gather the stream.
     response["X-Accel-Buffering"] = "no"
+    return response
+
+
+def _refused(answer: Answer) -> JsonResponse:
+    content = b"".join(answer.chunks)[:MOST_OF_AN_ERROR]
+    response = _error(answer.status, _refusal(answer.status, content))
+    if answer.retry_after:
+        response["Retry-After"] = answer.retry_after
     return response
 
 

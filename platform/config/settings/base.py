@@ -283,7 +283,10 @@ SPECTACULAR_SETTINGS = {
         {"name": "accounts", "description": "Who you are, your teams and tokens."},
         {"name": "datasets", "description": "Rows to train and test on."},
         {"name": "models", "description": "Models, their versions and what was measured on them."},
-        {"name": "storage", "description": "What uses space, quotas, and what is kept for how long."},
+        {
+            "name": "storage",
+            "description": "What uses space, quotas, and what is kept for how long.",
+        },
         {"name": "jobs", "description": "Fine-tunes, evaluations and scripts."},
         {"name": "serving", "description": "Deployments, gateway keys and usage."},
         {"name": "scheduling", "description": "Queues, and what waits in them."},

@@ -65,6 +65,23 @@ class ModelConfig:
     context_length: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelShape:
+    """How a model is built, as far as its ``config.json`` says; None and empty where it does not."""
+
+    layers: int | None
+    #: Width of a layer.
+    hidden: int | None
+    heads: int | None
+    #: Heads that keys and values have; fewer than ``heads`` where they are shared.
+    key_value_heads: int | None
+    vocabulary: int | None
+    #: Of the stored weights, for example ``bfloat16``.
+    dtype: str
+    #: For example ``qwen2``.
+    family: str
+
+
 #: Files that can run code when they are loaded; safetensors cannot.
 UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".py")
 #: Beyond these a figure is a mistake or a trick: no model comes near them.
@@ -95,6 +112,57 @@ def read_config(config: Any) -> ModelConfig:
             f"got {str(architecture)[:LONGEST_ARCHITECTURE]!r}"
         )
     return ModelConfig(architecture=architecture, context_length=_context_length(config))
+
+
+_SHAPE_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "layers": ("num_hidden_layers", "n_layer", "num_layers"),
+    "hidden": ("hidden_size", "n_embd", "d_model"),
+    "heads": ("num_attention_heads", "n_head"),
+    "key_value_heads": ("num_key_value_heads",),
+    "vocabulary": ("vocab_size",),
+}
+
+
+def read_shape(config: Any) -> ModelShape:
+    """What a ``config.json`` tells of the model's build. Nothing in it is taken on trust: whatever is of
+    another type than it should be counts as not said."""
+    given: Mapping[str, Any] = config if isinstance(config, Mapping) else {}
+    nested = given.get("text_config")
+    text: Mapping[str, Any] = {**given, **nested} if isinstance(nested, Mapping) else given
+
+    def figure(name: str) -> int | None:
+        return next((text[key] for key in _SHAPE_FIELDS[name] if _is_count(text.get(key))), None)
+
+    dtype = text.get("torch_dtype", text.get("dtype"))
+    family = given.get("model_type")
+    return ModelShape(
+        layers=figure("layers"),
+        hidden=figure("hidden"),
+        heads=figure("heads"),
+        key_value_heads=figure("key_value_heads"),
+        vocabulary=figure("vocabulary"),
+        dtype=dtype if isinstance(dtype, str) and _is_plain(dtype) else "",
+        family=family if isinstance(family, str) and _is_plain(family) else "",
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_PARAMETERS
+
+
+def read_licence(card: str) -> str:
+    """The licence that the head of a model card (``README.md``) names; empty where it names none."""
+    head, _, rest = card.partition("\n")
+    if head.strip() != "---":
+        return ""
+    for line in rest.splitlines():
+        if line.strip() == "---":
+            break
+        name, _, value = line.partition(":")
+        value = value.strip().strip("\"'")
+        if name.strip() in ("license", "licence") and value and _is_plain(value):
+            return value
+    return ""
 
 
 def _is_plain(name: str) -> bool:

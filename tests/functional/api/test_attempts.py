@@ -112,6 +112,14 @@ def test_a_point_without_a_step_is_refused(ran: tuple[Job, Attempt]) -> None:
     assert "step" in problem(refused, 422, "report-refused")["detail"]
 
 
+@pytest.mark.parametrize(
+    "figure", ["oops", True, [1], 10**400], ids=["text", "yes", "list", "huge"]
+)
+def test_a_figure_that_is_no_number_is_refused(ran: tuple[Job, Attempt], figure: object) -> None:
+    refused = Reporter(ran[1]).progress({"step": 1, "eval_loss": figure})
+    assert "eval_loss must be a number or null" in problem(refused, 422, "report-refused")["detail"]
+
+
 def test_nothing_but_the_attempts_own_token_is_taken(
     company: Company, engineer: APIClient, ran: tuple[Job, Attempt]
 ) -> None:

@@ -35,6 +35,14 @@ def test_one_reads_what_one_was_told_and_marks_it(engineer: APIClient, company: 
     assert engineer.get(f"{API}/notifications?kind=job.failed").json()["results"] == []
 
 
+def test_a_confined_token_sees_and_marks_only_what_its_team_was_told(company: Company) -> None:
+    trial_send(user=company.engineer, at=timezone.now())
+    confined = caller(company.engineer, Scope.ALL, team=company.team)
+    assert confined.get(f"{API}/notifications").json()["results"] == []
+    assert confined.post(f"{API}/notifications/read-all").json() == {"marked": 0}
+    assert caller(company.engineer).post(f"{API}/notifications/read-all").json() == {"marked": 1}
+
+
 def test_nobody_sees_what_another_was_told(stranger: APIClient, company: Company) -> None:
     trial_send(user=company.engineer, at=timezone.now())
     assert stranger.get(f"{API}/notifications").json()["results"] == []

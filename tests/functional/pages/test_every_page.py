@@ -29,6 +29,7 @@ PLAIN = {
     "/deployments/new": "deployment form",
     "/playground": "playground",
     "/keys": "keys",
+    "/keys?state=all&playground=on": "all keys",
     "/keys/new": "key form",
     "/fleet": "fleet",
     "/storage": "storage",
@@ -42,8 +43,15 @@ PLAIN = {
 Address = Callable[[Filled], str]
 OF_ONE: dict[str, Address] = {
     "model line": lambda it: f"/models/{it.tuned.line.uid}",
+    "comparison of versions": lambda it: f"/models/{it.tuned.line.uid}?tab=compare",
+    "lineage of a model": lambda it: f"/models/{it.base.line.uid}?tab=lineage",
+    "files of a version": lambda it: f"/models/versions/{it.tuned.uid}?tab=files",
+    "lineage of a version": lambda it: f"/models/versions/{it.tuned.uid}?tab=lineage",
+    "lineage of a dataset": lambda it: f"/datasets/versions/{it.dataset.uid}/lineage",
     "model version": lambda it: f"/models/versions/{it.tuned.uid}",
     "dataset version": lambda it: f"/datasets/versions/{it.dataset.uid}",
+    "dataset": lambda it: f"/datasets/{it.dataset.dataset.uid}",
+    "rows of a dataset": lambda it: f"/datasets/versions/{it.dataset.uid}/rows?q=6",
     "waiting job": lambda it: f"/jobs/{it.waiting.uid}",
     "running job": lambda it: f"/jobs/{it.running.uid}",
     "failed job": lambda it: f"/jobs/{it.failed.uid}",
@@ -61,6 +69,12 @@ OF_ONE: dict[str, Address] = {
     "files of a job": lambda it: f"/jobs/{it.script.uid}/files",
     "ready deployment": lambda it: f"/deployments/{it.ready.uid}",
     "degraded deployment": lambda it: f"/deployments/{it.degraded.uid}",
+    "calls of a deployment": lambda it: f"/deployments/{it.ready.uid}?tab=calls",
+    "revisions of a deployment": lambda it: f"/deployments/{it.ready.uid}?tab=revisions",
+    "events of a deployment": lambda it: f"/deployments/{it.degraded.uid}?tab=events",
+    "log of a deployment": lambda it: f"/deployments/{it.degraded.uid}?tab=log",
+    "key": lambda it: f"/keys/{it.key.uid}",
+    "news of a key": lambda it: f"/keys/{it.key.uid}/heard",
     "new revision": lambda it: f"/deployments/{it.ready.uid}/revise",
 }
 

@@ -145,3 +145,8 @@ def test_evaluations_on_the_runs_rows_are_beside_each_other(
     rows = browser.get(address([filled.succeeded, filled.failed])).context["outcomes"]
     figures = {row.name: row.values for _label, row in rows}
     assert figures["exact_match"] == (0.75, None)
+
+
+def test_what_cannot_be_a_uid_is_no_run(browser: Client, runs: list[Job]) -> None:
+    for path in ("/jobs/compare", "/jobs/compare/curve"):
+        assert browser.get(path, {"job": "a\0b"}).status_code == 404

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from apps.jobs import services
@@ -277,7 +278,7 @@ def test_each_attempt_has_its_own_log(browser: Client, filled: Filled) -> None:
 def test_a_succeeded_run_leads_on(browser: Client, filled: Filled) -> None:
     text = browser.get(f"/jobs/{filled.succeeded.uid}").text
     assert f"/jobs/new/evaluate?model={filled.tuned.uid}&amp;dataset={filled.dataset.uid}" in text
-    assert f"/deployments/new?model={filled.tuned.uid}" in text
+    assert f'action="{reverse("deployment-quick", args=[filled.tuned.uid])}"' in text
     # 0.75 against the base's 0.01 on the same rows.
     assert "+0.74" in text
 

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import AuditEntry
-from apps.models.models import Artifact, RetentionRule, StorageQuota
+from apps.models.models import Artifact, ModelLine, RetentionRule, StorageQuota
 from apps.models.services.storage_garbage import garbage_collect, storage_measure
 from apps.models.services.storage_retention import retention_run
 from controlplane.domain.permissions import Role
@@ -146,3 +146,19 @@ def test_after_a_week_nobody_has_it_back(browser: Client, filled: Filled) -> Non
     assert "nothing to have back" in answer.content.decode()
     shown = browser.get(f"/models/versions/{spare.uid}").content.decode()
     assert "Its bytes are gone: deleted by ada." in shown
+
+
+def test_a_shared_model_is_not_its_makers_to_delete(
+    browser: Client, company: Client, filled: Filled
+) -> None:
+    """One team is charged for it, and every team may rely on it."""
+    shared = factories.model_version(actor=filled.user, team=filled.team, name="shared")
+    ModelLine.objects.filter(pk=shared.line_id).update(team=None)
+    artifact = shared.artifact
+    assert artifact is not None
+    assert artifact.team == filled.team
+    for act in ("delete", "pin"):
+        assert browser.post(f"/storage/artifacts/{artifact.uid}/{act}").status_code == 403
+    company.post(f"/storage/artifacts/{artifact.uid}/delete")
+    shared.refresh_from_db()
+    assert shared.state == "deleted"

@@ -80,6 +80,8 @@ def test_everything_comes_back_and_works(backup: Path, other: Elsewhere) -> None
     }
     assert there == here
     manifest = Manifest.read(backup)
+    restored_rows = sum(table.rows for table in manifest.tables)
+    assert f"{restored_rows} rows and {manifest.blob_count} artifact files" in done.stdout
     assert {table.name: table.rows for table in manifest.tables} == {
         name: len(rows) for name, rows in here.items()
     }

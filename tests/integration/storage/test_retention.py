@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from django.utils import timezone
 
 from apps.accounts.models import AuditEntry
 from apps.jobs import services as jobs
+from apps.jobs.reconcilers.sweeps import launches_sweep
+from apps.jobs.services.storage import checkpoints_give_up
 from apps.models.models import ModelVersion, StorageMeasure
 from apps.models.selectors.storage import storage_use
-from apps.models.services.storage import artifact_pin, rules_set
+from apps.models.services.storage import (
+    DeletionRefused,
+    artifact_delete,
+    artifact_pin,
+    artifact_remove_now,
+    rules_set,
+)
 from apps.models.services.storage_garbage import storage_measure
 from apps.models.services.storage_retention import removal_apply, retention_plan, retention_run
 from apps.serving.services.deployments import Configuration, deployment_create
+from controlplane.domain.jobs import JobState
 from controlplane.domain.retention import ItemKind, Rules
 from controlplane.domain.storage import StorageKind
-from controlplane.ports.clusters import ExitCause
+from controlplane.ports.clusters import ClusterUnavailable, ExitCause
 from tests.integration.company import ENGINE, Company, ready_model
 
 
@@ -146,3 +156,62 @@ def test_what_a_success_left_unlisted_goes_after_a_day_without_any_rule(company:
     assert attempt.uploads.exists()
     retention_run(at=company.at + timedelta(hours=25))
     assert not attempt.uploads.exists()
+
+
+def test_the_sweep_leaves_the_folder_from_which_a_waiting_retry_goes_on(company: Company) -> None:
+    job, attempt = company.running()
+    company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
+    company.turn_jobs()
+    jobs.job_retry(job=job, actor=company.engineer, at=company.at)
+    launches_sweep(at=company.at + timedelta(days=8))
+    assert attempt.launch_name in company.cluster.names()
+
+
+def test_a_folder_that_could_not_be_removed_goes_with_the_next_sweep(company: Company) -> None:
+    _, attempt = company.running()
+    company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
+    company.turn_jobs()
+    assert checkpoints_give_up(attempt, at=company.at)
+    launches_sweep(at=company.at)
+    assert attempt.launch_name not in company.cluster.names()
+
+
+def test_what_a_silent_cluster_holds_stays_charged(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, attempt = company.running()
+    company.cluster.leave(attempt.launch_name, 5000)
+    storage_measure(at=timezone.now())
+
+    def away() -> frozenset[str]:
+        raise ClusterUnavailable("no route to it")
+
+    monkeypatch.setattr(company.cluster, "names", away)
+    storage_measure(at=timezone.now())
+    assert storage_use(company.team).by_kind[StorageKind.CHECKPOINTS] == 5000
+
+
+def test_a_job_whose_model_is_deleted_is_not_tried_again(company: Company) -> None:
+    job, attempt = company.running()
+    company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
+    company.turn_jobs()
+    assert job.model_version is not None
+    assert job.model_version.artifact is not None
+    artifact_delete(artifact=job.model_version.artifact, actor=company.engineer, at=company.at)
+    with pytest.raises(jobs.SpecRefused, match="have it back on the storage page"):
+        jobs.job_retry(job=job, actor=company.engineer, at=company.at)
+    job.refresh_from_db()
+    assert job.state == JobState.FAILED
+
+
+def test_what_is_taken_up_just_as_it_is_deleted_does_not_expire(company: Company) -> None:
+    (version,) = versions(company, 1)
+    assert version.artifact is not None
+    stale = ModelVersion.objects.select_related("artifact", "line").get(pk=version.pk)
+    artifact_delete(artifact=version.artifact, actor=company.engineer, at=company.at)
+    company.submit(model_version=stale)
+    retention_run(at=company.at + timedelta(days=8))
+    version.artifact.refresh_from_db()
+    assert version.artifact.removed_at is None
+    with pytest.raises(DeletionRefused, match="is waiting"):
+        artifact_remove_now(artifact=version.artifact, actor=company.engineer, at=company.at)

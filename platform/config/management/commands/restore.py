@@ -38,6 +38,8 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{restored.rows} rows and {restored.blobs} artifact files of {restored.manifest.made_at}"
         )
+        for digest in restored.manifest.blobs_missing:
+            self.stderr.write(f"{digest}, which a row names, was lost before the backup was made")
         if restored.keys_missing:
             self.stderr.write(
                 "none of the encryption keys of the backup is here; put its NINEFOLD_ENCRYPTION_KEY, "

@@ -24,6 +24,7 @@ from controlplane.domain.datasets.refusals import Limits, ProblemLog
 from controlplane.domain.datasets.schemas import ColumnMapping, Layout, Message, RowRefused, Schema
 from controlplane.domain.datasets.sources import Format, open_source
 from controlplane.domain.datasets.splits import Fractions, Split, Splitter
+from controlplane.domain.datasets.warnings import RowWarning, RowWarnings
 
 DEFAULT_LIMITS = Limits()
 DEFAULT_FRACTIONS = Fractions()
@@ -75,6 +76,8 @@ class Inspection:
     #: equal splits, whatever the format of the upload.
     digest: str
     statistics: Statistics
+    #: What is odd in it, with the rows where it is.
+    warnings: tuple[RowWarning, ...]
     preview: tuple[PreviewRow, ...]
     #: How the file was read, so that it can be read the same way again.
     reading: Reading
@@ -94,6 +97,8 @@ class _Row:
     split: Split
     messages: tuple[Message, ...]
     line: bytes
+    #: The split of an earlier row with the same content.
+    equal_in: Split | None
 
 
 class _Context:
@@ -125,9 +130,16 @@ def inspect(
     log = ProblemLog(limit=limits.problems)
     context = _Context(reading)
     profiler = Profiler(preview=limits.preview)
+    warnings = RowWarnings()
     writers = {split: _Digester() for split in Split}
     for row in _rows(stream, reading, log, context):
         profiler.take(row.number, row.split, row.messages)
+        warnings.take(
+            row.number,
+            split=row.split,
+            equal_in=row.equal_in,
+            characters=sum(len(message.content) for message in row.messages),
+        )
         writers[row.split].take(row.line)
     layout = context.layout
     if layout is None:
@@ -145,6 +157,7 @@ def inspect(
         files=files,
         digest=_version_digest(files),
         statistics=profiler.statistics(),
+        warnings=warnings.found(),
         preview=tuple(profiler.preview),
         reading=reading,
     )
@@ -201,7 +214,13 @@ def _row(record: Record, layout: Layout, splitter: Splitter, log: ProblemLog) ->
         log.add(str(refused), row=number, column=refused.column)
         return None
     split = splitter.take(line, given=given)
-    return _Row(number=number, split=split, messages=messages, line=line)
+    return _Row(
+        number=number,
+        split=split,
+        messages=messages,
+        line=line,
+        equal_in=splitter.equal_in,
+    )
 
 
 def _note_ignored(record: Record, layout: Layout, ignored: dict[str, None]) -> None:

@@ -45,6 +45,8 @@ class Statistics:
     answer: Lengths
     #: Rows per bucket of :data:`HISTOGRAM_EDGES`.
     histogram: tuple[int, ...]
+    #: Of all rows together.
+    characters: int
 
 
 class Profiler:
@@ -57,6 +59,7 @@ class Profiler:
         self._prompts: Counter[int] = Counter()
         self._answers: Counter[int] = Counter()
         self._histogram = [0] * len(HISTOGRAM_EDGES)
+        self._characters = 0
         self.preview: list[PreviewRow] = []
 
     def take(self, row: int, split: Split, messages: Sequence[Message]) -> None:
@@ -66,7 +69,9 @@ class Profiler:
         prompt = sum(len(message.content) for message in before)
         self._prompts[prompt] += 1
         self._answers[len(last.content)] += 1
-        self._histogram[bisect_right(HISTOGRAM_EDGES, prompt + len(last.content)) - 1] += 1
+        length = prompt + len(last.content)
+        self._characters += length
+        self._histogram[bisect_right(HISTOGRAM_EDGES, length) - 1] += 1
         if len(self.preview) < self._preview_rows:
             shown = tuple(_shortened(message) for message in messages)
             self.preview.append(PreviewRow(row=row, split=split, messages=shown))
@@ -79,6 +84,7 @@ class Profiler:
             prompt=_lengths(self._prompts),
             answer=_lengths(self._answers),
             histogram=tuple(self._histogram),
+            characters=self._characters,
         )
 
 

@@ -48,9 +48,9 @@ class Splitter:
     def __init__(self, fractions: Fractions) -> None:
         self._fractions = fractions
         self._salt = fractions.seed.to_bytes(16, "little", signed=True)
-        #: Row digests: where an exception was made to the hash, and all that were seen.
+        #: By row digest: where an exception was made to the hash, and the split of each that was seen.
         self._exceptions: dict[int, Split] = {}
-        self._seen: set[int] = set()
+        self._seen: dict[int, Split] = {}
         self._empty = [
             split
             for split, share in (
@@ -62,22 +62,24 @@ class Splitter:
         self.rows = 0
         #: Rows that are equal to an earlier one.
         self.duplicates = 0
+        #: The split of an earlier row that the last one is equal to; None if there is none.
+        self.equal_in: Split | None = None
 
     def take(self, row: bytes, *, given: Split | None = None) -> Split:
         """The split of the next row: the one given, or else the one that the hash chooses."""
         self.rows += 1
         digest = hashlib.blake2b(row, digest_size=16, salt=self._salt).digest()
         identity = int.from_bytes(digest[:8], "little")
-        fresh = identity not in self._seen
-        if fresh:
-            self._seen.add(identity)
-        else:
-            self.duplicates += 1
-        if given is not None:
-            return given
-        split = self._chosen(identity, int.from_bytes(digest[8:], "little") * _SCALE, fresh=fresh)
-        if split in self._empty:
-            self._empty.remove(split)
+        self.equal_in = self._seen.get(identity)
+        fresh = self.equal_in is None
+        self.duplicates += not fresh
+        split = given
+        if split is None:
+            place = int.from_bytes(digest[8:], "little") * _SCALE
+            split = self._chosen(identity, place, fresh=fresh)
+            if split in self._empty:
+                self._empty.remove(split)
+        self._seen.setdefault(identity, split)
         return split
 
     def _chosen(self, identity: int, place: float, *, fresh: bool) -> Split:

@@ -55,10 +55,11 @@ def table_copy_in(table: TableCopy, *, folder: Path) -> int:
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(table.name), _list(table.columns)
     )
-    with gzip.open(folder / table.file.path, "rb") as packed:
-        with _psycopg_cursor() as cursor, cursor.copy(statement) as copy:
+    with gzip.open(folder / table.file.path, "rb") as packed, _psycopg_cursor() as cursor:
+        with cursor.copy(statement) as copy:
             while piece := packed.read(_CHUNK):
                 copy.write(piece)
+        # A closed cursor has forgotten it.
         return cursor.rowcount
 
 

@@ -174,7 +174,9 @@ def rounded(count: int | None) -> str:
         return "–"
     for size, unit in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K")):
         if count >= size:
-            return f"{count / size:.3g}{unit}" if count < 1000 * size else f"{count / size:,.0f}{unit}"
+            return (
+                f"{count / size:.3g}{unit}" if count < 1000 * size else f"{count / size:,.0f}{unit}"
+            )
     return str(count)
 
 

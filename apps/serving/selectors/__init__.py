@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, F, Max, Prefetch, Q, QuerySet, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import Count, Prefetch, Q, QuerySet, Sum
 
 from apps.accounts import selectors as accounts
 from apps.fleet import selectors as fleet
@@ -78,15 +77,6 @@ def keys_visible(user: accounts.Person) -> QuerySet[ApiKey]:
 def key_works(*, at: datetime) -> Q:
     """Neither revoked nor expired."""
     return Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=at))
-
-
-def keys_with_usage(user: accounts.Person) -> QuerySet[ApiKey]:
-    """With ``calls``, ``tokens`` and ``last_used_at`` of each key."""
-    return keys_visible(user).annotate(
-        calls=Count("usage"),
-        tokens=Coalesce(Sum(F("usage__prompt_tokens") + F("usage__completion_tokens")), 0),
-        last_used_at=Max("usage__at"),
-    )
 
 
 def live_gateways(*, at: datetime) -> int:

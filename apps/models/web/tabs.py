@@ -1,0 +1,22 @@
+"""The parts of a dataset version's page; one of them is in the app that knows who uses it."""
+
+from __future__ import annotations
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from apps.models.models import DatasetVersion
+from controlplane.web.pages import Tab
+
+
+def dataset_tabs(version: DatasetVersion, current: str) -> list[Tab]:
+    """``current`` is ``overview``, ``rows`` or ``lineage``."""
+    parts = (
+        ("overview", _("Overview"), "dataset-version"),
+        ("rows", _("Rows"), "dataset-rows"),
+        ("lineage", _("Who uses it"), "dataset-lineage"),
+    )
+    return [
+        Tab(label=label, href=reverse(name, args=[version.uid]), current=key == current)
+        for key, label, name in parts
+    ]

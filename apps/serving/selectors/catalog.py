@@ -1,0 +1,157 @@
+"""The catalog as people look at it: what models there are, how good they are, where they serve."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Exists, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from apps.accounts import selectors as accounts
+from apps.jobs.selectors.comparisons import Outcome
+from apps.models import selectors as registry
+from apps.models.models import ModelLine, ModelVersion
+from apps.serving.models import Deployment, RouteBackend
+
+#: Versions that one comparison shows side by side.
+MOST_COMPARED = 6
+#: Figures of a headline.
+_HEADLINE = 2
+
+
+def lines_with_newest(user: accounts.Person) -> QuerySet[ModelLine]:
+    """Lines with ``newest_number``, ``_uid``, ``_state``, ``_at``, ``architecture``, ``parameters``,
+    ``size`` (bytes) of their newest version, and ``serving``: deployments that answer by one of theirs."""
+    newest = ModelVersion.objects.filter(line=OuterRef("pk")).order_by("-number")
+    serving = (
+        _traffic(user)
+        .filter(backend__revision__model_version__line=OuterRef("pk"))
+        .order_by()
+        .values("backend__revision__model_version__line")
+        .annotate(amount=Count("route__deployment", distinct=True))
+        .values("amount")
+    )
+    return registry.model_lines_visible(user).annotate(
+        newest_number=Subquery(newest.values("number")[:1]),
+        newest_uid=Subquery(newest.values("uid")[:1]),
+        newest_state=Subquery(newest.values("state")[:1]),
+        newest_at=Subquery(newest.values("created_at")[:1]),
+        architecture=Subquery(newest.values("architecture")[:1]),
+        parameters=Subquery(newest.values("parameters")[:1]),
+        size=Subquery(newest.values("artifact__size")[:1]),
+        serving=Coalesce(Subquery(serving, output_field=IntegerField()), 0),
+    )
+
+
+def versions_with_origin(user: accounts.Person) -> QuerySet[ModelVersion]:
+    """Visible versions with ``base_visible`` and ``dataset_visible``: what they were made from may be
+    another team's, even where everybody may use the version itself."""
+    bases = registry.model_lines_visible(user).filter(pk=OuterRef("base__line"))
+    teams = accounts.teams_of(user).filter(pk=OuterRef("dataset_version__dataset__team"))
+    return registry.model_versions_visible(user).annotate(
+        base_visible=Exists(bases), dataset_visible=Exists(teams)
+    )
+
+
+def architectures_visible(user: accounts.Person) -> list[str]:
+    """What the architectures of the visible versions are called, by name."""
+    found = registry.model_versions_visible(user).exclude(architecture="").order_by()
+    return sorted(found.values_list("architecture", flat=True).distinct())
+
+
+def _traffic(user: accounts.Person) -> QuerySet[RouteBackend]:
+    """Which backend answers for which deployment, of those that they may see."""
+    return RouteBackend.objects.filter(
+        route__deployment__deleted_at=None,
+        route__deployment__team__in=accounts.teams_of(user),
+    )
+
+
+def deployments_by_version(
+    versions: Collection[int], *, user: accounts.Person
+) -> dict[int, list[Deployment]]:
+    """The deployments that answer by each of those versions, by the version's primary key."""
+    rows = (
+        _traffic(user)
+        .filter(backend__revision__model_version__in=versions)
+        .select_related("route__deployment__team", "backend__revision")
+        .order_by("route__name")
+    )
+    found: dict[int, list[Deployment]] = defaultdict(list)
+    for row in rows:
+        found[row.backend.revision.model_version_id].append(row.route.deployment)
+    return dict(found)
+
+
+#: Figures of an evaluation that say how it was done, not how good the model is.
+_ABOUT = ("rows",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """What was measured last of a version, in short."""
+
+    dataset_version: str
+    figures: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One metric on one split of one dataset, for several versions."""
+
+    dataset: str
+    dataset_uid: str
+    split: str
+    metric: str
+    #: In the order of the versions; None where it was not measured.
+    values: tuple[float | None, ...]
+
+    @property
+    def best(self) -> frozenset[int]:
+        """Places of the best values; empty where they hardly differ."""
+        return Outcome(name=self.metric, values=self.values).best
+
+
+def headlines(versions: Collection[int], *, user: accounts.Person) -> Mapping[int, Headline]:
+    """Of each version's newest evaluation on data that they may see, by the version's primary key."""
+    rows = registry.evaluations_visible(user).filter(model_version__in=versions)
+    return {
+        row.model_version_id: Headline(
+            dataset_version=str(row.dataset_version),
+            figures=tuple(_figures(row.metrics)[:_HEADLINE]),
+        )
+        for row in rows.order_by("id")
+    }
+
+
+def comparison(versions: Sequence[ModelVersion], *, user: accounts.Person) -> list[Measured]:
+    """What was measured of at least one of the versions, beside the others on the same rows."""
+    rows = registry.evaluations_visible(user).filter(
+        model_version__in=[version.pk for version in versions]
+    )
+    found: dict[tuple[str, str, str, str], dict[int, float]] = defaultdict(dict)
+    for row in rows.order_by("id"):
+        data = row.dataset_version
+        for metric, value in _figures(row.metrics):
+            found[str(data), data.uid, row.split, metric][row.model_version_id] = value
+    return [
+        Measured(
+            dataset=dataset,
+            dataset_uid=uid,
+            split=split,
+            metric=metric,
+            values=tuple(values.get(version.pk) for version in versions),
+        )
+        for (dataset, uid, split, metric), values in sorted(found.items())
+    ]
+
+
+def _figures(metrics: Mapping[str, Any]) -> list[tuple[str, float]]:
+    return [
+        (name, value)
+        for name, value in metrics.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and name not in _ABOUT
+    ]

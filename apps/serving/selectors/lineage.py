@@ -1,0 +1,263 @@
+"""What was made from what: dataset versions → jobs → model versions → deployments.
+
+Four queries, however large the picture. What somebody may not see is not in their picture at all: neither a
+box, nor a line to it, nor a way that leads through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q
+
+from apps.accounts import selectors as accounts
+from apps.jobs import selectors as jobs
+from apps.jobs.models import Job
+from apps.models.models import DatasetVersion, ModelVersion
+from apps.serving.models import Deployment, RouteBackend
+
+#: Generations of models that are shown to each side at first, and at most.
+FIRST_DEPTH = 3
+DEEPEST = 24
+#: Model versions of one picture; the nearest are kept.
+MOST_VERSIONS = 60
+#: Jobs that are shown because they read the dataset, the newest.
+MOST_READERS = 24
+
+Edge = tuple[str, str]
+
+
+class NodeKind(StrEnum):
+    DATASET = "dataset"
+    JOB = "job"
+    MODEL = "model"
+    DEPLOYMENT = "deployment"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    kind: NodeKind
+    uid: str
+    name: str
+    #: What a reader wants to know of it beside its name: the kind of a job, the rows of a dataset.
+    detail: str
+    #: Empty for a dataset: it has none.
+    state: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}:{self.uid}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    nodes: tuple[Node, ...]
+    #: Keys of what was there before and of what was made from it.
+    edges: tuple[Edge, ...]
+    #: Keys of the model versions that were asked about.
+    seeds: frozenset[str]
+    #: More generations, or more versions, are there than were asked for.
+    more: bool
+
+
+def lineage_of_versions(
+    versions: Collection[int], *, user: accounts.Person, depth: int = FIRST_DEPTH
+) -> Lineage:
+    """What the versions (by primary key) were made from, and what was made from them."""
+    seeds = "SELECT unnest(%s::bigint[])"
+    kept, more = _generations(seeds, [list(versions)], user=user, depth=depth)
+    return _lineage(kept, user=user, more=more, seeds=versions)
+
+
+def lineage_of_dataset(
+    dataset: DatasetVersion, *, user: accounts.Person, depth: int = FIRST_DEPTH
+) -> Lineage:
+    """Which jobs read the dataset version, and what was made from it."""
+    seeds = "SELECT id FROM registry_modelversion WHERE dataset_version_id = %s"
+    kept, more = _generations(seeds, [dataset.pk], user=user, depth=depth, upwards=False)
+    return _lineage(kept, user=user, more=more, readers_of=dataset)
+
+
+_VISIBLE = "(l.team_id IS NULL OR l.team_id IN ({teams}))"
+_GENERATIONS = """
+WITH RECURSIVE
+seeds(id) AS ({seeds}),
+up(id, base_id, far) AS (
+  SELECT v.id, v.base_id, 0 FROM registry_modelversion v
+  JOIN registry_modelline l ON l.id = v.line_id
+  WHERE v.id IN (SELECT id FROM seeds) AND {visible}
+  UNION
+  SELECT v.id, v.base_id, up.far + 1 FROM up
+  JOIN registry_modelversion v ON v.id = up.base_id
+  JOIN registry_modelline l ON l.id = v.line_id
+  WHERE up.far < %s AND {visible}
+),
+down(id, far) AS (
+  SELECT id, 0 FROM up WHERE far = 0
+  UNION
+  SELECT v.id, down.far + 1 FROM down
+  JOIN registry_modelversion v ON v.base_id = down.id
+  JOIN registry_modelline l ON l.id = v.line_id
+  WHERE down.far < %s AND {visible}
+)
+SELECT id, min(far) AS nearest FROM (SELECT id, far FROM up UNION SELECT id, far FROM down) every
+GROUP BY id ORDER BY nearest, id DESC LIMIT %s
+"""
+
+
+def _generations(
+    seeds: str,
+    parameters: list[Any],
+    *,
+    user: accounts.Person,
+    depth: int,
+    upwards: bool = True,
+) -> tuple[list[int], bool]:
+    """Primary keys of the versions within that many generations, and whether there are more."""
+    teams, own = accounts.teams_of(user).order_by().values("pk").query.sql_with_params()
+    # One generation further than asked for tells whether "more" would show anything.
+    beyond = depth + 1
+    query = _GENERATIONS.format(seeds=seeds, visible=_VISIBLE.format(teams=teams))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            query,
+            [*parameters, *own, beyond if upwards else 1, *own, beyond, *own, MOST_VERSIONS + 1],
+        )
+        rows = cursor.fetchall()
+    near = [key for key, far in rows if far <= depth]
+    return near[:MOST_VERSIONS], len(near) < len(rows) or len(near) > MOST_VERSIONS
+
+
+def _lineage(
+    keys: list[int],
+    *,
+    user: accounts.Person,
+    more: bool,
+    seeds: Collection[int] = (),
+    readers_of: DatasetVersion | None = None,
+) -> Lineage:
+    teams = accounts.teams_of(user)
+    versions = list(
+        ModelVersion.objects.filter(pk__in=keys)
+        .select_related("line", "dataset_version__dataset")
+        .annotate(
+            dataset_visible=Exists(
+                teams.filter(pk=OuterRef("dataset_version__dataset__team")).order_by()
+            )
+        )
+        .order_by("id")
+    )
+    runs = _jobs(versions, user=user, readers_of=readers_of)
+    picture = _Collected(versions, runs)
+    if readers_of is not None:
+        picture.dataset(readers_of)
+    for version in versions:
+        picture.version(version)
+    for run in runs:
+        picture.job(run)
+    traffic = RouteBackend.objects.filter(
+        backend__revision__model_version__in=keys,
+        route__deployment__deleted_at=None,
+        route__deployment__team__in=teams,
+    ).select_related("route__deployment", "backend__revision")
+    for row in traffic.order_by("route__name"):
+        picture.deployment(row.route.deployment, row.backend.revision.model_version_id)
+    return picture.lineage(seeds=seeds, more=more)
+
+
+def _jobs(
+    versions: Iterable[ModelVersion], *, user: accounts.Person, readers_of: DatasetVersion | None
+) -> Sequence[Job]:
+    wanted = Q(uid__in=[version.job_uid for version in versions if version.job_uid])
+    if readers_of is None:
+        return list(jobs.jobs_visible(user).filter(wanted).order_by("id"))
+    readers = jobs.jobs_visible(user).filter(dataset_version=readers_of).order_by("-id")
+    wanted |= Q(pk__in=readers.values("pk")[:MOST_READERS])
+    return list(jobs.jobs_visible(user).filter(wanted).order_by("id"))
+
+
+class _Collected:
+    """Nodes and edges, each once."""
+
+    def __init__(self, versions: Iterable[ModelVersion], runs: Iterable[Job]) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._edges: dict[Edge, None] = {}
+        self._models = {version.pk: _model(version) for version in versions}
+        self._jobs = {run.uid: _job(run) for run in runs}
+
+    def version(self, version: ModelVersion) -> None:
+        """It, the job that made it if it is visible, and what that was given."""
+        node = self._add(self._models[version.pk])
+        maker = self._jobs.get(version.job_uid)
+        if maker is not None:
+            self._edges[self._add(maker).key, node.key] = None
+        onto = maker or node
+        if version.base_id in self._models:
+            self._edges[self._models[version.base_id].key, onto.key] = None
+        data = version.dataset_version
+        if data is not None and version.dataset_visible:  # type: ignore[attr-defined]
+            self._edges[self.dataset(data).key, onto.key] = None
+
+    def job(self, run: Job) -> None:
+        """A job that read data or a model, whatever it made."""
+        node = self._add(self._jobs[run.uid])
+        if run.dataset_version is not None:
+            data = _dataset(run.dataset_version)
+            if data.key in self._nodes:
+                self._edges[data.key, node.key] = None
+        if run.model_version_id in self._models:
+            self._edges[self._models[run.model_version_id].key, node.key] = None
+
+    def dataset(self, version: DatasetVersion) -> Node:
+        return self._add(_dataset(version))
+
+    def deployment(self, deployment: Deployment, version: int) -> None:
+        node = self._add(
+            Node(
+                kind=NodeKind.DEPLOYMENT,
+                uid=deployment.uid,
+                name=deployment.name,
+                detail="",
+                state=deployment.state,
+            )
+        )
+        self._edges[self._models[version].key, node.key] = None
+
+    def lineage(self, *, seeds: Collection[int], more: bool) -> Lineage:
+        return Lineage(
+            nodes=tuple(self._nodes.values()),
+            edges=tuple(self._edges),
+            seeds=frozenset(self._models[key].key for key in seeds if key in self._models),
+            more=more,
+        )
+
+    def _add(self, node: Node) -> Node:
+        return self._nodes.setdefault(node.key, node)
+
+
+def _model(version: ModelVersion) -> Node:
+    return Node(
+        kind=NodeKind.MODEL,
+        uid=version.uid,
+        name=str(version),
+        detail=version.architecture,
+        state=version.state,
+    )
+
+
+def _job(run: Job) -> Node:
+    return Node(kind=NodeKind.JOB, uid=run.uid, name=run.name, detail=run.kind, state=run.state)
+
+
+def _dataset(version: DatasetVersion) -> Node:
+    return Node(
+        kind=NodeKind.DATASET,
+        uid=version.uid,
+        name=str(version),
+        detail=f"{version.row_count:,}",
+        state="",
+    )

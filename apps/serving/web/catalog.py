@@ -1,0 +1,164 @@
+"""The catalog: models and their versions, with what serves by them.
+
+These pages are in this app and not in the registry's because they look at models, jobs and deployments
+together; of the three, this app is the one that knows the other two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
+from django.http import HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from apps.accounts import selectors as accounts
+from apps.accounts.models import Team
+from apps.accounts.web.requests import SignedIn
+from apps.models import selectors as registry
+from apps.models.models import ModelLine, ModelVersion
+from apps.serving.selectors import catalog as selectors
+from apps.serving.web.lineage import drawn_versions
+from controlplane.domain.resources import bytes_in_words
+from controlplane.web.pages import Tab
+from controlplane.web.tables import Column, FilterForm, Table
+
+
+class LineFilter(FilterForm):
+    text = forms.CharField(label=lazy("Name"), max_length=80)
+    architecture = forms.ChoiceField(label=lazy("Architecture"))
+    team = forms.ModelChoiceField(
+        label=lazy("Team"),
+        queryset=Team.objects.none(),
+        to_field_name="uid",
+        empty_label=lazy("all"),
+    )
+    serving = forms.BooleanField(label=lazy("serving now"))
+    lookups: ClassVar[Mapping[str, str]] = {
+        "text": "name__icontains",
+        "architecture": "architecture",
+        "team": "team",
+    }
+
+    def __init__(self, *args: Any, user: accounts.Person, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        architecture, team = self.fields["architecture"], self.fields["team"]
+        assert isinstance(architecture, forms.ChoiceField)  # noqa: S101 - declared above
+        assert isinstance(team, forms.ModelChoiceField)  # noqa: S101 - declared above
+        names = selectors.architectures_visible(user)
+        architecture.choices = [("", _("all")), *((name, name) for name in names)]
+        team.queryset = accounts.teams_of(user)
+
+    def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        narrowed = super().apply(rows)
+        return narrowed.filter(serving__gt=0) if self.chosen("serving") else narrowed
+
+
+def _bytes(row: Any) -> str:
+    return bytes_in_words(row.size) if row.size else ""
+
+
+LINES = (
+    Column(key="name", label=lazy("Name"), sort="name"),
+    Column(key="newest_number", label=lazy("Newest version"), sort="newest_number", numeric=True),
+    Column(key="newest_state", label=lazy("State")),
+    Column(key="architecture", label=lazy("Architecture"), sort="architecture"),
+    Column(key="parameters", label=lazy("Parameters"), sort="parameters", numeric=True),
+    Column(key="size", label=lazy("Size"), sort="size", numeric=True, csv=_bytes),
+    Column(key="serving", label=lazy("Deployments"), sort="serving", numeric=True),
+    Column(key="team", label=lazy("Team"), csv=lambda row: row.team or _("every team")),
+    Column(key="newest_at", label=lazy("Made"), sort="newest_at"),
+)
+
+VERSIONS = (
+    Column(key="number", label=lazy("Version"), sort="number", numeric=True),
+    Column(key="state", label=lazy("State")),
+    Column(
+        key="base", label=lazy("Made from"), csv=lambda row: row.base if row.base_visible else ""
+    ),
+    Column(
+        key="dataset",
+        label=lazy("Dataset"),
+        csv=lambda row: row.dataset_version if row.dataset_visible else "",
+    ),
+    Column(key="measured", label=lazy("Measured")),
+    Column(
+        key="size",
+        label=lazy("Size"),
+        sort="artifact__size",
+        numeric=True,
+        csv=lambda row: bytes_in_words(row.artifact.size) if row.artifact else "",
+    ),
+    Column(key="deployments", label=lazy("Serves in")),
+    Column(key="created_at", label=lazy("Made"), sort="pk"),
+)
+
+
+@login_required
+def models(request: SignedIn) -> HttpResponseBase:
+    table = Table(
+        request,
+        selectors.lines_with_newest(request.user),
+        columns=LINES,
+        filters=LineFilter(request.GET, user=request.user),
+    )
+    if table.wants_csv:
+        return table.csv(filename="models.csv")
+    return render(request, "registry/models.html", {"table": table})
+
+
+@login_required
+def model(request: SignedIn, uid: str) -> HttpResponseBase:
+    """``?tab=`` is ``versions``, ``compare`` or ``lineage``."""
+    line = get_object_or_404(registry.model_lines_visible(request.user), uid=uid)
+    versions = selectors.versions_with_origin(request.user).filter(line=line)
+    asked = request.GET.get("tab", "")
+    tab = asked if asked in ("compare", "lineage") else "versions"
+    context: dict[str, Any] = {"line": line, "tabs": _tabs(line, tab)}
+    if tab == "compare":
+        return render(
+            request, "registry/model_compare.html", {**context, **_compared(request, versions)}
+        )
+    if tab == "lineage":
+        newest = versions.order_by("-number").values_list("pk", flat=True)
+        drawing = drawn_versions(request, list(newest[: selectors.MOST_COMPARED * 2]))
+        return render(request, "registry/model_lineage.html", {**context, "drawing": drawing})
+    table = Table(request, versions, columns=VERSIONS, default_sort="-number")
+    if table.wants_csv:
+        return table.csv(filename=f"{line.name}-versions.csv")
+    keys = [version.pk for version in table.rows]
+    measured = selectors.headlines(keys, user=request.user)
+    serving = selectors.deployments_by_version(keys, user=request.user)
+    rows = [
+        (version, measured.get(version.pk), serving.get(version.pk, [])) for version in table.rows
+    ]
+    return render(request, "registry/model.html", {**context, "table": table, "rows": rows})
+
+
+def _tabs(line: ModelLine, current: str) -> list[Tab]:
+    page = reverse("model", args=[line.uid])
+    return [
+        Tab(label=_("Versions"), href=page, current=current == "versions"),
+        Tab(label=_("Compare"), href=f"{page}?tab=compare", current=current == "compare"),
+        Tab(label=_("Lineage"), href=f"{page}?tab=lineage", current=current == "lineage"),
+    ]
+
+
+def _compared(request: SignedIn, versions: QuerySet[ModelVersion]) -> dict[str, Any]:
+    """The chosen versions of ``?version=``, or else the newest, side by side."""
+    every = list(versions.order_by("-number")[:100])
+    wanted = set(request.GET.getlist("version"))
+    chosen = [one for one in every if one.uid in wanted] or every
+    chosen = sorted(chosen[: selectors.MOST_COMPARED], key=lambda one: one.number)
+    return {
+        "every": every,
+        "chosen": chosen,
+        "measured": selectors.comparison(chosen, user=request.user),
+        "most": selectors.MOST_COMPARED,
+    }

@@ -1,0 +1,204 @@
+"""The playground: calls that go the way of everybody's, under a key that nobody sees."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from apps.accounts.services import digest_of
+from apps.serving.models import ApiKey
+from tests.functional.pages.conftest import Filled
+
+
+class Gateway:
+    """Answers like the gateway: it hears of a key only at the second request."""
+
+    def __init__(self) -> None:
+        self.bodies: list[dict[str, Any]] = []
+        self.keys: list[str] = []
+        #: What it says to every call from the second on, instead of an answer.
+        self.refusal: tuple[int, bytes] | None = None
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.keys.append(self.headers["Authorization"].removeprefix("Bearer "))
+                if len(outer.keys) == 1:
+                    self._answer(401, "application/json", b'{"error": {"message": "no such key"}}')
+                    return
+                outer.bodies.append(body)
+                if outer.refusal is not None:
+                    self._answer(outer.refusal[0], "application/json", outer.refusal[1])
+                    return
+                if body.get("stream"):
+                    content = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\ndata: [DONE]\n\n'
+                    self._answer(200, "text/event-stream", content)
+                else:
+                    content = b'{"choices": [{"message": {"content": "hi there"}}]}'
+                    self._answer(200, "application/json", content)
+
+            def _answer(self, status: int, kind: str, content: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Retry-After", "7")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_request(self, code: object = "-", size: object = "-") -> None:
+                """Nothing: the test looks at what was asked."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def gateway(settings: Settings) -> Iterator[Gateway]:
+    found = Gateway()
+    thread = threading.Thread(target=found.server.serve_forever)
+    thread.start()
+    settings.NINEFOLD_GATEWAY_URL = found.url
+    yield found
+    found.server.shutdown()
+    thread.join()
+    found.server.server_close()
+
+
+def ask(client: Client, filled: Filled, body: object) -> Any:
+    return client.post(
+        f"/playground/{filled.ready.uid}/chat",
+        json.dumps(body),
+        content_type="application/json",
+    )
+
+
+QUESTION = {"messages": [{"role": "user", "content": "hello"}], "temperature": 0}
+
+
+def test_the_playground_passes_the_stream_on_under_a_key_of_its_own(
+    browser: Client, filled: Filled, gateway: Gateway
+) -> None:
+    response = ask(browser, filled, {**QUESTION, "model": "another", "n": 5})
+    assert response.status_code == 200
+    assert response["Content-Type"] == "text/event-stream"
+    assert b"".join(response).endswith(b"data: [DONE]\n\n")
+    asked = gateway.bodies[0]
+    assert asked["model"] == "parcels"
+    assert asked["stream_options"] == {"include_usage": True}
+    assert "n" not in asked
+    key = ApiKey.objects.get(name="playground (ada)")
+    assert digest_of(gateway.keys[-1]) == key.digest
+    assert key.expires_at is not None
+
+
+def test_the_playgrounds_key_is_made_once_and_sealed_in_the_session(
+    browser: Client, filled: Filled, gateway: Gateway
+) -> None:
+    for _ in range(2):
+        b"".join(ask(browser, filled, QUESTION))
+    assert ApiKey.objects.filter(name="playground (ada)").count() == 1
+    assert gateway.keys[-1] not in json.dumps(dict(browser.session))
+
+
+def test_without_scripts_the_answer_is_on_the_page(
+    browser: Client, filled: Filled, gateway: Gateway
+) -> None:
+    form = {"deployment": filled.ready.uid, "message": "hello", "max_tokens": "8"}
+    text = browser.post("/playground", form).text
+    assert "hi there" in text
+    assert gateway.bodies[0]["max_tokens"] == 8
+
+
+def test_a_gateway_that_is_away_is_said_so(
+    browser: Client, filled: Filled, settings: Settings
+) -> None:
+    settings.NINEFOLD_GATEWAY_URL = "http://127.0.0.1:9"
+    response = ask(browser, filled, QUESTION)
+    assert response.status_code == 502
+    assert "does not answer" in response.json()["error"]["message"]
+
+
+def test_a_body_that_is_no_json_is_refused(browser: Client, filled: Filled) -> None:
+    response = browser.post(
+        f"/playground/{filled.ready.uid}/chat", "hello", content_type="application/json"
+    )
+    assert response.status_code == 400
+
+
+def test_the_playground_is_for_those_who_may_have_keys(
+    viewer: Client, outsider: Client, filled: Filled
+) -> None:
+    assert ask(viewer, filled, QUESTION).status_code == 403
+    assert ask(outsider, filled, QUESTION).status_code == 404
+
+
+def test_a_viewer_sees_why_they_may_not_ask(viewer: Client, filled: Filled) -> None:
+    text = viewer.get("/playground").text
+    assert "lets you look, not call" in text
+    refused = ask(viewer, filled, QUESTION)
+    assert "manage keys" in refused.json()["error"]["message"]
+    assert not ApiKey.objects.filter(name__startswith="playground").exists()
+
+
+def test_somebody_who_lost_the_role_may_not_ask_by_the_key_that_they_had(
+    browser: Client, filled: Filled, gateway: Gateway
+) -> None:
+    b"".join(ask(browser, filled, QUESTION))
+    filled.user.memberships.update(role="viewer")
+    asked = len(gateway.keys)
+    assert ask(browser, filled, QUESTION).status_code == 403
+    assert len(gateway.keys) == asked
+
+
+def test_the_playgrounds_key_has_limits(browser: Client, filled: Filled, gateway: Gateway) -> None:
+    b"".join(ask(browser, filled, QUESTION))
+    key = ApiKey.objects.get(name="playground (ada)")
+    assert key.requests_per_minute == 60
+    assert key.concurrency == 4
+
+
+def test_a_refusal_of_the_gateway_keeps_its_status_words_and_when_to_try_again(
+    browser: Client, filled: Filled, gateway: Gateway
+) -> None:
+    gateway.refusal = (429, b'{"error": {"message": "too many requests"}}')
+    response = ask(browser, filled, QUESTION)
+    assert response.status_code == 429
+    assert response.json() == {"error": {"message": "too many requests"}}
+    assert response["Retry-After"] == "7"
+
+
+def test_a_refusal_that_is_no_json_is_still_told(
+    browser: Client, filled: Filled, gateway: Gateway
+) -> None:
+    gateway.refusal = (504, b"<html>")
+    assert "status 504" in ask(browser, filled, QUESTION).json()["error"]["message"]
+
+
+def test_the_system_prompt_comes_before_the_question(
+    browser: Client, filled: Filled, gateway: Gateway
+) -> None:
+    form = {"deployment": filled.ready.uid, "message": "hello", "system": "Be brief."}
+    browser.post("/playground", form)
+    assert gateway.bodies[0]["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "hello"},
+    ]
+
+
+def test_a_deployment_that_is_gone_is_said_so(browser: Client, filled: Filled) -> None:
+    assert "is not there" in browser.get("/playground?deployment=gone").text
+
+
+def test_a_deployment_without_a_replica_says_so_before_anybody_asks(
+    browser: Client, filled: Filled
+) -> None:
+    text = browser.get(f"/playground?deployment={filled.degraded.uid}").text
+    assert "No replica is ready yet" in text

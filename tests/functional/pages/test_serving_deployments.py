@@ -1,0 +1,256 @@
+"""The list of deployments, the parts of a deployment's page, going back, and what a form says will happen."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from apps.fleet.models import Card
+from apps.quotas.models import Allocation
+from apps.serving.models import Deployment, Replica, Revision
+from apps.serving.services import deployments as services
+from apps.serving.services.usage import usage_record
+from tests.functional.pages.conftest import Filled
+
+
+def called(filled: Filled, *, ago: timedelta, outcome: str = "ok", first: float = 200) -> None:
+    """One call to the ready deployment that long ago."""
+    Deployment.objects.filter(pk=filled.ready.pk).update(
+        created_at=timezone.now() - timedelta(days=40)
+    )
+    record = {
+        "key": filled.key.uid,
+        "at": (timezone.now() - ago).isoformat(),
+        "route": filled.ready.name,
+        "backend": "",
+        "operation": "chat",
+        "status": 200,
+        "outcome": outcome,
+        "prompt_tokens": 30,
+        "completion_tokens": 12,
+        "duration_ms": 900,
+        "first_token_ms": first,
+    }
+    sequence = int(ago.total_seconds() * 1000) + len(outcome)
+    usage_record(gateway="g", sequence=sequence, records=[record])
+
+
+def revised(filled: Filled) -> Revision:
+    return services.deployment_revise(
+        deployment=filled.ready,
+        configuration=services.Configuration(model_version=filled.base, cards=2),
+        actor=filled.user,
+        at=timezone.now(),
+    )
+
+
+def part(client: Client, filled: Filled, tab: str, more: str = "") -> Any:
+    return client.get(f"/deployments/{filled.ready.uid}?tab={tab}{more}")
+
+
+def chart(client: Client, filled: Filled, name: str, window: str = "hour") -> Any:
+    answer = client.get(f"/deployments/{filled.ready.uid}/charts/{name}?window={window}")
+    assert answer.status_code == 200
+    return answer.json()
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("", {"parcels", "shaky"}),
+        ("text=parc", {"parcels"}),
+        ("state=degraded", {"shaky"}),
+        ("model=no-such-model", set()),
+        ("sort=-calls", {"parcels", "shaky"}),
+        ("sort=model", {"parcels", "shaky"}),
+    ],
+)
+def test_the_list_is_narrowed_by_its_address(
+    browser: Client, filled: Filled, query: str, names: set[str]
+) -> None:
+    response = browser.get(f"/deployments?{query}")
+    assert {row.name for row in response.context["table"].rows} == names
+
+
+def test_the_list_counts_the_calls_of_a_day_and_comes_as_csv(
+    browser: Client, filled: Filled
+) -> None:
+    called(filled, ago=timedelta(hours=3))
+    called(filled, ago=timedelta(days=3))
+    rows = {row.name: row.calls for row in browser.get("/deployments").context["table"].rows}
+    assert rows == {"parcels": 1, "shaky": 0}
+    lines = b"".join(browser.get("/deployments?format=csv")).decode().splitlines()
+    assert any(line.startswith("parcels,ready,") and ",1 of 1,1," in line for line in lines)
+
+
+def test_a_replica_names_the_card_that_it_holds(browser: Client, filled: Filled) -> None:
+    rows = browser.get(f"/deployments/{filled.ready.uid}").context["replicas"]
+    (held,) = Allocation.objects.filter(claim__uid=rows[0].replica.claim_uid)
+    assert [row.place for row in rows] == [f"{held.node.name} · {held.card.index}"]
+
+
+def test_the_shortest_time_with_a_call_in_it_is_shown_first(
+    browser: Client, filled: Filled
+) -> None:
+    assert "Nobody has called it yet" in part(browser, filled, "calls").text
+    called(filled, ago=timedelta(days=3))
+    assert part(browser, filled, "calls").context["window"] == "month"
+    called(filled, ago=timedelta(hours=3))
+    assert part(browser, filled, "calls").context["window"] == "day"
+    called(filled, ago=timedelta(minutes=3))
+    shown = part(browser, filled, "calls").context
+    assert shown["window"] == "hour"
+    assert shown["figures"].calls == 1
+
+
+@pytest.mark.parametrize(("window", "steps"), [("hour", 60), ("day", 48), ("month", 30)])
+def test_a_chart_has_every_step_and_each_call_in_one(
+    browser: Client, filled: Filled, window: str, steps: int
+) -> None:
+    called(filled, ago=timedelta(minutes=1), first=100)
+    called(filled, ago=timedelta(minutes=2), outcome="error", first=9000)
+    answered, failed = chart(browser, filled, "calls", window)["series"]
+    assert len(answered["x"]) == steps
+    assert (sum(answered["y"]), sum(failed["y"])) == (1, 1)
+    read, written = chart(browser, filled, "tokens", window)["series"]
+    assert (sum(read["y"]), sum(written["y"])) == (60, 24)
+    median = chart(browser, filled, "latency", window)["series"][0]["y"]
+    assert [one for one in median if one is not None] == [0.1]
+
+
+def test_a_chart_of_nothing_is_empty(browser: Client, filled: Filled) -> None:
+    assert chart(browser, filled, "calls")["series"] == []
+    assert browser.get(f"/deployments/{filled.ready.uid}/charts/mood").status_code == 404
+
+
+def test_calls_of_an_earlier_deployment_of_the_name_are_not_counted(
+    browser: Client, filled: Filled
+) -> None:
+    called(filled, ago=timedelta(minutes=5))
+    Deployment.objects.filter(pk=filled.ready.pk).update(created_at=timezone.now())
+    assert chart(browser, filled, "calls")["series"] == []
+
+
+def test_revisions_say_what_changed_and_which_serves(browser: Client, filled: Filled) -> None:
+    revised(filled)
+    newer, first = part(browser, filled, "revisions").context["revisions"]
+    assert {(str(one.before), str(one.after)) for one in newer["changes"]} == {
+        (str(filled.tuned), str(filled.base)),
+        ("1", "2"),
+    }
+    assert first["serves"]
+    assert not newer["serves"]
+    assert first["changes"] == []
+
+
+def test_going_back_makes_a_new_revision_of_the_old_configuration(
+    browser: Client, filled: Filled
+) -> None:
+    revised(filled)
+    first = Revision.objects.get(deployment=filled.ready, number=1)
+    browser.post(f"/deployments/{filled.ready.uid}/revisions/1/roll-back")
+    newest = Revision.objects.filter(deployment=filled.ready).latest("number")
+    assert newest.number == 3
+    kept = ("model_version_id", "engine", "spec", "chips", "cards")
+    assert [getattr(newest, name) for name in kept] == [getattr(first, name) for name in kept]
+    missing = f"/deployments/{filled.ready.uid}/revisions/9/roll-back"
+    assert browser.post(missing).status_code == 404
+
+
+def test_a_viewer_sees_revisions_and_why_they_may_not_go_back(
+    viewer: Client, filled: Filled
+) -> None:
+    revised(filled)
+    text = part(viewer, filled, "revisions").text
+    assert "lets you look, not deploy" in text
+    assert "/roll-back" not in text
+    address = f"/deployments/{filled.ready.uid}/revisions/1/roll-back"
+    assert viewer.post(address).status_code == 403
+
+
+def test_events_tell_of_the_deployment_and_of_its_replicas(browser: Client, filled: Filled) -> None:
+    events = part(browser, filled, "events").context["events"]
+    assert {event["subject"] for event in events} == {"deployment", "replica"}
+    times = [event["at"] for event in events]
+    assert times == sorted(times, reverse=True)
+
+
+def test_the_log_of_a_replica_without_a_file_is_what_was_kept_of_its_crash(
+    browser: Client, filled: Filled
+) -> None:
+    crashed = Replica.objects.get(backend__revision__deployment=filled.degraded)
+    address = f"/deployments/{filled.degraded.uid}"
+    assert "Traceback: out of memory" in browser.get(f"{address}?tab=log").text
+    assert browser.get(f"{address}/logs/{crashed.uid}?offset=0").status_code == 200
+    strange = f"/deployments/{filled.ready.uid}/logs/{crashed.uid}"
+    assert browser.get(strange).status_code == 404
+
+
+def asked(filled: Filled, **changes: str) -> dict[str, str]:
+    return {
+        "team": filled.team.uid,
+        "model_version": filled.tuned.uid,
+        "name": "fresh",
+        "replicas": "2",
+        "chip": "cpu",
+        "cards": "1",
+        **changes,
+    }
+
+
+def test_the_form_says_in_words_what_will_happen_and_keeps_nothing(
+    browser: Client, filled: Filled
+) -> None:
+    text = browser.post("/deployments/check", asked(filled)).text
+    assert "2 replicas of" in text
+    assert "fresh" in text
+    assert not Deployment.objects.filter(name="fresh").exists()
+
+
+def test_the_form_names_a_free_name_for_one_that_is_taken(browser: Client, filled: Filled) -> None:
+    text = browser.post("/deployments/check", asked(filled, name="parcels")).text
+    assert "parcels-2" in text
+    page = browser.get(f"/deployments/new?model={filled.tuned.uid}")
+    assert f'value="{filled.tuned.line.name}"' in page.text
+
+
+def test_a_chip_that_is_not_here_is_told_before_it_is_waited_for(
+    browser: Client, filled: Filled
+) -> None:
+    Card.objects.update(chip="another")
+    chips = browser.get("/deployments/new").context["form"].fields["chip"].choices
+    assert ("cpu", "cpu – none here") in chips
+    text = browser.post("/deployments/check", asked(filled)).text
+    assert "Not running on hardware" in text
+
+
+def test_a_revision_is_told_with_the_replicas_that_the_deployment_has(
+    browser: Client, filled: Filled
+) -> None:
+    form = {"model_version": filled.base.uid, "chip": "cpu", "cards": "1"}
+    text = browser.post(f"/deployments/{filled.ready.uid}/revise/check", form).text
+    assert "Callers of parcels go on" in text
+
+
+def test_fields_that_the_form_does_not_show_stay_in_the_next_revision(
+    browser: Client, filled: Filled
+) -> None:
+    newest = Revision.objects.get(deployment=filled.ready)
+    Revision.objects.filter(pk=newest.pk).update(spec={**newest.spec, "model_name": "kept"})
+    form = {"model_version": filled.base.uid, "chip": "cpu", "cards": "1", "queue_size": "0"}
+    browser.post(f"/deployments/{filled.ready.uid}/revise", form)
+    made = Revision.objects.filter(deployment=filled.ready).latest("number")
+    assert made.spec["model_name"] == "kept"
+    assert made.spec["queue_size"] == 0
+
+
+def test_a_form_sent_twice_makes_one_deployment(browser: Client, filled: Filled) -> None:
+    form = asked(filled, once="a" * 32)
+    first = browser.post("/deployments/new", form)
+    again = browser.post("/deployments/new", form)
+    assert first["Location"] == again["Location"]
+    assert Deployment.objects.filter(name="fresh").count() == 1
