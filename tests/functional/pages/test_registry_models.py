@@ -198,3 +198,12 @@ def test_what_a_shared_version_was_made_from_stays_with_its_team(
     for text in (version.text, line.text, sheet):
         for hidden in (filled.base.uid, "tiny-qwen2", filled.dataset.uid, filled.succeeded.uid):
             assert hidden not in text
+
+
+def test_figures_are_named_in_the_readers_language(browser: Client, filled: Filled) -> None:
+    text = browser.get(
+        f"/models/versions/{filled.tuned.uid}", headers={"Accept-Language": "zh-hans"}
+    ).text
+    assert "完全匹配" in text
+    assert "困惑度" in text
+    assert "exact match" not in text

@@ -229,8 +229,9 @@ def told(reason: str | None) -> str:
 
 @register.filter
 def words(code: str) -> str:
-    """``label_accuracy`` → ``label accuracy``."""
-    return code.replace("_", " ")
+    """``label_accuracy`` → ``label accuracy``, in the reader's language where that is known."""
+    plain = code.replace("_", " ")
+    return _(plain) if plain else plain
 
 
 @register.simple_tag(takes_context=True)
