@@ -67,6 +67,9 @@ class StatisticsSerializer(serializers.Serializer[Any]):
         child=serializers.IntegerField(),
         help_text="Rows by characters: below 16, 32, 64 … 32768, and above.",
     )
+    characters = serializers.IntegerField(
+        required=False, help_text="Of all rows together; absent for older versions."
+    )
     warnings = RowWarningSerializer(
         many=True, required=False, help_text="What is odd and was kept; absent for older versions."
     )

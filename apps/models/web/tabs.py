@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from apps.models.models import DatasetVersion
 from controlplane.web.pages import Tab
@@ -13,7 +14,7 @@ def dataset_tabs(version: DatasetVersion, current: str) -> list[Tab]:
     """``current`` is ``overview``, ``rows`` or ``lineage``."""
     parts = (
         ("overview", _("Overview"), "dataset-version"),
-        ("rows", _("Rows"), "dataset-rows"),
+        ("rows", pgettext("tab", "Rows"), "dataset-rows"),
         ("lineage", _("Who uses it"), "dataset-lineage"),
     )
     return [

@@ -14,6 +14,8 @@ from controlplane.domain.models import (
     check_files,
     count_parameters,
     read_config,
+    read_licence,
+    read_shape,
 )
 
 QWEN = {"architectures": ["Qwen2ForCausalLM"], "max_position_embeddings": 512}
@@ -109,3 +111,35 @@ def test_parameters_are_the_product_of_each_shape_without_the_metadata() -> None
         "scale": {"shape": []},
     }
     assert count_parameters(header) == 1600 + 16 + 1
+
+
+def test_a_configuration_tells_how_the_model_is_built() -> None:
+    shape = read_shape({"n_layer": 12, "n_embd": 768, "n_head": 12, "dtype": "float16"})
+    assert (shape.layers, shape.hidden, shape.heads, shape.dtype) == (12, 768, 12, "float16")
+    assert shape.key_value_heads is None
+
+
+def test_a_model_of_texts_and_pictures_tells_of_its_texts() -> None:
+    shape = read_shape({"model_type": "both", "text_config": {"num_hidden_layers": 4}})
+    assert (shape.family, shape.layers) == ("both", 4)
+
+
+@pytest.mark.parametrize(
+    "config", [None, [], {"n_layer": "12"}, {"n_layer": True}, {"n_layer": -1}]
+)
+def test_what_is_no_figure_was_not_said(config: object) -> None:
+    assert read_shape(config).layers is None
+
+
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [
+        ("---\nlicense: mit\n---\n# text", "mit"),
+        ('---\ntags:\n- a\nlicense: "apache-2.0"\n---\n', "apache-2.0"),
+        ("# text\nlicense: mit", ""),
+        ("---\n---\nlicense: mit", ""),
+        ("", ""),
+    ],
+)
+def test_a_card_names_its_licence_in_its_head_or_not_at_all(card: str, licence: str) -> None:
+    assert read_licence(card) == licence
