@@ -199,8 +199,8 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
     model = Reference(source="line")
     team = Reference(source="line.team", allow_null=True, help_text="Null: everybody may use it.")
     artifact = serializers.CharField(source="artifact.uid", allow_null=True, default=None)
-    base = Reference(allow_null=True, help_text="What it was trained from.")
-    #: A shared model may come from a dataset that the reader may not know of.
+    #: A shared model may come from a model and a dataset that the reader may not know of.
+    base = serializers.SerializerMethodField()
     dataset_version = serializers.SerializerMethodField()
     metrics = serializers.DictField(help_text="Last figures of the run that made it.")
 
@@ -225,6 +225,13 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
             "metrics",
             "created_at",
         )
+
+    @extend_schema_field(Reference(allow_null=True, help_text="What it was trained from."))
+    def get_base(self, version: ModelVersion) -> dict[str, Any] | None:
+        base = version.base
+        if base is None or base.line.team_id not in (None, *self.context["teams"]):
+            return None
+        return dict(Reference(base).data)
 
     @extend_schema_field(Reference(allow_null=True))
     def get_dataset_version(self, version: ModelVersion) -> dict[str, Any] | None:

@@ -187,13 +187,13 @@ class ModelVersionViewSet(
 
     @extend_schema(
         summary="The version and what it was made from",
-        description="From the version itself down to the first base.",
+        description="From the version itself down to the first base, or to the first that you may not see.",
         tags=["models"],
         responses=serializers.ModelVersionSerializer(many=True),
     )
     @action(detail=True, pagination_class=None)
     def lineage(self, request: Request, uid: str) -> Response:
-        chain = selectors.lineage_of(self.get_object())
+        chain = selectors.lineage_of(self.get_object(), user=request.user)
         return Response(self.get_serializer(chain, many=True).data)
 
     @extend_schema(

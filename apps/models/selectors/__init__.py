@@ -95,10 +95,11 @@ def input_tree(name: str, artifact: Artifact) -> InputTree:
     return InputTree(name=name, files=artifact.tree)
 
 
-def lineage_of(version: ModelVersion) -> list[ModelVersion]:
-    """The version and what it was made from, down to the first base."""
+def lineage_of(version: ModelVersion, *, user: accounts.Person) -> list[ModelVersion]:
+    """The version and what it was made from, down to the first base or to one that they may not see."""
+    visible = model_versions_visible(user)
     chain = [version]
-    while (base := chain[-1].base) is not None:
+    while (base := visible.filter(pk=chain[-1].base_id).first()) is not None:
         chain.append(base)
     return chain
 

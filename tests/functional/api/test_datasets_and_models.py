@@ -227,6 +227,13 @@ def test_a_shared_model_is_everybodys_but_its_dataset_stays_unnamed(
     version.line.save()
     shown = stranger.get(f"{API}/model-versions/{version.uid}").json()
     assert (shown["team"], shown["dataset_version"]) == (None, None)
+    ModelVersion.objects.filter(pk=version.pk).update(
+        base=ready_model(team=company.team, name="kept-to-ourselves")
+    )
+    shown = stranger.get(f"{API}/model-versions/{version.uid}").json()
+    assert shown["base"] is None
+    chain = stranger.get(f"{API}/model-versions/{version.uid}/lineage").json()
+    assert [each["name"] for each in chain] == ["parser v1"]
     refused = stranger.post(f"{API}/model-versions/{version.uid}/retry")
     assert "every team" in problem(refused, 403, "permission-refused")["detail"]
 
