@@ -99,7 +99,10 @@ def lineage_of(version: ModelVersion, *, user: accounts.Person) -> list[ModelVer
     """The version and what it was made from, down to the first base or to one that they may not see."""
     visible = model_versions_visible(user)
     chain = [version]
-    while (base := visible.filter(pk=chain[-1].base_id).first()) is not None:
+    while (key := chain[-1].base_id) is not None:
+        base = visible.filter(pk=key).first()
+        if base is None:
+            break
         chain.append(base)
     return chain
 

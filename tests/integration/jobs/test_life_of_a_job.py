@@ -64,7 +64,7 @@ def test_a_job_runs_from_submission_to_a_registered_version_with_lineage(company
     assert version.context_length == 512
     assert version.metrics == {"loss": 0.5}
     assert version.dataset_version == company.dataset
-    assert lineage_of(version) == [version, company.model]
+    assert lineage_of(version, user=company.engineer) == [version, company.model]
     claim = claim_of(attempt)
     assert (claim.state, claim.release_reason) == (ClaimState.RELEASED, ReleaseReason.FINISHED)
     assert not Allocation.objects.filter(released_at=None).exists()
