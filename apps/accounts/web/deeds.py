@@ -34,6 +34,7 @@ SENTENCES: Mapping[str, Promise] = {
     "job.retry": _("%(actor)s retried the job %(name)s"),
     "job.submit": _("%(actor)s submitted the job %(name)s"),
     "key.create": _("%(actor)s made the key %(name)s"),
+    "key.rotate": _("%(actor)s replaced the key %(name)s"),
     "key.revoke": _("%(actor)s revoked the key %(name)s"),
     "membership.change": _("%(actor)s changed the membership “%(name)s”"),
     "membership.create": _("%(actor)s made the membership “%(name)s”"),

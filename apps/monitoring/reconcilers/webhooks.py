@@ -19,11 +19,11 @@ from django.utils import timezone
 
 from apps.monitoring.models import WebhookDelivery
 from apps.monitoring.selectors import webhooks
+from apps.monitoring.selectors.outside import outbound
 from apps.monitoring.services.webhooks import Outcome, delivery_record
 from controlplane.domain.egress import EgressRefused
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.persistence.leases import loop_lease
-from controlplane.ports import registry
 from controlplane.ports.outbound import OutboundFailed
 
 log = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ def _outcome(call: Call | str) -> Outcome:
         ),
     }
     try:
-        answer = registry.outbound().post(call.url, body=call.body, headers=headers)
+        answer = outbound().post(call.url, body=call.body, headers=headers)
     except (EgressRefused, OutboundFailed) as error:
         final = isinstance(error, EgressRefused)
         return Outcome(at=at, seconds=time.monotonic() - began, error=str(error), final=final)

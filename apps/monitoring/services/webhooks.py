@@ -13,6 +13,7 @@ from apps.accounts.models import Team, User
 from apps.accounts.selectors import require
 from apps.accounts.services import audit
 from apps.monitoring.models import Event, Webhook, WebhookDelivery, WebhookTry
+from apps.monitoring.selectors.outside import outbound
 from apps.monitoring.selectors.webhooks import SENDABLE
 from apps.monitoring.services.telling import Happening, event_tell
 from controlplane.domain.deliveries import (
@@ -29,7 +30,6 @@ from controlplane.domain.permissions import Permission
 from controlplane.outbox.messages import publish
 from controlplane.persistence.encryption import encrypt
 from controlplane.persistence.models import new_uid
-from controlplane.ports import registry
 
 SECRET_PREFIX = "nfw-"  # noqa: S105 - what secrets begin with, so that scanners recognise a leaked one
 ANSWER_KEPT = 500
@@ -66,7 +66,7 @@ def _check(*, name: str, url: str, kinds: Collection[str]) -> None:
     if not name.strip():
         raise WebhookRefused("give it a name, so that others know what it is for", field="name")
     try:
-        registry.outbound().check(url)
+        outbound().check(url)
     except EgressRefused as refusal:
         raise WebhookRefused(str(refusal), field="url") from None
     unknown = sorted(set(kinds) - set(SENDABLE))

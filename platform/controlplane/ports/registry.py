@@ -11,8 +11,6 @@ from functools import cache, lru_cache
 from importlib.metadata import entry_points
 from typing import Any, cast
 
-from django.conf import settings
-
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.egress import EgressPolicy
 from controlplane.ports.artifacts import ArtifactStore
@@ -52,9 +50,9 @@ def _outbound(kind: str, policy: EgressPolicy, proxy: str) -> Outbound:
     return cast(Outbound, _load("ninefold.outbound", kind)(policy=policy, proxy=proxy))
 
 
-def outbound() -> Outbound:
-    """For every call to an address that somebody chose, under this installation's policy."""
-    return _outbound("http", settings.NINEFOLD_EGRESS, settings.NINEFOLD_EGRESS_PROXY)
+def outbound(policy: EgressPolicy, proxy: str) -> Outbound:
+    """For every call to an address that somebody chose, under that policy and by that proxy, if any."""
+    return _outbound("http", policy, proxy)
 
 
 @cache

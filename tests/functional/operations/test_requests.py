@@ -77,7 +77,7 @@ def test_the_page_of_a_fault_of_ours_bears_the_id_and_its_log_line_too(
     assert {vars(record)["request_id"] for record in caplog.records} == {"abc-500"}
 
 
-@pytest.mark.parametrize("address", ["/jobs/%00", "/people/%00", "/keys?before=%00"])
+@pytest.mark.parametrize("address", ["/jobs/%00", "/people/%00"])
 def test_an_address_with_a_nul_is_no_fault_of_ours(db: None, address: str) -> None:
     client = Client()
     client.force_login(factories.person("root", admin=True))

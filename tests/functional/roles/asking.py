@@ -91,7 +91,8 @@ def outcome_of(answer: HttpResponseBase) -> Outcome | str:
 
 
 _VARYING = re.compile(
-    r'csrf[\w-]*"\s+(?:value|content)="[^"]*"|"X-CSRFToken": "[^"]*"|request_id[=\":\s]+\w+'
+    r'csrf[\w-]*"\s+(?:value|content)="[^"]*"|"X-CSRFToken": "[^"]*"'
+    r'|name="once" value="[^"]*"|request_id[=\":\s]+\w+'
 )
 
 

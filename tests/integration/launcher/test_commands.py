@@ -147,13 +147,26 @@ def test_a_failing_step_is_shown_and_nothing_stays_running(dummy: Dummy) -> None
     assert _below(dummy.home) == []
 
 
+LISTENS = """
+import socket, time
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+time.sleep(600)
+"""
+
+
 def test_a_port_in_use_is_named_with_its_variable_and_nothing_is_started(dummy: Dummy) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
+    # A process of its own, with nothing of Ninefold's in its environment.
+    with subprocess.Popen(
+        [sys.executable, "-I", "-c", LISTENS], env={}, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        port = int(other.stdout.readline())
         refused = dummy.run("up", NINEFOLD_GATEWAY_PORT=str(port))
+        other.kill()
     assert refused.returncode == 1
     assert f"cannot listen on 127.0.0.1:{port} (Address already in use)" in refused.stderr
-    assert f"process {os.getpid()} " in refused.stderr
+    assert f"process {other.pid} " in refused.stderr
     assert "Choose another port with NINEFOLD_GATEWAY_PORT" in refused.stderr
     assert not (dummy.home / "pg").exists()
 
