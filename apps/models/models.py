@@ -8,7 +8,7 @@ from typing import Any
 from django.db import models
 
 from apps.accounts.models import Team, User
-from controlplane.domain.models import ModelState
+from controlplane.domain.models import Acceptance, ModelState
 from controlplane.domain.storage import StorageKind
 from controlplane.persistence.models import Entity, Transition
 
@@ -139,6 +139,7 @@ class ModelVersion(Entity):
     """Weights, configuration and tokenizer, with what they were made from."""
 
     STATES = [(state.value, state.value) for state in ModelState]
+    ACCEPTANCES = [(acceptance.value, acceptance.value) for acceptance in Acceptance]
 
     line = models.ForeignKey(ModelLine, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()
@@ -151,6 +152,18 @@ class ModelVersion(Entity):
     architecture = models.CharField(max_length=120, blank=True)
     context_length = models.PositiveIntegerField(default=0)
     parameters = models.BigIntegerField(default=0)
+    #: What its weights are quantized to, for example ``w8a8``; empty for plain ones.
+    scheme = models.CharField(max_length=40, blank=True, default="", db_default="")
+    #: How quantized weights are written, for example ``compressed-tensors``; empty for plain ones.
+    format = models.CharField(max_length=40, blank=True, default="", db_default="")
+    #: Whether what it was made for was reached; only an accepted version is deployed.
+    acceptance = models.CharField(
+        max_length=20, choices=ACCEPTANCES, default=Acceptance.ACCEPTED, db_default="accepted"
+    )
+    #: Of the acceptance, in words: which figure against which tolerance, or who decided and why.
+    acceptance_reason = models.TextField(blank=True, default="", db_default="")
+    #: ``config.json`` as it was read; null for versions from before it was kept.
+    config = models.JSONField(null=True, blank=True)
     base = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="derived"
     )

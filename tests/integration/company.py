@@ -37,12 +37,13 @@ from apps.quotas.models import Queue
 from apps.serving.reconcilers import deployments, replicas
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.accelerators import Chip
+from controlplane.domain.fields import Field, Finding, Limit
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.models import ModelState
 from controlplane.domain.permissions import Role as TeamRole
 from controlplane.domain.scheduling.cycle import Policy
 from controlplane.ports.clusters import Phase
-from controlplane.ports.engines import ROLES, Finding, ModelFacts, RenderRequest, Task
+from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
 from controlplane.ports.launches import EngineEnvironment, Launch, Probe, Role
 
 ENGINE = "plain"
@@ -54,8 +55,22 @@ class PlainEngine:
     name = ENGINE
     tasks = frozenset(Task)
 
+    def profile(self) -> EngineProfile:
+        return EngineProfile(title="Plain")
+
     def environment(self) -> EngineEnvironment:
         return EngineEnvironment(name="plain-1", preinstall=(), lock="")
+
+    def fields(self, task: Task) -> tuple[Field, ...]:
+        return ()
+
+    def runs_on(self, task: Task, chip: Chip) -> str:
+        return ""
+
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[Limit, ...]:
+        return ()
 
     def check(
         self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None

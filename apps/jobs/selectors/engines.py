@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from controlplane.domain.fields import Field
 from controlplane.ports import registry as ports
 from controlplane.ports.engines import Engine
 
@@ -31,29 +32,29 @@ class FieldDescription:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineDescription:
     name: str
-    #: Of the software environment that it runs in.
+    #: Of the software environment that it runs in; empty where it comes as an image only.
     environment: str
     tasks: dict[str, tuple[FieldDescription, ...]]
 
 
 def engines() -> list[EngineDescription]:
-    """Every installed engine. An engine that describes no fields takes what its ``check`` accepts."""
+    """Every installed engine."""
     return [_engine(ports.engine(name)) for name in ports.engine_names()]
 
 
 def _engine(engine: Engine) -> EngineDescription:
-    described = getattr(engine, "fields", None)
+    environment = engine.environment()
     return EngineDescription(
         name=engine.name,
-        environment=engine.environment().name,
+        environment=environment.name if environment else "",
         tasks={
-            task.value: _fields(described(task), engine.normalise(task, {})) if described else ()
+            task.value: _fields(engine.fields(task), engine.normalise(task, {}))
             for task in sorted(engine.tasks)
         },
     )
 
 
-def _fields(fields: Sequence[Any], defaults: Mapping[str, Any]) -> tuple[FieldDescription, ...]:
+def _fields(fields: Sequence[Field], defaults: Mapping[str, Any]) -> tuple[FieldDescription, ...]:
     return tuple(
         FieldDescription(
             name=field.name,

@@ -30,6 +30,7 @@ from apps.jobs.services.requests import (
 from apps.models.services.storage_charges import storage_check_open
 from apps.quotas import services as quotas
 from controlplane.domain.claims import GangShape, ReleaseReason, RoleShape
+from controlplane.domain.fields import Finding
 from controlplane.domain.jobs import (
     ATTEMPT,
     ENDED_JOB_STATES,
@@ -46,7 +47,7 @@ from controlplane.outbox.messages import publish
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.moves import move
 from controlplane.ports import registry
-from controlplane.ports.engines import ROLES, Finding, Task
+from controlplane.ports.engines import ROLES, Task
 
 
 @transaction.atomic

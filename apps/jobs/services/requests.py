@@ -10,12 +10,13 @@ from apps.jobs.models import Job
 from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
+from controlplane.domain.fields import Finding
 from controlplane.domain.jobs import (
     JobKind,
 )
 from controlplane.domain.models import ModelState
 from controlplane.ports import registry
-from controlplane.ports.engines import Finding, Task
+from controlplane.ports.engines import Task
 
 
 class SpecRefused(Exception):
@@ -66,9 +67,14 @@ def job_check(request: JobRequest) -> tuple[Finding, ...]:
             Finding(field="engine", message=f"no engine is called {request.engine!r}; use {known}")
         )
         return tuple(findings)
+    engine = registry.engine(request.engine)
+    if Task(request.kind) not in engine.tasks:
+        does = ", ".join(sorted(engine.tasks))
+        message = f"{request.engine} does not {request.kind}; it does {does}"
+        return (*findings, Finding(field="engine", message=message))
     version = request.model_version
     chip = registry.chips().get(request.chips[0]) if request.chips else None
-    findings += registry.engine(request.engine).check(
+    findings += engine.check(
         Task(request.kind),
         spec_of(request),
         chip=chip,
@@ -109,7 +115,7 @@ def _check_inputs(request: JobRequest) -> list[Finding]:
     findings = []
     if not request.name.strip():
         findings.append(Finding(field="name", message="give the job a name"))
-    if request.kind in (JobKind.FINETUNE, JobKind.EVALUATE):
+    if request.kind in (JobKind.FINETUNE, JobKind.EVALUATE, JobKind.QUANTIZE):
         if request.model_version is None:
             findings.append(Finding(field="model_version", message="choose a model version"))
         elif request.model_version.state != ModelState.READY:
@@ -124,7 +130,7 @@ def _check_inputs(request: JobRequest) -> list[Finding]:
         elif not request.dataset_version.artifact.usable:
             message = f"{request.dataset_version} has been deleted; choose one whose rows are here"
             findings.append(Finding(field="dataset_version", message=message))
-    if request.kind is JobKind.FINETUNE and not request.output_name:
+    if request.kind in (JobKind.FINETUNE, JobKind.QUANTIZE) and not request.output_name:
         findings.append(
             Finding(field="output_name", message="name the model that the new version belongs to")
         )

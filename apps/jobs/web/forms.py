@@ -24,19 +24,12 @@ from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas import selectors as quotas
 from controlplane.domain.claims import GangShape
 from controlplane.domain.datasets.splits import Split
+from controlplane.domain.fields import at_path
 from controlplane.domain.jobs import JobKind
 from controlplane.ports import registry
 from controlplane.ports.engines import ModelFacts, Task
 
 ENGINE = "transformers"
-
-
-def _at_path(spec: Mapping[str, Any], path: str) -> Any:
-    """``lora.rank`` → ``spec["lora"]["rank"]``; None where there is none."""
-    value: Any = spec
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
 
 
 class JobForm(TeamForm):
@@ -64,7 +57,7 @@ class JobForm(TeamForm):
         recommended = engine.recommended(task, model=self._facts(user))
         defaults = engine.normalise(task, {**recommended, **self._chosen()})
         for name, path in self.spec_fields.items():
-            value = _at_path(defaults, path)
+            value = at_path(defaults, path)
             field = self.fields[name]
             if isinstance(field, forms.ChoiceField):
                 field.initial = value
@@ -126,7 +119,7 @@ class JobForm(TeamForm):
             "output_name": job.output_name,
         }
         for name, path in cls.spec_fields.items():
-            values[name] = _at_path(job.spec, path)
+            values[name] = at_path(job.spec, path)
         return values
 
     def request(self, *, code: Artifact | None = None) -> JobRequest:

@@ -32,13 +32,13 @@ FORMS: Mapping[JobKind, type[JobForm]] = {
 
 @login_required
 def job_new(request: SignedIn) -> HttpResponse:
-    return render(request, "jobs/job_new.html", {"kinds": [kind.value for kind in JobKind]})
+    return render(request, "jobs/job_new.html", {"kinds": [kind.value for kind in FORMS]})
 
 
 def _form(request: SignedIn, kind: str) -> JobForm:
     try:
         form_class = FORMS[JobKind(kind)]
-    except ValueError:
+    except (ValueError, KeyError):
         raise Http404 from None
     if request.method == "POST":
         return form_class(request.POST, request.FILES, user=request.user)

@@ -82,6 +82,9 @@ def model_facts(version: ModelVersion) -> ModelFacts:
         architecture=version.architecture,
         context_length=version.context_length,
         parameters=version.parameters,
+        scheme=version.scheme,
+        format=version.format,
+        config=version.config or {},
     )
 
 

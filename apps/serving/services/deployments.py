@@ -29,6 +29,7 @@ from apps.serving.models import (
 )
 from apps.serving.selectors import OWNER_KIND
 from controlplane.domain.claims import GangShape, ReleaseReason, RoleShape
+from controlplane.domain.fields import Finding
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.models import ModelState
 from controlplane.domain.resources import Bytes, Millicpu, Resources
@@ -44,7 +45,7 @@ from controlplane.outbox.messages import publish
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.moves import LeaseLost, move
 from controlplane.ports import registry
-from controlplane.ports.engines import ROLES, Finding, Task
+from controlplane.ports.engines import ROLES, Task
 
 MOST_REPLICAS = 64
 ALL_TRAFFIC = 100

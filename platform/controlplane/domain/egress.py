@@ -127,36 +127,36 @@ def _plain_host(host: str) -> str:
     return plain
 
 
-#: Special-purpose networks, each with what it is for. The first that holds an address names it.
-_SPECIAL: tuple[tuple[Network, str], ...] = tuple(
+#: Special-purpose networks, each with what it is. The first that holds an address names it.
+SPECIAL: tuple[tuple[Network, str], ...] = tuple(
     (ip_network(network), purpose)
     for network, purpose in (
         ("0.0.0.0/8", "this network"),
         ("10.0.0.0/8", "a private network"),
         ("100.64.0.0/10", "a carrier's shared network"),
         ("127.0.0.0/8", "this machine itself (loopback)"),
-        ("169.254.0.0/16", "link-local, as is the metadata service of clouds"),
+        ("169.254.0.0/16", "a link-local network, as of the metadata service of clouds"),
         ("172.16.0.0/12", "a private network"),
-        ("192.0.0.0/24", "protocol assignments"),
-        ("192.0.2.0/24", "documentation"),
-        ("192.88.99.0/24", "6to4 relays"),
+        ("192.0.0.0/24", "a network for protocol assignments"),
+        ("192.0.2.0/24", "a network for documentation"),
+        ("192.88.99.0/24", "a network of 6to4 relays"),
         ("192.168.0.0/16", "a private network"),
-        ("198.18.0.0/15", "benchmarks"),
-        ("198.51.100.0/24", "documentation"),
-        ("203.0.113.0/24", "documentation"),
-        ("224.0.0.0/4", "multicast"),
-        ("240.0.0.0/4", "reserved"),
+        ("198.18.0.0/15", "a network for benchmarks"),
+        ("198.51.100.0/24", "a network for documentation"),
+        ("203.0.113.0/24", "a network for documentation"),
+        ("224.0.0.0/4", "a multicast network"),
+        ("240.0.0.0/4", "a reserved network"),
         ("::/128", "no address at all"),
         ("::1/128", "this machine itself (loopback)"),
-        ("100::/64", "discarded"),
-        ("2001:db8::/32", "documentation"),
-        ("3fff::/20", "documentation"),
-        ("5f00::/16", "segment routing"),
-        ("64:ff9b:1::/48", "translation inside a network"),
+        ("100::/64", "a network that discards what it gets"),
+        ("2001:db8::/32", "a network for documentation"),
+        ("3fff::/20", "a network for documentation"),
+        ("5f00::/16", "a network for segment routing"),
+        ("64:ff9b:1::/48", "a network for address translation"),
         ("fc00::/7", "a private network"),
-        ("fe80::/10", "link-local"),
-        ("fec0::/10", "site-local"),
-        ("ff00::/8", "multicast"),
+        ("fe80::/10", "a link-local network"),
+        ("fec0::/10", "a site-local network"),
+        ("ff00::/8", "a multicast network"),
     )
 )
 _TEREDO = IPv6Network("2001::/32")
@@ -195,18 +195,18 @@ def embedded(address: Address) -> tuple[IPv4Address, ...]:
 
 
 def special_purpose(address: Address) -> str:
-    """What an address outside of the public internet is for; empty for a public one.
+    """What an address outside of the public internet is; empty for a public one.
 
     What a tunnel's address holds is not looked at: see :func:`embedded`.
     """
-    for network, purpose in _SPECIAL:
+    for network, purpose in SPECIAL:
         if address.version == network.version and address in network:
             return purpose
     if isinstance(address, IPv4Address) or address in _NAT64:
         return ""
     if address in _UNICAST and (address in _TEREDO or address not in _PROTOCOLS):
         return ""
-    return "reserved"
+    return "a reserved network"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from controlplane.domain.machines import Machine
 class JobKind(StrEnum):
     FINETUNE = "finetune"
     EVALUATE = "evaluate"
+    QUANTIZE = "quantize"
     SCRIPT = "script"
 
 

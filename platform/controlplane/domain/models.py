@@ -38,6 +38,16 @@ class ModelEvent(StrEnum):
     REMOVE = "remove"
 
 
+class Acceptance(StrEnum):
+    """Whether a version may be deployed. Only quantized ones can be anything but accepted at first."""
+
+    ACCEPTED = "accepted"
+    #: It lost more than its tolerance allows.
+    REJECTED = "rejected"
+    #: Rejected by its figures, and accepted by a person with a reason.
+    OVERRIDDEN = "overridden"
+
+
 MODEL = Machine(
     name="model version",
     initial=ModelState.IMPORTING,

@@ -1,11 +1,79 @@
-"""The chip port: what one vendor's accelerators are. One plug-in per vendor."""
+"""The chip port: what one vendor's accelerators are, and how to work with them. One plug-in per vendor.
+
+A package declares an entry point in ``ninefold.chips``; nothing inside the product changes. Everything that
+tells vendors apart is here: the core, the engines and the pages read these values and never a vendor's name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from controlplane.domain.accelerators import Chip
+from controlplane.domain.faults import FaultMap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One figure of a card, as an exporter prints it."""
+
+    #: Names of the exporter's series; several are added up.
+    names: tuple[str, ...]
+    #: Multiplies what is printed, to bytes, watts, degrees Celsius or percent.
+    scale: float = 1.0
+    #: Labels that a series must bear, for example ``{"type": "vram"}``.
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exporter:
+    """Where a card's figures come from.
+
+    Keys of ``series`` are the product's own names: ``utilization`` (percent), ``memory_used`` and
+    ``memory_total`` (bytes), ``temperature`` (°C), ``power`` (W), ``health``, ``fault``.
+    """
+
+    name: str
+    port: int | None = None
+    #: The label that tells cards apart.
+    card_label: str = ""
+    series: Mapping[str, Series] = field(default_factory=dict)
+    #: False where the names were not read in a public source.
+    verified: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collectives:
+    """How cards of one vendor talk to each other."""
+
+    #: The library, for example ``NCCL`` or ``HCCL``.
+    library: str
+    #: The name of torch's backend for it; empty where unknown.
+    torch_backend: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VendorProfile:
+    """What all chips of a vendor have in common."""
+
+    vendor: str
+    #: What people call the maker.
+    title: str
+    collectives: Collectives | None = None
+    #: Extended resources that stand for its cards or slices; regular expressions.
+    resource_patterns: tuple[str, ...] = ()
+    #: The variable that a device plug-in or container runtime sets; empty where there is none.
+    runtime_variable: str = ""
+    exporter: Exporter | None = None
+    faults: FaultMap = field(default_factory=FaultMap)
+    #: Images that run an engine on these chips, by engine's name; they add to those that the engine knows.
+    images: Mapping[str, str] = field(default_factory=dict)
+    #: What the matrix of the catalog may say of engines on these chips: engine → "supported",
+    #: "experimental" … with nothing said being "unknown".
+    engines: Mapping[str, str] = field(default_factory=dict)
+    #: False until somebody ran the product's own work on one of these cards.
+    run_on_hardware: bool = False
 
 
 @runtime_checkable
@@ -13,10 +81,12 @@ class ChipPlugin(Protocol):
     @property
     def vendor(self) -> str: ...
 
+    def profile(self) -> VendorProfile: ...
+
     def chips(self) -> tuple[Chip, ...]:
         """Every chip of this vendor that the product knows."""
         ...
 
     def environment(self, chip: Chip, *, cards: tuple[int, ...]) -> Mapping[str, str]:
-        """Variables that restrict a process to those cards of its node."""
+        """Variables that restrict a process to those cards of its node, and that its libraries need."""
         ...

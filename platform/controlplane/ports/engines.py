@@ -1,7 +1,12 @@
-"""The engine port: renders a spec into a Launch for a chip.
+"""The engine port: renders a spec into a Launch for a chip. One plug-in per engine.
 
 An engine that cannot do what is asked says so before anything is queued (``check``), with a message
-that names the field; the reconciler calls ``render`` only after that.
+that names the field; the reconciler calls ``render`` only after that. One spec (``controlplane.domain.specs``)
+serves every engine: ``render`` translates it, and what two chips make of it differs only in what the chip gives.
+
+Processes that span replicas learn of each other by five names, whatever the cluster::
+
+    NNODES  NODE_RANK  NPROC_PER_NODE  MASTER_ADDR  MASTER_PORT
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from controlplane.domain.accelerators import Chip
+from controlplane.domain.fields import Field, Finding, Limit
 from controlplane.ports.launches import EngineEnvironment, InputTree, Launch, Placement
 
 
@@ -20,6 +26,7 @@ class Task(StrEnum):
 
     FINETUNE = "finetune"
     EVALUATE = "evaluate"
+    QUANTIZE = "quantize"
     SCRIPT = "script"
     SERVE = "serve"
 
@@ -28,19 +35,55 @@ class Task(StrEnum):
 ROLES: Mapping[Task, str] = {
     Task.FINETUNE: "trainer",
     Task.EVALUATE: "evaluator",
+    Task.QUANTIZE: "quantizer",
     Task.SCRIPT: "script",
     Task.SERVE: "server",
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing wrong with a spec."""
+class FlagsChecked(StrEnum):
+    """How far the rendered arguments are known to be right."""
 
-    #: Dotted path of the field, for example ``learning_rate``.
-    field: str
-    #: What was wrong with which value, and what would be right.
-    message: str
+    #: The engine runs in this project's tests.
+    RUN = "run"
+    #: The engine's own published parser reads them in this project's tests.
+    PARSED = "parsed"
+    #: Written from its documentation; the page says so.
+    UNVERIFIED = "unverified"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressFormat:
+    """Where an engine that is not ours writes how far it is: one JSON object a line."""
+
+    #: Relative to ``{work}``; may hold ``*``.
+    path: str
+    #: The product's name (``step``, ``total_steps``, ``loss``, ``learning_rate``, ``eval_loss``,
+    #: ``tokens_per_second``) → the key of the line. ``a/b`` in one value is written ``key#0`` and ``key#1``.
+    keys: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineProfile:
+    """What is true of an engine whatever it is asked."""
+
+    #: What people call it.
+    title: str
+    #: Versions that the renderer was written for, as a PEP 440 specifier such as ``>=0.20,<0.34``; empty
+    #: where the engine is part of this product.
+    versions: str = ""
+    #: The version that runs unless a spec names another.
+    default_version: str = ""
+    #: Image for each chip or vendor, the chip's own name first; ``{version}`` is filled in.
+    images: Mapping[str, str] = field(default_factory=dict)
+    #: The product's names of figures → the engine's series on its ``/metrics``.
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    progress: ProgressFormat | None = None
+    flags: FlagsChecked = FlagsChecked.UNVERIFIED
+    #: Formats of quantized weights that it loads or makes, for example ``compressed-tensors``.
+    formats: frozenset[str] = frozenset()
+    #: Where its arguments were read.
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +96,12 @@ class ModelFacts:
     #: Positions that the model supports.
     context_length: int
     parameters: int
+    #: Schemes of quantized weights, for example ``w8a8``; empty for plain ones.
+    scheme: str = ""
+    #: How quantized weights are written, for example ``compressed-tensors``; empty for plain ones.
+    format: str = ""
+    #: ``config.json`` as far as it is known; what is sized and divided is read from it.
+    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +120,8 @@ class RenderRequest:
     token: str = ""
     continues: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    #: What is trained, evaluated, quantized or served; None for scripts.
+    model: ModelFacts | None = None
 
 
 @runtime_checkable
@@ -81,12 +132,30 @@ class Engine(Protocol):
     @property
     def tasks(self) -> frozenset[Task]: ...
 
-    def environment(self) -> EngineEnvironment: ...
+    def profile(self) -> EngineProfile: ...
+
+    def environment(self) -> EngineEnvironment | None:
+        """Software that a cluster without images installs; None where the engine comes as an image only."""
+        ...
+
+    def fields(self, task: Task) -> tuple[Field, ...]:
+        """What can be set, with labels, limits and defaults, for forms and API descriptions."""
+        ...
+
+    def runs_on(self, task: Task, chip: Chip) -> str:
+        """Empty if it does that task on the chip; otherwise why not, in words."""
+        ...
+
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[Limit, ...]:
+        """Choices of the fields that this engine, chip or model cannot honour, with the reason of each."""
+        ...
 
     def check(
         self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[Finding, ...]:
-        """Everything wrong with the spec; empty means that it can be rendered."""
+        """Everything wrong with the spec, its limits included; empty means that it can be rendered."""
         ...
 
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
@@ -97,4 +166,6 @@ class Engine(Protocol):
         """The spec with every default written out. The result is what a job keeps and shows."""
         ...
 
-    def render(self, request: RenderRequest) -> Launch: ...
+    def render(self, request: RenderRequest) -> Launch:
+        """The Launch of a checked spec. The same request gives the same Launch."""
+        ...

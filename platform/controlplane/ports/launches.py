@@ -12,7 +12,8 @@
 
 The name is derived from a row's uid before the call, so launching twice is launching once.
 Placeholders in ``argv``, ``environment`` and ``files`` are written ``{work}``, ``{inputs}``, ``{port:http}``,
-``{python}`` and are filled by the cluster; no other braces are touched, and nothing passes a shell.
+``{python}``, ``{index}`` (of the replica in its role, from 0) and ``{leader}`` (address of replica 0), and are
+filled by the cluster; no other braces are touched, and nothing passes a shell.
 """
 
 from __future__ import annotations
@@ -92,8 +93,10 @@ class Launch:
     #: Small text files, by path relative to ``{work}``; a path may not leave it.
     files: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[InputTree, ...] = ()
-    #: None runs on the cluster's plain Python.
+    #: None runs on the cluster's plain Python, or in the image.
     engine: EngineEnvironment | None = None
+    #: For clusters that run containers; empty where the engine's environment is all that it needs.
+    image: str = ""
     #: Values that are secret (the attempt's token): given to the process, never logged or shown.
     secrets: Mapping[str, str] = field(default_factory=dict)
     #: The whole Launch is killed after this; None means no limit.

@@ -81,3 +81,12 @@ def chips() -> Mapping[str, Chip]:
 
 def chip_plugin(chip: Chip) -> ChipPlugin:
     return chip_plugins()[chip.vendor]
+
+
+def chip_called(name: str) -> Chip | None:
+    """The chip of that name or alias, whatever its case; None if no plug-in knows it."""
+    wanted = name.strip().lower()
+    known = chips()
+    return known.get(wanted) or next(
+        (chip for chip in known.values() if wanted in chip.aliases), None
+    )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from controlplane.ports.engines import Finding
+from controlplane.domain.fields import Finding
 
 _CLASSES: Mapping[type[forms.Widget], str] = {
     forms.CheckboxInput: "form-check-input",

@@ -34,7 +34,7 @@ from controlplane.ports.launches import (
     Role,
 )
 
-VALUES = values(work="/w", inputs="/i", python="/p", ports={"http": 8000})
+VALUES = values(work="/w", inputs="/i", python="/p", index=1, ports={"http": 8000})
 LAUNCH = Launch(
     name="job",
     roles=(

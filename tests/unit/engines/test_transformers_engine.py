@@ -11,7 +11,7 @@ import pytest
 
 from controlplane.adapters.chips.cpu import CPU
 from controlplane.adapters.engines.transformers import TransformersEngine, specs
-from controlplane.adapters.engines.transformers.fields import Field, Kind
+from controlplane.domain.fields import Field, Kind
 from controlplane.ports.engines import Engine, ModelFacts, RenderRequest, Task
 from controlplane.ports.launches import InputTree, Placement
 
@@ -54,7 +54,7 @@ def test_it_is_an_engine() -> None:
         ("learning_rate", 0, "learning_rate must be > 0 and ≤ 1, got 0"),
         ("learning_rate", float("nan"), "learning_rate must be > 0 and ≤ 1, got nan"),
         ("learning_rate", "x", "learning_rate must be a number > 0 and ≤ 1, got 'x'"),
-        ("method", "magic", "method must be one of full, lora, got 'magic'"),
+        ("method", "magic", "method must be one of full, lora, qlora, got 'magic'"),
         ("batch_size", 1.5, "batch_size must be a whole number ≥ 1 and ≤ 4096, got 1.5"),
         ("batch_size", True, "batch_size must be a whole number ≥ 1 and ≤ 4096, got True"),
         ("epochs", 0, "epochs must be > 0 and ≤ 1000, got 0"),
@@ -145,7 +145,7 @@ def test_metrics_must_be_known_and_said_once() -> None:
     assert "twice" in _messages(Task.EVALUATE, twice)["metrics"]
 
 
-@pytest.mark.parametrize("task", list(Task))
+@pytest.mark.parametrize("task", sorted(ENGINE.tasks))
 def test_every_default_passes_its_own_check(task: Task) -> None:
     given = SCRIPT if task is Task.SCRIPT else {}
     complete = dict(ENGINE.normalise(task, given))
@@ -229,7 +229,7 @@ def _all_fields(fields: tuple[Field, ...]) -> list[Field]:
     return [each for field in fields for each in (field, *_all_fields(field.fields))]
 
 
-@pytest.mark.parametrize("task", list(Task))
+@pytest.mark.parametrize("task", sorted(ENGINE.tasks))
 def test_every_field_can_be_shown_in_a_form(task: Task) -> None:
     for field in _all_fields(specs.FIELDS[task]):
         assert field.label

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.engines.transformers import TransformersEngine
+from controlplane.adapters.engines.transformers.specs import runtime_spec
 from controlplane.ports.engines import Task
 from ninefold_runtime import specs
 from ninefold_runtime.exits import BadInput
@@ -22,15 +23,15 @@ KINDS: dict[Task, Any] = {
 GIVEN: dict[Task, dict[str, Any]] = {Task.SCRIPT: {"argv": ["python", "main.py"]}}
 
 
-@pytest.mark.parametrize("task", list(Task))
+@pytest.mark.parametrize("task", list(KINDS))
 def test_what_the_adapter_completes_is_what_the_runtime_reads(task: Task) -> None:
-    complete = TransformersEngine().normalise(task, GIVEN.get(task, {}))
+    complete = runtime_spec(TransformersEngine().normalise(task, GIVEN.get(task, {})))
     parsed = specs.parse(json.loads(json.dumps(complete)), KINDS[task])
     assert isinstance(parsed, KINDS[task])
 
 
 def _finetune(**changes: Any) -> dict[str, Any]:
-    return dict(TransformersEngine().normalise(Task.FINETUNE, {})) | changes
+    return runtime_spec(TransformersEngine().normalise(Task.FINETUNE, {})) | changes
 
 
 def test_a_missing_field_is_named() -> None:

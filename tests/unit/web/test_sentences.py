@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 
 import pytest
 from django.utils import translation
 
+from controlplane.domain.egress import EgressPolicy, EgressRefused
 from controlplane.web.sentences import Catalogue, said
 from tests import sentences
 
@@ -54,6 +56,20 @@ def test_a_reader_of_english_gets_what_was_said() -> None:
 def test_a_reader_of_chinese_gets_the_translation() -> None:
     with translation.override("zh-hans"):
         assert said("waiting for cards") == "等待计算卡"
+
+
+def test_a_reader_of_chinese_gets_the_gateways_refusals_and_the_names_of_networks() -> None:
+    with translation.override("zh-hans"):
+        limit = (
+            "Rate limit reached: this key may make 60 requests a minute here. Try again in 1.5 s."
+        )
+        assert (
+            said(limit) == "已达到速率限制：此密钥在这里每分钟最多 60 个请求。请在 1.5 秒后重试。"
+        )
+        with pytest.raises(EgressRefused) as refused:
+            EgressPolicy().check_address(ip_address("10.0.0.7"), host="hooks.example.com")
+        assert "10.0.0.7" in said(str(refused.value))
+        assert "专用网络" in said(str(refused.value))
 
 
 def test_every_sentence_that_can_be_said_has_a_translation() -> None:

@@ -6,14 +6,30 @@ from collections.abc import Mapping
 
 from controlplane.domain.accelerators import Chip, ChipKind
 from controlplane.domain.resources import Bytes
+from controlplane.ports.chips import Collectives, VendorProfile
 
-CPU = Chip(name="cpu", vendor="cpu", kind=ChipKind.CPU, memory=Bytes(0), torch_device="cpu")
+CPU = Chip(
+    name="cpu",
+    vendor="cpu",
+    kind=ChipKind.CPU,
+    title="CPU",
+    memory=Bytes(0),
+    torch_device="cpu",
+)
 
 
 class CpuChips:
     """Implements ``controlplane.ports.chips.ChipPlugin``."""
 
     vendor = "cpu"
+
+    def profile(self) -> VendorProfile:
+        return VendorProfile(
+            vendor=self.vendor,
+            title="CPU",
+            collectives=Collectives(library="Gloo", torch_backend="gloo"),
+            run_on_hardware=True,
+        )
 
     def chips(self) -> tuple[Chip, ...]:
         return (CPU,)

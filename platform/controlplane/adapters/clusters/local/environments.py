@@ -228,6 +228,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         environment = registry.engine(options.engine).environment()
         python = interpreters.find(preferred=options.python, by_others=accounts.available())
+        if environment is None:
+            raise EnvironmentFailed(f"{options.engine} comes as an image only; nothing to install")
         made = ensure(environment, engines=home.engines, python=python, report=report)
     except (registry.UnknownAdapter, EnvironmentFailed, interpreters.NoInterpreter) as failure:
         sys.stderr.write(f"{failure}\n")

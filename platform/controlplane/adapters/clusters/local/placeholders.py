@@ -1,11 +1,14 @@
-"""``{work}``, ``{inputs}``, ``{python}`` and ``{port:NAME}`` in a Launch's texts; no other brace is touched."""
+"""``{work}``, ``{inputs}``, ``{python}``, ``{port:NAME}``, ``{index}`` and ``{leader}`` in a Launch's texts.
+
+No other brace is touched.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-_PLACEHOLDER = re.compile(r"\{(work|inputs|python|port:[a-z0-9-]{1,63})\}")
+_PLACEHOLDER = re.compile(r"\{(work|inputs|python|index|leader|port:[a-z0-9-]{1,63})\}")
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
@@ -16,6 +19,15 @@ def fill(text: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
 
 
-def values(*, work: str, inputs: str, python: str, ports: Mapping[str, int]) -> dict[str, str]:
-    filled = {"work": work, "inputs": inputs, "python": python}
+def values(
+    *, work: str, inputs: str, python: str, index: int, ports: Mapping[str, int]
+) -> dict[str, str]:
+    filled = {
+        "work": work,
+        "inputs": inputs,
+        "python": python,
+        "index": str(index),
+        # Every replica of this cluster is on this machine.
+        "leader": "127.0.0.1",
+    }
     return filled | {f"port:{name}": str(number) for name, number in ports.items()}

@@ -146,6 +146,7 @@ class Supervisor:
             work=str(self._folder.work),
             inputs=str(self._folder.inputs),
             python=str(python),
+            index=self._index,
             ports=ports.numbers,
         )
         preparation.prepare(record, home=self._home, values=values, report=self._report)

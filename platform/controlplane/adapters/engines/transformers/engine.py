@@ -10,10 +10,19 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from controlplane.adapters.engines.transformers import fields, specs
-from controlplane.adapters.engines.transformers.fields import Field
+from controlplane.adapters.engines.transformers import specs
+from controlplane.domain import fields
 from controlplane.domain.accelerators import Chip
-from controlplane.ports.engines import ROLES, Finding, ModelFacts, RenderRequest, Task
+from controlplane.domain.fields import Field, Finding, Limit
+from controlplane.domain.specs import training
+from controlplane.ports.engines import (
+    ROLES,
+    EngineProfile,
+    FlagsChecked,
+    ModelFacts,
+    RenderRequest,
+    Task,
+)
 from controlplane.ports.launches import EngineEnvironment, Launch, Placement, Probe, Role
 from controlplane.ports.registry import chip_plugin
 
@@ -43,7 +52,14 @@ class TransformersEngine:
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "transformers"
-    tasks = frozenset(Task)
+    tasks = frozenset(specs.FIELDS)
+
+    def profile(self) -> EngineProfile:
+        return EngineProfile(title="Transformers", flags=FlagsChecked.RUN)
+
+    def runs_on(self, task: Task, chip: Chip) -> str:
+        """It goes wherever torch has a device."""
+        return "" if chip.torch_device else f"nobody says how torch names {chip.label}"
 
     def environment(self) -> EngineEnvironment:
         """torch by itself, then everything else by the hashed lock."""
@@ -53,9 +69,16 @@ class TransformersEngine:
         """What can be set, with labels, limits and defaults, for forms and API descriptions."""
         return specs.FIELDS[task]
 
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[Limit, ...]:
+        return specs.LIMITS.get(task, ())
+
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         """Values that suit the model better than the defaults."""
-        return specs.recommended(task, model=model)
+        if task is not Task.FINETUNE or model is None:
+            return {}
+        return training.recommended(parameters=model.parameters)
 
     def check(
         self,
@@ -66,7 +89,9 @@ class TransformersEngine:
         model: ModelFacts | None,
     ) -> tuple[Finding, ...]:
         """Everything wrong with the spec; empty means that it can be rendered."""
-        wrong = fields.check(specs.FIELDS[task], spec)
+        table = specs.FIELDS[task]
+        limits = self.limits(task, chip=chip, model=model)
+        wrong = (*fields.check(table, spec), *fields.check_limits(table, spec, limits))
         if model is None or task is Task.SCRIPT:
             return wrong
         return (*wrong, *_check_model(task, spec, model=model))
@@ -75,7 +100,9 @@ class TransformersEngine:
         """The spec with every default written out. LoRA has a default learning rate of its own."""
         complete = fields.with_defaults(specs.FIELDS[task], spec)
         if task is Task.FINETUNE and "learning_rate" not in spec:
-            complete["learning_rate"] = specs.LEARNING_RATES[complete["method"]]
+            complete["learning_rate"] = training.default_rate(
+                objective=complete["objective"], method=complete["method"]
+            )
         return complete
 
     def render(self, request: RenderRequest) -> Launch:
@@ -93,7 +120,10 @@ class TransformersEngine:
         return Launch(
             name=request.name,
             roles=(_role(request, placement=request.placements[0]),),
-            files={"spec.json": json.dumps(spec, ensure_ascii=False, indent=2) + "\n"},
+            files={
+                "spec.json": json.dumps(specs.runtime_spec(spec), ensure_ascii=False, indent=2)
+                + "\n"
+            },
             inputs=request.inputs,
             engine=self.environment(),
             secrets={secret: request.token} if request.token else {},

@@ -1,7 +1,8 @@
 """Fields of a spec as data: one table says what is asked, allowed, defaulted and explained.
 
-``check`` and ``with_defaults`` read it, and so may a form or an API description; nothing about a field is
-said twice.
+``check`` and ``with_defaults`` read it, and so do forms and API descriptions; nothing about a field is said
+twice. What an engine or a chip cannot do with a field that is right in itself is a ``Limit``: pages grey the
+choice out and give the reason, and a spec that asks for it is refused with the same words.
 """
 
 from __future__ import annotations
@@ -13,14 +14,34 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from controlplane.ports.engines import Finding
-
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Variables that steer the loader, the interpreter or the product itself.
 _RESERVED_VARIABLE = re.compile(
     r"(NINEFOLD_|LD_|PYTHON|HF_|OMP_|MKL_).*|PATH|HOME|TMPDIR|USER|LOGNAME|SHELL|IFS|ENV|BASH_ENV"
 )
 _LONGEST_TEXT = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing wrong with a spec."""
+
+    #: Dotted path of the field, for example ``learning_rate``.
+    field: str
+    #: What was wrong with which value, and what would be right.
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A choice that an engine or a chip cannot honour."""
+
+    #: Dotted path of the field, for example ``method`` or ``parallel.pipeline``.
+    field: str
+    #: The choices that are out of reach; empty means every value but the field's default.
+    values: tuple[Any, ...] = ()
+    #: Why, in words that fit behind "not available:".
+    reason: str
 
 
 class Kind(StrEnum):
@@ -81,6 +102,52 @@ def with_defaults(fields: Sequence[Field], spec: Mapping[str, Any]) -> dict[str,
         elif not isinstance(field.default, Required):
             complete[field.name] = field.default
     return complete
+
+
+def check_limits(
+    fields: Sequence[Field], spec: Mapping[str, Any], limits: Sequence[Limit]
+) -> tuple[Finding, ...]:
+    """One finding for each value of the spec that is out of reach.
+
+    A field that is absent or null asks for nothing, so nothing is wrong with it.
+    """
+    found = []
+    for limit in limits:
+        value = at_path(spec, limit.field)
+        asked = value if isinstance(value, list) else [value]
+        default = default_at(fields, limit.field)
+        for each in asked:
+            beyond = each in limit.values if limit.values else each not in (None, default)
+            if beyond:
+                message = f"{limit.field} cannot be {each!r} here: {limit.reason}"
+                found.append(Finding(field=limit.field, message=message))
+    return tuple(found)
+
+
+def at_path(spec: Mapping[str, Any], path: str) -> Any:
+    """``lora.rank`` → ``spec["lora"]["rank"]``; None where there is none."""
+    value: Any = spec
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def default_at(fields: Sequence[Field], path: str) -> Any:
+    """The default of the field at that path; None where there is none."""
+    name, _, rest = path.partition(".")
+    field = next((each for each in fields if each.name == name), None)
+    if field is None or isinstance(field.default, Required):
+        return default_at(field.fields, rest) if field and rest else None
+    return default_at(field.fields, rest) if rest else field.default
+
+
+def subset(fields: Sequence[Field], *names: str) -> tuple[Field, ...]:
+    """Those of the fields, in the order of the names.
+
+    :raises KeyError: if there is none of that name.
+    """
+    known = {field.name: field for field in fields}
+    return tuple(known[name] for name in names)
 
 
 def _typed(field: Field, value: Any) -> Any:
