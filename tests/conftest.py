@@ -1,3 +1,23 @@
 """What every test may rely on."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db.backends.postgresql.operations import DatabaseOperations
+
+
+@pytest.fixture(autouse=True, scope="session")
+def tables_are_emptied_after_tests_that_commit() -> Iterator[None]:
+    """The audit trail too, which the database lets nobody empty who does not say so."""
+    emptying = DatabaseOperations.sql_flush
+
+    def allowed(self: DatabaseOperations, *args: Any, **how: Any) -> list[str]:
+        statements = emptying(self, *args, **how)
+        return ["SET LOCAL ninefold.audit_retention TO 'on'", *statements] if statements else []
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseOperations, "sql_flush", allowed)
+        yield

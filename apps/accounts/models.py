@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.db.models.functions import Upper
 from django.utils.crypto import salted_hmac
 
 from controlplane.domain.permissions import Role, Scope
@@ -163,6 +164,10 @@ class AuditEntry(models.Model):
             models.Index(fields=("team", "-id"), name="audit_by_team"),
             models.Index(fields=("action", "-id"), name="audit_by_action"),
             models.Index(fields=("actor_name", "-id"), name="audit_by_actor"),
+            # People look for a name however it is written.
+            models.Index(
+                Upper("actor_name"), models.F("id").desc(), name="audit_by_actor_any_case"
+            ),
         )
 
     def save(self, *args: Any, **kwargs: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import datetime
 
 from django.contrib.auth.models import AnonymousUser
@@ -124,11 +123,6 @@ def audit_visible(user: Person) -> QuerySet[AuditEntry]:
 def audit_teams(user: Person) -> QuerySet[Team]:
     """Teams whose audit trail they see."""
     return teams_where(user, Permission.MANAGE_TEAM)
-
-
-def audit_actions(entries: QuerySet[AuditEntry]) -> Collection[str]:
-    """Codes of what was done among those entries."""
-    return sorted(entries.order_by().values_list("action", flat=True).distinct())
 
 
 def require(user: Person, permission: Permission, *, team: Team | None) -> None:

@@ -145,13 +145,18 @@ def person_promote(*, user: User, is_administrator: bool, actor: User) -> None:
     audit(actor=actor, action=action, uid=user.uid, name=user.username)
 
 
+def is_last_administrator(user: User) -> bool:
+    """Whether nobody else administers the company; the answer holds until the transaction ends."""
+    # All are locked: two who take each other out must not both succeed.
+    administrators = User.objects.select_for_update(no_key=True).filter(
+        is_superuser=True, is_active=True
+    )
+    return list(administrators.order_by("pk")) == [user]
+
+
 def _check_somebody_left(*, without: User) -> None:
     """:raises PersonRefused: if they are the only administrator of the company."""
-    # All are locked: two who take each other out must not both succeed.
-    administrators = list(
-        User.objects.select_for_update(no_key=True).filter(is_superuser=True, is_active=True)
-    )
-    if administrators == [without]:
+    if is_last_administrator(without):
         raise PersonRefused(
             _("%(name)s is the last administrator of the company; make somebody else one first")
             % {"name": without.username}

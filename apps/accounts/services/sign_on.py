@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from apps.accounts.models import ExternalIdentity, Team, User
 from apps.accounts.services.audits import audit
+from apps.accounts.services.people import is_last_administrator
 from apps.accounts.services.teams import memberships_sync, staff_derive
 from controlplane.domain.sign_on import Identity, Provider, administers, roles_granted
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
@@ -52,6 +53,7 @@ def identity_link(*, user: User, identity: Identity, provider: Provider, at: dat
 
     :raises SignOnRefused: if it is bound to somebody else, or they have another one there.
     """
+    lock_in_transaction(AdvisoryLock.ENROL_PERSON)
     binding = _binding(identity)
     if binding is not None and binding.user_id != user.pk:
         raise SignOnRefused(
@@ -80,14 +82,20 @@ def identity_link(*, user: User, identity: Identity, provider: Provider, at: dat
 def identity_unlink(*, binding: ExternalIdentity, actor: User, provider: Provider) -> None:
     """They log in by password from now on; roles that came from groups go.
 
-    :raises SignOnRefused: if they could not log in any more.
+    :raises SignOnRefused: if they could not log in any more, or nobody would administer the company.
     """
+    lock_in_transaction(AdvisoryLock.ENROL_PERSON)
     user = binding.user
     if not user.has_usable_password() or (provider.required and not user.is_superuser):
         raise SignOnRefused(
             _("you could not log in any more; set a password first")
             if not user.has_usable_password()
             else _("everybody logs in by %(provider)s here") % {"provider": provider.name}
+        )
+    if binding.made_administrator and is_last_administrator(user):
+        raise SignOnRefused(
+            _("%(name)s is the last administrator of the company; make somebody else one first")
+            % {"name": user.username}
         )
     memberships_sync(user=user, granted={}, provider=provider.name)
     _administration(binding, user=user, granted=False, provider=provider)
@@ -185,8 +193,15 @@ def _refresh(
 def _administration(
     binding: ExternalIdentity, *, user: User, granted: bool, provider: Provider
 ) -> None:
-    """Company-wide administration comes and goes with the group; what was given here stays."""
+    """Company-wide administration comes and goes with the group; what was given here stays.
+
+    So does the last administrator, until a log-in after somebody else has become one.
+    """
     if granted == binding.made_administrator or (granted and user.is_superuser):
+        return
+    if not granted and is_last_administrator(user):
+        log.warning("a group was taken from the last administrator of the company")
+        audit(actor=None, action="user.keep", uid=user.uid, name=user.username, by=provider.name)
         return
     binding.made_administrator = user.is_superuser = granted
     binding.save(update_fields=["made_administrator"])

@@ -153,10 +153,11 @@ def _check_administered(*, team: Team, user: User, roles: frozenset[Role], actor
 @transaction.atomic
 def memberships_sync(*, user: User, granted: Mapping[Team, frozenset[Role]], provider: str) -> None:
     """Make the roles that came from the provider the ones that it grants now; others are left alone."""
-    held = {
-        (row.team_id, row.role): row
-        for row in Membership.objects.select_for_update().filter(user=user)
-    }
+    foreign = Membership.objects.filter(user=user, source=Membership.Source.SIGN_ON)
+    concerned = {team.pk for team in granted} | set(foreign.values_list("team_id", flat=True))
+    # As whoever gives roles here does, and one after the other, so that no two wait for each other.
+    list(Team.objects.select_for_update(no_key=True).filter(pk__in=concerned).order_by("pk"))
+    held = {(row.team_id, row.role): row for row in Membership.objects.filter(user=user)}
     wanted = {(team.pk, role.value): team for team, roles in granted.items() for role in roles}
     changed: set[Team] = set()
     for key, team in wanted.items():

@@ -16,9 +16,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from apps.accounts import selectors
-from apps.accounts.models import AuditEntry, Team
+from apps.accounts.models import Team
 from apps.accounts.selectors import PermissionRefused
-from apps.accounts.web.deeds import deed
+from apps.accounts.web.deeds import SENTENCES, deed
 from apps.accounts.web.requests import SignedIn
 from controlplane.web.tables import Column, FilterForm, Table
 
@@ -29,7 +29,12 @@ class DateInput(forms.DateInput):
 
 class AuditFilter(FilterForm):
     who = forms.CharField(label=gettext_lazy("Who"), required=False, max_length=150)
-    action = forms.ChoiceField(label=gettext_lazy("Action"), required=False)
+    # All that can happen: what has happened would have to be looked for in the whole trail.
+    action = forms.ChoiceField(
+        label=gettext_lazy("Action"),
+        choices=[("", gettext_lazy("all")), *((code, code) for code in sorted(SENTENCES))],
+        required=False,
+    )
     team = forms.ModelChoiceField(
         label=gettext_lazy("Team"),
         queryset=Team.objects.none(),
@@ -41,10 +46,8 @@ class AuditFilter(FilterForm):
     since = forms.DateField(label=gettext_lazy("From"), required=False, widget=DateInput)
     until = forms.DateField(label=gettext_lazy("To"), required=False, widget=DateInput)
 
-    def __init__(self, data: Any, *, entries: QuerySet[AuditEntry], teams: QuerySet[Team]) -> None:
+    def __init__(self, data: Any, *, teams: QuerySet[Team]) -> None:
         super().__init__(data)
-        actions = [(code, code) for code in selectors.audit_actions(entries)]
-        self.fields["action"].choices = [("", gettext_lazy("all")), *actions]  # type: ignore[attr-defined]
         self.fields["team"].queryset = teams  # type: ignore[attr-defined]
 
     def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
@@ -90,7 +93,7 @@ def audit(request: SignedIn) -> HttpResponseBase:
             _("the audit trail is for administrators of a team or of the company; you are neither")
         )
     entries = selectors.audit_visible(request.user)
-    filters = AuditFilter(request.GET, entries=entries, teams=selectors.audit_teams(request.user))
+    filters = AuditFilter(request.GET, teams=selectors.audit_teams(request.user))
     table = Table(request, entries, columns=COLUMNS, filters=filters, default_sort="-at", size=50)
     if table.wants_csv:
         whole = Table(request, entries, columns=CSV_COLUMNS, filters=filters, default_sort="-at")

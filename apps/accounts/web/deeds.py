@@ -83,6 +83,9 @@ SENTENCES: Mapping[str, Promise] = {
     "user.deactivate": _("%(actor)s deactivated %(name)s"),
     "user.demote": _("%(name)s no longer administers the company; done by %(actor)s"),
     "user.enrol": _("%(name)s came by the sign-on provider for the first time"),
+    "user.keep": _(
+        "%(name)s lost the group of administrators at the sign-on provider and stays one as the last"
+    ),
     "user.invite": _("%(actor)s made a link by which %(name)s sets a password"),
     "user.promote": _("%(actor)s made %(name)s an administrator of the company"),
     "user.reactivate": _("%(actor)s reactivated %(name)s"),

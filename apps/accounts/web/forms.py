@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.db.models import Q
+from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from apps.accounts import selectors
@@ -18,6 +19,7 @@ from apps.accounts.models import Team, User
 from apps.accounts.web.words import ROLE_NAMES, SCOPE_NAMES
 from controlplane.domain.permissions import Role, Scope
 from controlplane.web.forms import PlainForm
+from controlplane.web.tables import FilterForm
 
 EXPIRIES = (
     ("30", _("30 days")),
@@ -103,6 +105,29 @@ class TeamForm(PlainForm):
             choice.initial = own[0].uid
         if len(own) == 1:
             choice.widget = forms.HiddenInput()
+
+
+class TeamFilterForm(FilterForm):
+    """A list that can be narrowed to one team, by whoever is in several."""
+
+    team = forms.ModelChoiceField(
+        label=_("Team"),
+        queryset=Team.objects.none(),
+        to_field_name="uid",
+        empty_label=_("any team"),
+    )
+
+    def __init__(
+        self, data: QueryDict | None = None, *, user: selectors.Person, **kwargs: Any
+    ) -> None:
+        super().__init__(data, **kwargs)
+        teams = selectors.teams_of(user)
+        if teams.count() < 2:
+            del self.fields["team"]
+            return
+        choice = self.fields["team"]
+        assert isinstance(choice, forms.ModelChoiceField)  # noqa: S101 - declared above
+        choice.queryset = teams
 
 
 class TeamNameForm(PlainForm):

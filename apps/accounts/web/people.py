@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from axes.models import AccessAttempt
@@ -15,6 +14,7 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
@@ -28,7 +28,7 @@ from apps.accounts.web.requests import SignedIn
 from apps.accounts.web.sessions import mail_is_configured
 from apps.accounts.web.words import role_names, roles_explained
 from controlplane.domain.permissions import Permission
-from controlplane.web.pages import acted
+from controlplane.web.pages import acting
 from controlplane.web.tables import Column, FilterForm, Table
 
 _STATES = (
@@ -155,79 +155,44 @@ def _invited(request: SignedIn, row: User) -> HttpResponse:
 
 
 def _mail(row: User, link: str) -> bool:
-    """Whether the mail server took it."""
-    context = {"person": row, "link": link}
-    sent = send_mail(
-        _("Your account at Ninefold"),
-        render_to_string("accounts/invite_mail.txt", context),
-        settings.NINEFOLD_EMAIL_FROM,
-        [row.email],
-        fail_silently=True,
-    )
+    """Whether the mail server took it. In their language; in the product's while they have chosen none."""
+    with translation.override(row.language or settings.LANGUAGE_CODE):
+        subject = _("Your account at Ninefold")
+        text = render_to_string("accounts/invite_mail.txt", {"person": row, "link": link})
+    sent = send_mail(subject, text, settings.NINEFOLD_EMAIL_FROM, [row.email], fail_silently=True)
     return bool(sent)
 
 
-@login_required
-@require_POST
-def activate(request: SignedIn, uid: str) -> HttpResponse:
-    row = _found(request, uid)
-    return _act(
-        request,
-        row,
-        lambda: services.person_activate(user=row, is_active=True, actor=request.user),
-        _("%(name)s may log in again.") % {"name": row.username},
-    )
+_act = acting(found=_found, page="person", refusals=(PersonRefused,))
 
 
-@login_required
-@require_POST
-def deactivate(request: SignedIn, uid: str) -> HttpResponse:
-    row = _found(request, uid)
-    return _act(
-        request,
-        row,
-        lambda: services.person_activate(user=row, is_active=False, actor=request.user),
-        _("%(name)s is logged out everywhere and cannot log in; their tokens stopped working.")
-        % {"name": row.username},
-    )
+@_act
+def activate(request: SignedIn, row: User) -> str:
+    services.person_activate(user=row, is_active=True, actor=request.user)
+    return _("%(name)s may log in again.") % {"name": row.username}
 
 
-@login_required
-@require_POST
-def unlock(request: SignedIn, uid: str) -> HttpResponse:
-    row = _found(request, uid)
-    return _act(
-        request,
-        row,
-        lambda: services.person_unlock(user=row, actor=request.user),
-        _("%(name)s may try to log in again at once.") % {"name": row.username},
-    )
+@_act
+def deactivate(request: SignedIn, row: User) -> str:
+    services.person_activate(user=row, is_active=False, actor=request.user)
+    done = _("%(name)s is logged out everywhere and cannot log in; their tokens stopped working.")
+    return done % {"name": row.username}
 
 
-@login_required
-@require_POST
-def promote(request: SignedIn, uid: str) -> HttpResponse:
+@_act
+def unlock(request: SignedIn, row: User) -> str:
+    services.person_unlock(user=row, actor=request.user)
+    return _("%(name)s may try to log in again at once.") % {"name": row.username}
+
+
+@_act
+def promote(request: SignedIn, row: User) -> str:
     """To administrator of the company and back."""
-    row = _found(request, uid)
     up = request.POST.get("to") == "administrator"
+    services.person_promote(user=row, is_administrator=up, actor=request.user)
     done = (
         _("%(name)s administers the company now.")
         if up
         else _("%(name)s no longer administers the company.")
     )
-    return _act(
-        request,
-        row,
-        lambda: services.person_promote(user=row, is_administrator=up, actor=request.user),
-        done % {"name": row.username},
-    )
-
-
-def _act(request: SignedIn, row: User, action: Callable[[], object], done: str) -> HttpResponse:
-    return acted(
-        request,
-        action,
-        back=reverse("person", args=[row.uid]),
-        done=done,
-        refusals=(PersonRefused,),
-    )
+    return done % {"name": row.username}

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from typing import Any
 
+from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.utils import timezone
 
@@ -48,13 +50,22 @@ def done_once(request: SignedIn, act: Callable[[], str]) -> tuple[str, bool]:
 
 
 def _fingerprint(request: SignedIn) -> str:
-    """SHA-256 over the address and what was filled in; a file counts by its name and size."""
+    """SHA-256 over the address and what was filled in; a file counts by its name and its content."""
     fields = {
         name: values for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"
     }
     files = {
-        name: [(file.name, file.size) for file in several]
+        name: [(file.name, _digest(file)) for file in several]
         for name, several in request.FILES.lists()
     }
     described = json.dumps([request.path, fields, files], sort_keys=True)
     return hashlib.sha256(described.encode()).hexdigest()
+
+
+def _digest(file: UploadedFile[Any]) -> str:
+    found = hashlib.sha256()
+    for chunk in file.chunks():
+        found.update(chunk)
+    # Whoever takes it over reads it from its beginning.
+    file.seek(0)
+    return found.hexdigest()

@@ -55,7 +55,6 @@ def teams(request: SignedIn) -> HttpResponseBase:
     context = {
         "table": table,
         "rows": [{"team": team, "roles": role_names(held.get(team.pk, []))} for team in table.rows],
-        "sees_audit": selectors.sees_audit(request.user),
         "may_make": selectors.is_company_administrator(request.user),
     }
     return render(request, "accounts/teams.html", context)

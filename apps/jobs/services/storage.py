@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
@@ -19,6 +21,7 @@ from controlplane.domain.jobs import ENDED_ATTEMPT_STATES, ENDED_JOB_STATES, Att
 from controlplane.domain.retention import Item, ItemKind
 from controlplane.domain.storage import StorageKind
 from controlplane.ports.artifacts import BlobMissing
+from controlplane.ports.clusters import Cluster as ClusterAdapter
 from controlplane.ports.clusters import ClusterError
 from controlplane.ports.registry import UnknownAdapter
 
@@ -27,7 +30,16 @@ log = logging.getLogger(__name__)
 #: How long after its end a job's inputs are kept from rules, so that it can be tried again.
 RETRYABLE_FOR = timedelta(days=7)
 PREFIX = "attempt-"
-_MEASURED = (StorageKind.CHECKPOINTS, StorageKind.LOGS)
+#: The artifacts that a job reads.
+_INPUTS = ("model_version__artifact", "dataset_version__artifact", "code")
+#: Attempts whose working folder has not been given up, and those whose log is kept.
+_FOLDER = Q(cluster__isnull=False, removed_at=None)
+_LOG = ~Q(log_digest="")
+#: What is read of an attempt to say what it left.
+_SHOWN = (
+    *("uid", "number", "state", "cluster", "ended_at", "removed_at", "log_digest"),
+    *("job__uid", "job__name", "job__state", "job__team__uid"),
+)
 
 
 class JobStorage:
@@ -40,47 +52,42 @@ class JobStorage:
         logs = Attempt.objects.exclude(log_digest="")
         yield from logs.values_list("log_digest", flat=True).iterator()
 
-    def holds(self, *, at: datetime) -> Mapping[int, Hold]:
+    def holds(self, *, at: datetime, of: Collection[int] | None = None) -> Mapping[int, Hold]:
         live = ~Q(state__in=ENDED_JOB_STATES)
         retryable = ~Q(state=JobState.SUCCEEDED) & Q(ended_at__gt=at - RETRYABLE_FOR)
+        jobs = Job.objects.filter(live | retryable)
+        if of is not None:
+            read = (Q(**{f"{path}__in": of}) for path in _INPUTS)
+            jobs = jobs.filter(reduce(or_, read))
+        rows = jobs.values_list("name", "state", *_INPUTS)
         found: dict[int, Hold] = {}
-        rows = Job.objects.filter(live | retryable).select_related(
-            "model_version", "dataset_version"
-        )
         # The live ones last: theirs is the reason that counts.
-        for job in sorted(rows, key=lambda job: job.state not in ENDED_JOB_STATES):
-            firm = job.state not in ENDED_JOB_STATES
-            reason = (
-                f"job {job.name} is {job.state}"
-                if firm
-                else f"job {job.name} can still be tried again"
-            )
-            for key in _inputs(job):
-                found[key] = Hold(reason=reason, firm=firm)
+        for name, state, *inputs in sorted(rows, key=lambda row: row[1] not in ENDED_JOB_STATES):
+            firm = state not in ENDED_JOB_STATES
+            reason = f"job {name} is {state}" if firm else f"job {name} can still be tried again"
+            hold = Hold(reason=reason, firm=firm)
+            found |= {key: hold for key in inputs if key and (of is None or key in of)}
         return found
 
     def items(self) -> Iterable[Item]:
-        sizes = {
-            (measure.kind, measure.owner_uid): measure.size
-            for measure in StorageMeasure.objects.filter(kind__in=_MEASURED)
+        return _items(Attempt.objects.all())
+
+    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[Item]:
+        ended = Attempt.objects.filter(state__in=ENDED_ATTEMPT_STATES, job__team__in=teams)
+        measured = StorageMeasure.objects.filter(
+            Q(kind=StorageKind.CHECKPOINTS, owner_uid__in=ended.filter(_FOLDER).values("uid"))
+            | Q(kind=StorageKind.LOGS, owner_uid__in=ended.filter(_LOG).values("uid"))
+        )
+        handed = UploadedFile.objects.filter(attempt__in=ended).order_by().values("attempt__uid")
+        handed = handed.annotate(total=Sum("size")).order_by("-total")
+        uids = {
+            *measured.order_by("-size").values_list("owner_uid", flat=True)[:count],
+            *handed.values_list("attempt__uid", flat=True)[:count],
         }
-        continued = Attempt.objects.filter(continues=OuterRef("pk")).exclude(
-            state__in=ENDED_ATTEMPT_STATES
-        )
-        ended = Attempt.objects.filter(state__in=ENDED_ATTEMPT_STATES).annotate(
-            bytes=Sum("uploads__size"), continued=Exists(continued)
-        )
-        for attempt in ended.select_related("job__team").defer("manifest", "log_tail"):
-            if attempt.cluster_id is not None and attempt.removed_at is None:
-                busy = attempt.continued or attempt.job.state not in ENDED_JOB_STATES
-                held = f"job {attempt.job.name} is {attempt.job.state}" if busy else ""
-                size = sizes.get((StorageKind.CHECKPOINTS, attempt.uid), 0)
-                yield _item(ItemKind.CHECKPOINTS, attempt, size=size, held=held)
-            if attempt.log_digest:
-                size = sizes.get((StorageKind.LOGS, attempt.uid), 0)
-                yield _item(ItemKind.LOG, attempt, size=size)
-            if attempt.bytes is not None:
-                yield _item(ItemKind.UPLOADS, attempt, size=attempt.bytes)
+        return _items(Attempt.objects.filter(uid__in=uids))
+
+    def items_of(self, uid: str) -> Iterable[Item]:
+        return _items(Attempt.objects.filter(uid=uid))
 
     def uses(self) -> Iterable[tuple[int, StorageKind, int]]:
         # What a success handed over is charged as what it became.
@@ -157,14 +164,39 @@ def _log_remove(attempt: Attempt) -> bool:
         return bool(rows.exclude(log_digest="").update(log_digest=""))
 
 
-def _inputs(job: Job) -> Iterator[int]:
-    """Primary keys of the artifacts that it reads."""
-    if job.model_version is not None and job.model_version.artifact_id is not None:
-        yield job.model_version.artifact_id
-    if job.dataset_version is not None:
-        yield job.dataset_version.artifact_id
-    if job.code_id is not None:
-        yield job.code_id
+def _items(attempts: QuerySet[Attempt]) -> Iterator[Item]:
+    """What those of them that have ended left."""
+    continued = Attempt.objects.filter(continues=OuterRef("pk")).exclude(
+        state__in=ENDED_ATTEMPT_STATES
+    )
+    uploads = UploadedFile.objects.filter(attempt=OuterRef("pk")).order_by().values("attempt")
+    rows = (
+        attempts.filter(_FOLDER | _LOG | Exists(uploads), state__in=ENDED_ATTEMPT_STATES)
+        .annotate(
+            folder=_measure(StorageKind.CHECKPOINTS),
+            log=_measure(StorageKind.LOGS),
+            bytes=Subquery(uploads.annotate(total=Sum("size")).values("total")),
+            continued=Exists(continued),
+        )
+        .select_related("job__team")
+        .only(*_SHOWN)
+    )
+    for attempt in rows.iterator():
+        if attempt.cluster_id is not None and attempt.removed_at is None:
+            busy = attempt.continued or attempt.job.state not in ENDED_JOB_STATES
+            held = f"job {attempt.job.name} is {attempt.job.state}" if busy else ""
+            yield _item(ItemKind.CHECKPOINTS, attempt, size=attempt.folder or 0, held=held)
+        if attempt.log_digest:
+            yield _item(ItemKind.LOG, attempt, size=attempt.log or 0)
+        if attempt.bytes is not None:
+            yield _item(ItemKind.UPLOADS, attempt, size=attempt.bytes)
+
+
+def _measure(kind: StorageKind) -> Subquery:
+    """Bytes of that kind of the attempt of the row; null where they were not measured."""
+    return Subquery(
+        StorageMeasure.objects.filter(kind=kind, owner_uid=OuterRef("uid")).values("size")
+    )
 
 
 def _item(kind: ItemKind, attempt: Attempt, *, size: int, held: str = "") -> Item:
@@ -188,8 +220,7 @@ def _folder_sizes() -> tuple[dict[str, int], list[Cluster]]:
     for cluster in Cluster.objects.all():
         try:
             adapter = fleet.cluster_adapter(cluster)
-            names = [name for name in adapter.names() if name.startswith(PREFIX)]
-            for name, size in adapter.footprints(names).items():
+            for name, size in adapter.footprints(_folders(adapter)).items():
                 found[name.removeprefix(PREFIX)] = size
         except (ClusterError, UnknownAdapter) as error:
             silent.append(cluster)
@@ -197,6 +228,30 @@ def _folder_sizes() -> tuple[dict[str, int], list[Cluster]]:
                 "folders were not measured", extra={"cluster": cluster.name, "error": str(error)}
             )
     return found, silent
+
+
+def folders_without_attempt() -> list[tuple[Cluster, str]]:
+    """Working folders on clusters that answer, by name, of attempts that no row tells of.
+
+    Only a database that was put back to an earlier day has forgotten them.
+    """
+    found: list[tuple[Cluster, str]] = []
+    for cluster in Cluster.objects.all():
+        try:
+            names = _folders(fleet.cluster_adapter(cluster))
+        except (ClusterError, UnknownAdapter) as error:
+            log.warning(
+                "folders were not looked at", extra={"cluster": cluster.name, "error": str(error)}
+            )
+            continue
+        uids = [name.removeprefix(PREFIX) for name in names]
+        known = frozenset(Attempt.objects.filter(uid__in=uids).values_list("uid", flat=True))
+        found += [(cluster, f"{PREFIX}{uid}") for uid in uids if uid not in known]
+    return found
+
+
+def _folders(adapter: ClusterAdapter) -> list[str]:
+    return sorted(name for name in adapter.names() if name.startswith(PREFIX))
 
 
 def _log_sizes(attempts: QuerySet[Attempt]) -> Iterator[tuple[Attempt, int]]:

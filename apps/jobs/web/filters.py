@@ -18,14 +18,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 from django.views.decorators.http import require_POST
 
-from apps.accounts import selectors as accounts
-from apps.accounts.models import Team, User
+from apps.accounts.models import User
+from apps.accounts.web.forms import TeamFilterForm
 from apps.accounts.web.requests import SignedIn
 from apps.jobs import selectors, services
 from apps.jobs.models import Job, SavedFilter
 from controlplane.domain.jobs import JobKind
 from controlplane.web.pages import acted
-from controlplane.web.tables import Column, FilterForm
+from controlplane.web.tables import Column
 
 #: The parameter of the address that says which saved filter is open.
 SAVED = "filter"
@@ -33,12 +33,15 @@ SAVED = "filter"
 KIND_WORDS = {
     JobKind.FINETUNE: lazy("fine-tune"),
     JobKind.EVALUATE: lazy("evaluate"),
+    JobKind.QUANTIZE: lazy("quantize"),
     JobKind.SCRIPT: lazy("script"),
 }
 
 
-class JobFilter(FilterForm):
+class JobFilter(TeamFilterForm):
     """The state is chosen by the tabs above the list."""
+
+    field_order = ("text", "kind", "team")
 
     text = forms.CharField(label=lazy("Name contains"), max_length=120)
     kind = forms.ChoiceField(
@@ -47,12 +50,6 @@ class JobFilter(FilterForm):
             ("", lazy("any kind")),
             *((kind.value, word) for kind, word in KIND_WORDS.items()),
         ],
-    )
-    team = forms.ModelChoiceField(
-        label=lazy("Team"),
-        queryset=Team.objects.none(),
-        to_field_name="uid",
-        empty_label=lazy("any team"),
     )
     model = forms.CharField(label=lazy("Model"), max_length=80)
     dataset = forms.CharField(label=lazy("Dataset"), max_length=80)
@@ -71,15 +68,8 @@ class JobFilter(FilterForm):
     }
 
     def __init__(self, data: QueryDict | None = None, *, user: User, **kwargs: Any) -> None:
-        super().__init__(data, **kwargs)
+        super().__init__(data, user=user, **kwargs)
         self._user = user
-        teams = accounts.teams_of(user)
-        if teams.count() < 2:
-            del self.fields["team"]
-            return
-        field = self.fields["team"]
-        assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
-        field.queryset = teams
 
     def apply(self, rows: QuerySet[Job]) -> QuerySet[Job]:  # type: ignore[override] # of jobs alone
         rows = super().apply(rows)

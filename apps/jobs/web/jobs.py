@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.web.requests import SignedIn
@@ -29,7 +27,7 @@ from controlplane.domain.claims import ClaimState
 from controlplane.domain.jobs import ENDED_JOB_STATES, JOB, JobEvent, JobKind, JobState
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.permissions import Permission, allows
-from controlplane.web.pages import Tab, acted, show
+from controlplane.web.pages import Tab, acting, show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,26 +161,13 @@ def _found_for(request: SignedIn, uid: str) -> Job:
     return found
 
 
-@login_required
-@require_POST
-def job_cancel(request: SignedIn, uid: str) -> HttpResponse:
-    found = _found_for(request, uid)
-    return acted(
-        request,
-        lambda: services.job_cancel(job=found, actor=request.user, at=timezone.now()),
-        back=reverse("job", args=[uid]),
-        done=_("The job is being cancelled."),
-    )
+@acting(found=_found_for, page="job")
+def job_cancel(request: SignedIn, found: Job) -> str:
+    services.job_cancel(job=found, actor=request.user, at=timezone.now())
+    return _("The job is being cancelled.")
 
 
-@login_required
-@require_POST
-def job_retry(request: SignedIn, uid: str) -> HttpResponse:
-    found = _found_for(request, uid)
-    return acted(
-        request,
-        lambda: services.job_retry(job=found, actor=request.user, at=timezone.now()),
-        back=reverse("job", args=[uid]),
-        done=_("The job waits for cards again."),
-        refusals=(IllegalTransition, services.SpecRefused),
-    )
+@acting(found=_found_for, page="job", refusals=(IllegalTransition, services.SpecRefused))
+def job_retry(request: SignedIn, found: Job) -> str:
+    services.job_retry(job=found, actor=request.user, at=timezone.now())
+    return _("The job waits for cards again.")

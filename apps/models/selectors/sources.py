@@ -38,12 +38,20 @@ class StorageSource(Protocol):
         """Every blob that a row of the app names, repetitions included."""
         ...
 
-    def holds(self, *, at: datetime) -> Mapping[int, Hold]:
-        """Artifacts that it needs, by primary key."""
+    def holds(self, *, at: datetime, of: Collection[int] | None = None) -> Mapping[int, Hold]:
+        """Artifacts that it needs, by primary key; with ``of``, only what it needs of those."""
         ...
 
     def items(self) -> Iterable[Item]:
         """What a rule could remove of its own."""
+        ...
+
+    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[Item]:
+        """Of those that are of the teams (by primary key) at least the ``count`` largest, in any order."""
+        ...
+
+    def items_of(self, uid: str) -> Iterable[Item]:
+        """Those that the attempt of that uid left."""
         ...
 
     def uses(self) -> Iterable[tuple[int, StorageKind, int]]:

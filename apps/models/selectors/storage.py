@@ -171,12 +171,13 @@ def holds(*, at: datetime) -> dict[int, list[str]]:
     return found
 
 
-def obstacles(artifact: Artifact, *, at: datetime) -> list[str]:
-    """What keeps a person from deleting it, in words; empty if nothing does."""
+def obstacles(artifact: Artifact, *, at: datetime, by_rule: bool = False) -> list[str]:
+    """What keeps a person, or a rule, from deleting it, in words; empty if nothing does."""
     found = [
         hold.reason
         for source in sources()
-        if (hold := source.holds(at=at).get(artifact.pk)) is not None and hold.firm
+        for hold in source.holds(at=at, of=[artifact.pk]).values()
+        if hold.firm or by_rule
     ]
     if artifact.pinned_at is not None:
         found.append("it is pinned")

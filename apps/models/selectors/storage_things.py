@@ -53,12 +53,13 @@ class Thing:
 def things_biggest(user: accounts.Person, *, count: int = BIGGEST) -> list[Thing]:
     """The largest of what their teams store, the largest first."""
     artifacts = _of_artifacts(list(artifacts_with_bytes(user)[:count]))
-    names = dict(accounts.teams_of(user).values_list("uid", "name"))
+    teams = list(accounts.teams_of(user))
+    names = {team.uid: team.name for team in teams}
     left = [
         _of_item(item, team=names[item.team])
         for source in sources()
-        for item in source.items()
-        if item.team in names and item.size
+        for item in source.items_largest(teams=[team.pk for team in teams], count=count)
+        if item.size
     ]
     return sorted([*artifacts, *left], key=lambda thing: -thing.size)[:count]
 
@@ -74,8 +75,8 @@ def item_of(kind: ItemKind, uid: str, *, user: accounts.Person) -> Item | None:
     found = (
         item
         for source in sources()
-        for item in source.items()
-        if item.kind is kind and item.uid == uid and item.team in teams
+        for item in source.items_of(uid)
+        if item.kind is kind and item.team in teams
     )
     return next(found, None)
 

@@ -13,16 +13,14 @@ leaves nothing half done, and the next one goes on behind the last digest that i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import islice
-
-from django.utils import timezone
 
 from apps.models.models import StorageRun, StoreSize
 from apps.models.selectors import artifact_store
 from apps.models.selectors.sources import sources
 from apps.models.selectors.storage import digests_referenced
+from apps.models.services.storage_runs import storage_run
 from controlplane.persistence.locks import AdvisoryLock, lock_of_session
 from controlplane.ports.artifacts import ArtifactStore, HeldBlob
 
@@ -44,36 +42,31 @@ def garbage_collect(
     with lock_of_session(AdvisoryLock.COLLECT_GARBAGE) as held:
         if not held:
             return None
-        store = artifact_store()
-        run = _begin(at=at, dry_run=dry_run)
-        needed = _needed()
-        if not dry_run:
-            run.removed_bytes += store.clear_unfinished(before=at - grace)
-        blobs = list(islice(store.blobs(after=run.cursor), limit))
-        for blob in blobs:
-            _judge(store, blob, run=run, needed=_key(blob.digest) in needed, old=at - grace)
-            run.examined += 1
-            if run.examined % NOTE_EVERY == 0 and not dry_run:
-                run.cursor = blob.digest
-                run.save()
-        run.cursor = blobs[-1].digest if len(blobs) == limit and not dry_run else ""
-        run.ended_at = timezone.now()
-        run.save()
+        cursor = "" if dry_run else _cursor()
+        with storage_run(StorageRun.Kind.GARBAGE, at=at, dry_run=dry_run, cursor=cursor) as run:
+            _collect(run, old=at - grace, limit=limit)
         return run
 
 
-def _begin(*, at: datetime, dry_run: bool) -> StorageRun:
-    """A new round, from where the last one stopped."""
-    last = StorageRun.objects.filter(kind=StorageRun.Kind.GARBAGE, dry_run=False).first()
-    if last is not None and last.ended_at is None:
-        last.ended_at, last.error = at, "it was cut off; the next round went on where it was"
-        last.save(update_fields=["ended_at", "error"])
-    return StorageRun.objects.create(
-        kind=StorageRun.Kind.GARBAGE,
-        dry_run=dry_run,
-        started_at=at,
-        cursor=last.cursor if last is not None and not dry_run else "",
-    )
+def _cursor() -> str:
+    """Where the last round stopped."""
+    rounds = StorageRun.objects.filter(kind=StorageRun.Kind.GARBAGE, dry_run=False)
+    return rounds.values_list("cursor", flat=True).first() or ""
+
+
+def _collect(run: StorageRun, *, old: datetime, limit: int) -> None:
+    store = artifact_store()
+    needed = _needed()
+    if not run.dry_run:
+        run.removed_bytes += store.clear_unfinished(before=old)
+    blobs = list(islice(store.blobs(after=run.cursor), limit))
+    for blob in blobs:
+        _judge(store, blob, run=run, needed=_key(blob.digest) in needed, old=old)
+        run.examined += 1
+        if run.examined % NOTE_EVERY == 0 and not run.dry_run:
+            run.cursor = blob.digest
+            run.save()
+    run.cursor = blobs[-1].digest if len(blobs) == limit and not run.dry_run else ""
 
 
 def _needed() -> set[bytes]:
@@ -105,19 +98,22 @@ def _judge(
         store.set_aside(blob.digest)
 
 
-def storage_measure(*, at: datetime) -> None:
-    """Count the store, and have every app measure what only its place can tell."""
-    count = size = aside = 0
-    for blob in _blobs():
-        count += 1
-        size += blob.size
-        aside += blob.size if blob.set_aside else 0
-    StoreSize.objects.update_or_create(
-        pk=1, defaults={"counted_at": at, "blobs": count, "size": size, "set_aside": aside}
-    )
-    for source in sources():
-        source.measure(at=at)
+def storage_measure(*, at: datetime) -> bool:
+    """Count the store, and have every app measure what only its place can tell.
 
-
-def _blobs() -> Iterator[HeldBlob]:
-    return artifact_store().blobs()
+    False if another worker is still at it: a large store takes longer than it is until the next turn.
+    """
+    with lock_of_session(AdvisoryLock.MEASURE_STORAGE) as held:
+        if not held:
+            return False
+        count = size = aside = 0
+        for blob in artifact_store().blobs():
+            count += 1
+            size += blob.size
+            aside += blob.size if blob.set_aside else 0
+        StoreSize.objects.update_or_create(
+            pk=1, defaults={"counted_at": at, "blobs": count, "size": size, "set_aside": aside}
+        )
+        for source in sources():
+            source.measure(at=at)
+        return True

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.utils import timezone
 
 from apps.accounts.models import Team
 from apps.accounts.services import audit
@@ -15,6 +14,7 @@ from apps.models.models import Artifact, StorageRun
 from apps.models.selectors import storage as selectors
 from apps.models.selectors.sources import sources
 from apps.models.services.storage import artifact_remove, lock_for_removal
+from apps.models.services.storage_runs import storage_run
 from controlplane.domain.retention import Item, ItemKind, Plan, Removal, Rules, plan
 from controlplane.persistence.leases import LoopLease, loop_lease
 
@@ -97,16 +97,13 @@ def retention_run(*, at: datetime) -> StorageRun | None:
     with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return None
-        run = StorageRun.objects.create(kind=StorageRun.Kind.RETENTION, started_at=at)
-        run.removed, run.removed_bytes = _expire(at=at)
-        found = retention_plan(at=at)
-        done = [one for one in _turns(found, lease) if removal_apply(one, at=at)]
-        run.examined = len(found.removals) + len(found.spared)
-        run.removed += len(done)
-        run.removed_bytes += sum(one.item.size for one in done)
-        run.details = [_line(one) for one in done[:DETAILS]]
-        run.ended_at = timezone.now()
-        run.save()
+        with storage_run(StorageRun.Kind.RETENTION, at=at) as run:
+            run.removed, run.removed_bytes = _expire(at=at)
+            found = retention_plan(at=at)
+            run.examined = len(found.removals) + len(found.spared)
+            for removal in _turns(found, lease):
+                if removal_apply(removal, at=at):
+                    _note(run, removal)
         _forget_old_runs()
         return run
 
@@ -119,13 +116,17 @@ def _turns(found: Plan, lease: LoopLease) -> Iterator[Removal]:
         yield removal
 
 
-def _line(removal: Removal) -> dict[str, object]:
-    return {
-        "kind": removal.item.kind.value,
-        "name": removal.item.name,
-        "size": removal.item.size,
-        "reason": removal.reason,
-    }
+def _note(run: StorageRun, removal: Removal) -> None:
+    run.removed += 1
+    run.removed_bytes += removal.item.size
+    if len(run.details) < DETAILS:
+        line = {
+            "kind": removal.item.kind.value,
+            "name": removal.item.name,
+            "size": removal.item.size,
+            "reason": removal.reason,
+        }
+        run.details.append(line)
 
 
 def _expire(*, at: datetime) -> tuple[int, int]:
@@ -161,8 +162,7 @@ def _remove_version(removal: Removal, *, at: datetime) -> bool:
     if artifact is None:
         return False
     row = lock_for_removal(artifact)
-    held = selectors.holds(at=at).get(row.pk) or selectors.obstacles(row, at=at)
-    if not row.usable or held:
+    if not row.usable or selectors.obstacles(row, at=at, by_rule=True):
         return False
     artifact_remove(row, at=at, reason=f"removed by a rule: {removal.reason}", by=BY_RULE)
     audit(

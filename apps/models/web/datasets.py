@@ -16,6 +16,7 @@ from django.utils.translation import ngettext
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
+from apps.accounts.web.forms import TeamFilterForm
 from apps.accounts.web.requests import SignedIn
 from apps.models.models import DatasetVersion
 from apps.models.selectors import (
@@ -33,31 +34,18 @@ from controlplane.domain.datasets import HISTOGRAM_EDGES, Split
 from controlplane.domain.datasets.warnings import LONG_ROW, WarningKind
 from controlplane.domain.permissions import Permission, allows
 from controlplane.ports.artifacts import BlobMissing
-from controlplane.web.tables import Column, FilterForm, Table
+from controlplane.web.tables import Column, Table
 
 #: Models made from a version that its page names; the lineage has all.
 _MODELS_NAMED = 5
 
 
-class DatasetFilter(FilterForm):
-    text = forms.CharField(label=lazy("Name contains"), max_length=80)
-    team = forms.ModelChoiceField(
-        label=lazy("Team"),
-        queryset=Team.objects.none(),
-        to_field_name="uid",
-        empty_label=lazy("any team"),
-    )
-    lookups: ClassVar[Mapping[str, str]] = {"text": "name__icontains", "team": "team"}
+class DatasetFilter(TeamFilterForm):
+    field_order = ("text", "team")
 
-    def __init__(self, *args: Any, user: accounts.Person, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        teams = accounts.teams_of(user)
-        if teams.count() < 2:
-            del self.fields["team"]
-            return
-        field = self.fields["team"]
-        assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
-        field.queryset = teams
+    text = forms.CharField(label=lazy("Name contains"), max_length=80)
+
+    lookups: ClassVar[Mapping[str, str]] = {"text": "name__icontains", "team": "team"}
 
 
 _DATASETS = (

@@ -23,16 +23,25 @@ class ServingStorage:
     def digests(self) -> Iterator[str]:
         return iter(())
 
-    def holds(self, *, at: datetime) -> Mapping[int, Hold]:
-        rows = Revision.objects.filter(
+    def holds(self, *, at: datetime, of: Collection[int] | None = None) -> Mapping[int, Hold]:
+        live = Revision.objects.filter(
             deployment__deleted_at=None, model_version__artifact__isnull=False
-        ).values_list("model_version__artifact", "deployment__name", "number")
+        )
+        if of is not None:
+            live = live.filter(model_version__artifact__in=of)
+        rows = live.values_list("model_version__artifact", "deployment__name", "number")
         return {
             key: Hold(reason=f"deployment {name} can serve it (revision {number})", firm=True)
             for key, name, number in rows.order_by("pk")
         }
 
     def items(self) -> Iterable[Item]:
+        return ()
+
+    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[Item]:
+        return ()
+
+    def items_of(self, uid: str) -> Iterable[Item]:
         return ()
 
     def uses(self) -> Iterable[tuple[int, StorageKind, int]]:

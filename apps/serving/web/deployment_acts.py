@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
@@ -21,7 +19,7 @@ from apps.serving.services import deployments as services
 from apps.serving.web.deployments import found_visible
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.permissions import Permission
-from controlplane.web.pages import acted
+from controlplane.web.pages import acted, acting
 
 
 def found_for(request: SignedIn, uid: str) -> Deployment:
@@ -34,17 +32,8 @@ def found_for(request: SignedIn, uid: str) -> Deployment:
     return found
 
 
-def _act(
-    request: SignedIn, found: Deployment, action: Callable[[], object], *, done: str, tab: str = ""
-) -> HttpResponse:
-    page = reverse("deployment", args=[found.uid])
-    return acted(
-        request,
-        action,
-        back=f"{page}?tab={tab}" if tab else page,
-        done=done,
-        refusals=(IllegalTransition, SpecRefused),
-    )
+_REFUSALS = (IllegalTransition, SpecRefused)
+_act = acting(found=found_for, page="deployment", refusals=_REFUSALS)
 
 
 @login_required
@@ -55,61 +44,43 @@ def deployment_scale(request: SignedIn, uid: str) -> HttpResponse:
     if not wanted.isdecimal():
         messages.error(request, _("Replicas must be a whole number, got “%(n)s”.") % {"n": wanted})
         return redirect("deployment", uid=uid)
-    return _act(
+    return acted(
         request,
-        found,
         lambda: services.deployment_scale(
             deployment=found, replicas=int(wanted), actor=request.user, at=timezone.now()
         ),
+        back=reverse("deployment", args=[uid]),
         done=_("It is being scaled to %(n)s.") % {"n": wanted},
+        refusals=_REFUSALS,
     )
 
 
-@login_required
-@require_POST
-def deployment_stop(request: SignedIn, uid: str) -> HttpResponse:
-    found = found_for(request, uid)
-    return _act(
-        request,
-        found,
-        lambda: services.deployment_stop(deployment=found, actor=request.user, at=timezone.now()),
-        done=_("It is being stopped."),
-    )
+@_act
+def deployment_stop(request: SignedIn, found: Deployment) -> str:
+    services.deployment_stop(deployment=found, actor=request.user, at=timezone.now())
+    return _("It is being stopped.")
 
 
-@login_required
-@require_POST
-def deployment_start(request: SignedIn, uid: str) -> HttpResponse:
-    found = found_for(request, uid)
-    return _act(
-        request,
-        found,
-        lambda: services.deployment_start(deployment=found, actor=request.user, at=timezone.now()),
-        done=_("It is starting."),
-    )
+@_act
+def deployment_start(request: SignedIn, found: Deployment) -> str:
+    services.deployment_start(deployment=found, actor=request.user, at=timezone.now())
+    return _("It is starting.")
 
 
-@login_required
-@require_POST
-def deployment_roll_back(request: SignedIn, uid: str, number: int) -> HttpResponse:
+@acting(found=found_for, page="deployment", refusals=_REFUSALS, query="tab=revisions")
+def deployment_roll_back(request: SignedIn, found: Deployment, number: int) -> str:
     """A new revision with the configuration of an earlier one."""
-    found = found_for(request, uid)
     earlier = get_object_or_404(
         found.revisions.select_related("model_version__line", "model_version__artifact"),
         number=number,
     )
-    return _act(
-        request,
-        found,
-        lambda: services.deployment_revise(
-            deployment=found,
-            configuration=services.Configuration.of(earlier),
-            actor=request.user,
-            at=timezone.now(),
-        ),
-        done=_("It is going back to the configuration of revision %(n)d.") % {"n": number},
-        tab="revisions",
+    services.deployment_revise(
+        deployment=found,
+        configuration=services.Configuration.of(earlier),
+        actor=request.user,
+        at=timezone.now(),
     )
+    return _("It is going back to the configuration of revision %(n)d.") % {"n": number}
 
 
 @login_required

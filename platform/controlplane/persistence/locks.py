@@ -17,6 +17,7 @@ class AdvisoryLock(IntEnum):
     ENROL_PERSON = 5
     TELL_OF_EVENT = 6
     COLLECT_GARBAGE = 7
+    MEASURE_STORAGE = 8
 
 
 def lock_in_transaction(lock: AdvisoryLock, key: int = 0) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import wraps
 from typing import Any, Generic, TypeVar
 
 from django.contrib import messages
+from django.contrib.auth.decorators import login_required
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.functional import Promise
+from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
 from controlplane.domain.machines import IllegalTransition
@@ -50,8 +54,8 @@ class ToastLevel(StrEnum):
 
 
 def keyset(rows: QuerySet[Row], *, before: str, size: int = PAGE_SIZE) -> Page[Row]:
-    """The page that follows the row with that uid; the first one if it is empty or unknown."""
-    if before and (edge := rows.model._default_manager.filter(uid=before).first()) is not None:
+    """The page that follows the row with that uid; the first one if it is empty or none of ``rows``."""
+    if before and (edge := rows.filter(uid=before).first()) is not None:
         rows = rows.filter(pk__lt=edge.pk)
     found = list(rows.order_by("-pk")[: size + 1])
     shown = found[:size]
@@ -89,17 +93,53 @@ def acted(
     action: Callable[[], object],
     *,
     back: str,
-    done: str,
+    done: str = "",
     refusals: tuple[type[Exception], ...] = (IllegalTransition,),
 ) -> HttpResponse:
-    """Do it and go back, with a message; a refusal is a message too, for somebody may have been first."""
+    """Do it and go back, with a message; a refusal is a message too, for somebody may have been first.
+
+    Without ``done``, what the action gives back is the message.
+    """
     try:
-        action()
+        said = action()
     except refusals as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, done)
+        messages.success(request, done or str(said))
     return redirect(back)
+
+
+def acting(
+    *,
+    found: Callable[[Any, str], Row],
+    page: str,
+    refusals: tuple[type[Exception], ...] = (IllegalTransition,),
+    query: str = "",
+) -> Callable[[Callable[..., str]], Callable[..., HttpResponse]]:
+    """Turn functions that do something to the row of a page into POST views that lead back to the page.
+
+    Such a function gets the request, the row that ``found`` gives for the request and the uid, and what else
+    the address names; it gives back what to say once it is done. ``page`` names the page's address, which
+    takes the uid.
+    """
+
+    def decorated(act: Callable[..., str]) -> Callable[..., HttpResponse]:
+        @login_required
+        @require_POST
+        @wraps(act)
+        def view(request: HttpRequest, uid: str, **named: Any) -> HttpResponse:
+            row = found(request, uid)
+            back = reverse(page, args=[uid])
+            return acted(
+                request,
+                lambda: act(request, row, **named),
+                back=f"{back}?{query}" if query else back,
+                refusals=refusals,
+            )
+
+        return view
+
+    return decorated
 
 
 def toast(response: HttpResponse, *, level: str, text: str | Promise) -> HttpResponse:

@@ -84,6 +84,22 @@ def test_where_mail_is_configured_the_link_is_sent_as_well(
     assert "http://testserver/password/set/" in mail.outbox[0].body
 
 
+@pytest.mark.parametrize(
+    ("chosen", "subject"), [("", "Your account at Ninefold"), ("zh-hans", "你的 Ninefold 账号")]
+)
+def test_an_invitation_is_in_the_language_of_whom_it_is_for(
+    staffed: Staffed, settings: Settings, chosen: str, subject: str
+) -> None:
+    settings.NINEFOLD_EMAIL_FROM = "ninefold@acme.example"
+    User.objects.filter(pk=staffed.other.pk).update(email="o@acme.example", language=chosen)
+    User.objects.filter(pk=staffed.root.pk).update(language="en" if chosen else "zh-hans")
+    page = browser(staffed.root).post(f"/people/{staffed.other.uid}/invite")
+    assert mail.outbox[0].subject == subject
+    assert ("You have the account" in mail.outbox[0].body) is not bool(chosen)
+    # The page stays in the inviter's.
+    assert f'lang="{"en" if chosen else "zh-hans"}"' in page.text
+
+
 def test_a_name_or_an_address_is_given_once(staffed: Staffed) -> None:
     User.objects.filter(username="other").update(email="other@acme.example")
     root = browser(staffed.root)

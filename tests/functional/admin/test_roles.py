@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 
@@ -15,13 +14,9 @@ from apps.jobs.models import Job
 from apps.quotas.models import Queue
 from controlplane.domain.permissions import Role
 from tests import factories
-from tests.functional.admin.test_admin import FOREIGN, act, errors_of, page
+from tests.functional.admin.pages import MODELS, act, errors_of, page
 from tests.integration.company import Company
 
-MODELS = sorted(
-    (model for model in admin.site._registry if model._meta.app_label not in FOREIGN),
-    key=lambda model: model._meta.label,
-)
 FLEET = {"fleet.Cluster", "fleet.Node", "fleet.Card"}
 TEAMS_THINGS = {
     "accounts.AuditEntry",

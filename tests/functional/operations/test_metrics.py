@@ -105,10 +105,12 @@ def test_loops_tell_their_lag_and_their_turns(client: Client, home: Path) -> Non
 
 @pytest.mark.django_db
 def test_what_waits_is_counted(client: Client, home: Path, broker_folder: Path) -> None:
-    OutboxMessage.objects.create(topic="claim.requested", payload={})
+    for topic in ("claim.requested", "moon.full"):
+        OutboxMessage.objects.create(topic=topic, payload={})
     (broker_folder / "1_a.beat.msg").touch()
     found = samples(client)
-    assert value(found, "ninefold_outbox_messages") == 1
+    assert value(found, "ninefold_outbox_messages") == 2
+    assert value(found, "ninefold_outbox_unheard_messages", topic="moon.full") == 1
     assert value(found, "ninefold_outbox_oldest_seconds") >= 0
     assert value(found, "ninefold_broker_messages", queue="beat") == 1
     assert value(found, "ninefold_broker_up") == 1

@@ -124,6 +124,24 @@ def test_news_that_is_not_handed_on_is_trouble(page: Client) -> None:
     assert conditions(page)["outbox"] == "troubled"
 
 
+def test_news_that_nobody_hears_is_a_fault_that_anybody_can_see(page: Client) -> None:
+    OutboxMessage.objects.create(topic="claim.requested", payload={})
+    OutboxMessage.objects.create(topic="moon.full", payload={})
+    assert conditions(page)["outbox"] == "troubled"
+    text = page.get("/status").text
+    check(text)
+    assert "1 of 2 messages that wait are set aside" in text
+    assert "no listener for moon.full" in text
+
+
+def test_what_a_turn_took_is_a_short_figure(page: Client) -> None:
+    all_turn()
+    loops.turn_ended(QUICK, seconds=0.005484)
+    text = page.get("/status").text
+    assert ">5 ms</td>" in text
+    assert "0.005484" not in text
+
+
 def test_gateways_are_judged_by_when_they_asked_and_by_what_they_have(page: Client) -> None:
     now = timezone.now()
     issued = now - timedelta(minutes=5)

@@ -30,6 +30,7 @@ def test_every_part_is_shown_there(staff: Client, filled: Filled) -> None:
     shown = {template.name for template in response.templates}
     missing = {f"partials/{part.name}" for part in parts} - shown
     assert missing == set()
+    assert 'aria-describedby="why-retry"' in response.text
 
 
 def test_every_state_is_shown_there(staff: Client) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
@@ -22,6 +25,15 @@ def token(client: Client, address: str) -> str:
     found = re.search(r'name="once" value="(\w+)"', client.get(address).text)
     assert found is not None
     return found.group(1)
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    """An archive that is the same for the same files."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
+        for name, content in files.items():
+            packed.writestr(zipfile.ZipInfo(name), content)
+    return archive.getvalue()
 
 
 @pytest.fixture
@@ -52,6 +64,15 @@ def test_a_form_that_was_changed_after_going_back_is_another_job(
     browser.post(SCRIPT, script)
     browser.post(SCRIPT, {**script, "argv": "python\n-VV"})
     assert Job.objects.count() == 2
+
+
+def test_a_form_with_another_file_of_the_same_name_and_size_is_another_job(
+    browser: Client, script: dict[str, str]
+) -> None:
+    for content, jobs in ((b"print(1)", 1), (b"print(1)", 1), (b"print(2)", 2)):
+        packed = SimpleUploadedFile("code.zip", zipped({"run.py": content}))
+        assert browser.post(SCRIPT, {**script, "code": packed}).status_code == 302
+        assert Job.objects.count() == jobs
 
 
 def test_each_look_at_the_form_is_a_job_of_its_own(browser: Client, script: dict[str, str]) -> None:

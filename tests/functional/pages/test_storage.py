@@ -59,6 +59,20 @@ def test_what_is_deleted_can_be_had_back(browser: Client, filled: Filled) -> Non
     assert spare.state == "ready"
 
 
+def test_one_form_pins_whichever_is_chosen(browser: Client, filled: Filled) -> None:
+    spare = factories.model_version(actor=filled.user, team=filled.team, name="spare")
+    artifact = spare.artifact
+    assert artifact is not None
+    for act, pinned in (("pin", True), ("unpin", False)):
+        address = f"/storage/artifacts/{artifact.uid}/{act}"
+        text = browser.get("/storage?tab=biggest").content.decode()
+        assert text.count('<form method="post" id="pins">') == 1
+        assert f'form="pins" formaction="{address}"' in text
+        browser.post(address)
+        artifact.refresh_from_db()
+        assert (artifact.pinned_at is not None) is pinned
+
+
 def test_a_refusal_says_what_depends_on_it(browser: Client, filled: Filled) -> None:
     artifact = filled.tuned.artifact
     assert artifact is not None

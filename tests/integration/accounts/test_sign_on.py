@@ -110,6 +110,7 @@ def test_groups_are_followed_at_each_log_in_and_roles_given_here_stay(
 def test_administration_of_the_company_comes_and_goes_with_its_group(
     client: Client, sign_on: SignOn, subject: str
 ) -> None:
+    factories.person("keeper", admin=True)
     for groups, is_administrator in ((["root"], True), ([], False)):
         sign_on.person(subject, groups=groups)
         sign_on.log_in(Client(), subject)
@@ -119,6 +120,40 @@ def test_administration_of_the_company_comes_and_goes_with_its_group(
     User.objects.filter(username=subject).update(is_superuser=True)
     sign_on.log_in(Client(), subject)
     assert User.objects.get(username=subject).is_superuser
+
+
+def test_the_last_administrator_of_the_company_stays_one_without_the_group(
+    sign_on: SignOn, subject: str
+) -> None:
+    for groups in (["root"], []):
+        sign_on.person(subject, groups=groups)
+        sign_on.log_in(Client(), subject)
+        assert User.objects.get(username=subject).is_superuser
+    kept = AuditEntry.objects.get(action="user.keep")
+    assert (kept.object_name, kept.detail) == (subject, {"by": "Acme ID"})
+    # Not for good: the group counts again as soon as somebody else is there.
+    factories.person("keeper", admin=True)
+    sign_on.log_in(Client(), subject)
+    assert not User.objects.get(username=subject).is_superuser
+    assert AuditEntry.objects.filter(action="user.demote", object_name=subject).exists()
+
+
+def test_the_last_administrator_of_the_company_cannot_unlink_what_makes_them_one(
+    client: Client, sign_on: SignOn, subject: str
+) -> None:
+    sign_on.person(subject, groups=["root"])
+    sign_on.log_in(client, subject)
+    user = User.objects.get(username=subject)
+    user.set_password("open sesame")
+    user.save(update_fields=["password"])
+    client.force_login(user)
+    unlink = f"/profile/sign-on/{user.identities.get().pk}/unlink"
+    assert "is the last administrator of the company" in client.post(unlink, follow=True).text
+    assert user.identities.exists()
+    factories.person("keeper", admin=True)
+    client.post(unlink)
+    assert not user.identities.exists()
+    assert not User.objects.get(username=subject).is_superuser
 
 
 def test_a_role_of_the_provider_cannot_be_taken_away_here(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from django.db import connection, transaction
 from pytest_django import Settings
 
 from apps.accounts.models import User
+from apps.jobs.models import Attempt
 from apps.models.models import Artifact, ModelVersion
 from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import digests_referenced
@@ -60,6 +60,7 @@ def other(product: Empty, tmp_path: Path) -> Iterator[Elsewhere]:
 LOGS_IN = """
 from django.test import Client
 from apps.accounts.models import User
+from apps.jobs.models import Attempt
 from apps.serving.models import GatewaySnapshot
 from controlplane.persistence.encryption import decrypt
 client = Client(headers={"host": "localhost"})
@@ -276,14 +277,44 @@ def test_rows_that_come_while_it_is_made_are_not_in_it(
     assert ModelVersion.objects.exists()
 
 
-def test_what_the_store_has_lost_is_named(product: Empty, tmp_path: Path) -> None:
+def test_what_the_store_has_lost_is_named_and_is_no_success_unless_accepted(
+    product: Empty, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     artifact = Artifact.objects.latest("pk")
     lost = next(iter(artifact.tree.values()))
     artifact_store().delete(lost)
-    call_command("backup", out=tmp_path / "monday", verbosity=0)
-    assert json.loads((tmp_path / "monday" / "manifest.json").read_text())["blobs_missing"] == [
-        lost
-    ]
+    with pytest.raises(CommandError, match="1 of the artifact files are lost"):
+        call_command("backup", out=tmp_path / "monday", verbosity=0)
+    assert f"the store has lost {lost}" in capsys.readouterr().err
+    call_command("backup", out=tmp_path / "tuesday", accept_missing=True, verbosity=0)
+    for day in ("monday", "tuesday"):
+        assert Manifest.read(tmp_path / day).blobs_missing == (lost,)
+
+
+def test_into_empty_refuses_a_store_that_holds_anything(backup: Path, other: Elsewhere) -> None:
+    blob = other.home / "artifacts" / "sha256" / "ab" / ("cd" * 31)
+    blob.parent.mkdir(parents=True)
+    blob.write_bytes(b"of another life")
+    refused = other.manage("restore", "--from", str(backup), "--into-empty")
+    assert refused.returncode == 1
+    assert "the artifact store of this home is not empty" in refused.stderr
+    assert other.rows() == {}
+    assert other.manage("restore", "--from", str(backup)).returncode == 0
+
+
+def test_folders_of_runs_that_the_backup_does_not_know_are_named(
+    backup: Path, other: Elsewhere
+) -> None:
+    """They were begun after it; no sweep finds what no row tells of."""
+    known = Attempt.objects.latest("pk").launch_name
+    for name in (known, "attempt-begun-since"):
+        (other.home / "jobs" / name).mkdir(parents=True)
+    done = other.manage("restore", "--from", str(backup))
+    assert done.returncode == 0, done.stderr
+    assert "cluster here has attempt-begun-since, of a run that the backup does not know" in (
+        done.stderr
+    )
+    assert known not in done.stderr
 
 
 def test_a_backup_is_not_written_over(backup: Path) -> None:

@@ -13,12 +13,12 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from apps.jobs.models import Attempt, UploadedFile
-from apps.models.models import Artifact, StorageRun
+from apps.models.models import Artifact, StorageRun, StoreSize
 from apps.models.selectors import artifact_store, sources
 from apps.models.selectors.storage import digests_referenced
 from apps.models.services import storage_garbage
 from apps.models.services.artifacts import artifact_create
-from apps.models.services.storage_garbage import GRACE, garbage_collect
+from apps.models.services.storage_garbage import GRACE, garbage_collect, storage_measure
 from controlplane.persistence.locks import AdvisoryLock, lock_of_session
 from controlplane.ports.artifacts import ArtifactStore
 from tests.integration.company import Company
@@ -230,6 +230,29 @@ def test_a_round_that_was_cut_off_says_so(company: Company) -> None:
     assert "cut off" in cut.error
     assert run is not None
     assert run.ended_at is not None
+
+
+def test_a_round_that_breaks_off_says_why(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(*_: object, **__: object) -> None:
+        raise OSError("the disk is read-only")
+
+    monkeypatch.setattr(type(artifact_store()), "clear_unfinished", damaged)
+    with pytest.raises(OSError, match="read-only"):
+        garbage_collect(at=later())
+    run = StorageRun.objects.get()
+    assert run.ended_at is not None
+    assert run.error == "it broke off: the disk is read-only"
+
+
+def test_a_store_is_counted_by_one_at_a_time(committed_company: Company) -> None:
+    with lock_of_session(AdvisoryLock.MEASURE_STORAGE) as held:
+        assert held
+        assert at_once(lambda: storage_measure(at=committed_company.at)) == [False]
+    assert not StoreSize.objects.exists()
+    assert at_once(lambda: storage_measure(at=committed_company.at)) == [True]
+    assert StoreSize.objects.get().blobs == len(list(artifact_store().blobs()))
 
 
 def test_the_command_says_what_was_done(

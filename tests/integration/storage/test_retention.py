@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -11,8 +11,10 @@ from apps.accounts.models import AuditEntry
 from apps.jobs import services as jobs
 from apps.jobs.reconcilers.sweeps import launches_sweep
 from apps.jobs.services.storage import checkpoints_give_up
-from apps.models.models import ModelVersion, StorageMeasure
+from apps.models.models import ModelVersion, StorageMeasure, StorageRun
+from apps.models.selectors.sources import sources
 from apps.models.selectors.storage import storage_use
+from apps.models.services import storage_retention
 from apps.models.services.storage import (
     DeletionRefused,
     artifact_delete,
@@ -24,7 +26,7 @@ from apps.models.services.storage_garbage import storage_measure
 from apps.models.services.storage_retention import removal_apply, retention_plan, retention_run
 from apps.serving.services.deployments import Configuration, deployment_create
 from controlplane.domain.jobs import JobState
-from controlplane.domain.retention import ItemKind, Rules
+from controlplane.domain.retention import ItemKind, Removal, Rules
 from controlplane.domain.storage import StorageKind
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause
 from tests.integration.company import ENGINE, Company, ready_model
@@ -215,3 +217,77 @@ def test_what_is_taken_up_just_as_it_is_deleted_does_not_expire(company: Company
     assert version.artifact.removed_at is None
     with pytest.raises(DeletionRefused, match="is waiting"):
         artifact_remove_now(artifact=version.artifact, actor=company.engineer, at=company.at)
+
+
+def test_a_round_that_breaks_off_says_why_and_what_had_gone(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = versions(company)
+    let_go(company, keep_versions=1)
+    real = storage_retention.removal_apply
+    tried: list[Removal] = []
+
+    def breaks_second(removal: Removal, *, at: datetime) -> bool:
+        tried.append(removal)
+        if len(tried) == 2:
+            raise RuntimeError("the cluster answered nonsense")
+        return real(removal, at=at)
+
+    monkeypatch.setattr(storage_retention, "removal_apply", breaks_second)
+    with pytest.raises(RuntimeError):
+        retention_run(at=timezone.now())
+    run = StorageRun.objects.get()
+    assert run.ended_at is not None
+    assert run.error == "it broke off: the cluster answered nonsense"
+    assert run.removed == 1
+    assert sorted(states(*made)) == ["ready", "ready", "removed"]
+
+
+def test_a_round_whose_worker_died_is_not_under_way_for_ever(company: Company) -> None:
+    dead = StorageRun.objects.create(kind="retention", started_at=company.at)
+    retention_run(at=timezone.now())
+    dead.refresh_from_db()
+    assert dead.ended_at is not None
+    assert "cut off" in dead.error
+
+
+def test_a_removal_asks_about_its_own_artifact_only(company: Company) -> None:
+    """However many jobs and deployments there are, their rows are not read."""
+    old, _new = versions(company, 2)
+    let_go(company, keep_versions=1)
+    for number in range(5):
+        company.submit(f"waits {number}")
+    (removal,) = retention_plan(at=timezone.now()).removals
+    (source,) = (one for one in sources() if one.name == "jobs")
+    assert old.artifact_id is not None
+    assert len(source.holds(at=company.at)) > 0
+    assert source.holds(at=company.at, of=[old.artifact_id]) == {}
+    assert removal_apply(removal, at=timezone.now())
+    assert states(old) == ["removed"]
+
+
+def test_only_the_largest_of_what_attempts_left_are_read(company: Company) -> None:
+    """The list of the biggest things is made of at most as many attempts of each kind as it shows."""
+    left = {}
+    for size in (3000, 9000, 6000):
+        _, attempt = company.running(name=f"left {size}")
+        company.cluster.leave(attempt.launch_name, size)
+        company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
+        company.turn_jobs()
+        left[size] = attempt.uid
+    storage_measure(at=timezone.now())
+    (source,) = (one for one in sources() if one.name == "jobs")
+
+    def folders(count: int) -> set[str]:
+        items = source.items_largest(teams=[company.team.pk], count=count)
+        return {item.uid for item in items if item.kind is ItemKind.CHECKPOINTS}
+
+    assert left[9000] in folders(1)
+    assert left[3000] not in folders(1)
+    assert folders(3) == set(left.values())
+    assert not list(source.items_largest(teams=[company.other_team.pk], count=3))
+    everything = {(item.kind, item.uid): item for item in source.items()}
+    for uid in left.values():
+        of_one = list(source.items_of(uid))
+        assert of_one == [item for key, item in everything.items() if key[1] == uid]
+        assert {item.size for item in of_one if item.kind is ItemKind.CHECKPOINTS} <= set(left)

@@ -32,6 +32,11 @@ class Command(BaseCommand):
             action="store_true",
             help="link artifacts from the newest backup beside this one instead of copying them",
         )
+        parser.add_argument(
+            "--accept-missing",
+            action="store_true",
+            help="succeed even if the store has lost artifacts that rows name; they are listed",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         out: Path = options["out"].absolute()
@@ -56,6 +61,12 @@ class Command(BaseCommand):
         )
         for digest in manifest.blobs_missing:
             self.stderr.write(f"the store has lost {digest}, which a row names")
+        if manifest.blobs_missing and not options["accept_missing"]:
+            raise CommandError(
+                f"{out} is kept and holds everything else, but {len(manifest.blobs_missing)} of the "
+                "artifact files are lost. Put them back into the store from an earlier backup and make "
+                "another one, or say --accept-missing"
+            )
         self.stdout.write(
             f"{out} is complete. The encryption key is not in it: keep the folder `secrets` of the "
             "home, or NINEFOLD_ENCRYPTION_KEY, in another safe place"

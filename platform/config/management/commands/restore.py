@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from apps.jobs.services.storage import folders_without_attempt
 from apps.models.selectors import artifact_store
 from controlplane.persistence.backups import BackupRefused, restore
 
@@ -21,7 +22,7 @@ class Command(BaseCommand):
         where.add_argument(
             "--into-empty",
             action="store_true",
-            help="refuse a database that holds anything (what happens anyway)",
+            help="refuse an artifact store that holds anything too, not only such a database",
         )
         where.add_argument(
             "--overwrite", action="store_true", help="all that the database holds goes"
@@ -30,7 +31,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         source: Path = options["source"].absolute()
         try:
-            restored = restore(source, store=artifact_store(), overwrite=options["overwrite"])
+            restored = restore(
+                source,
+                store=artifact_store(),
+                overwrite=options["overwrite"],
+                into_empty=options["into_empty"],
+            )
         except BackupRefused as refusal:
             raise CommandError(str(refusal)) from refusal
         # What Django makes after migrating: permissions and content types of what is new since then.
@@ -47,6 +53,11 @@ class Command(BaseCommand):
             )
         for sealed in restored.undecryptable:
             self.stderr.write(f"{sealed.column}: {sealed.lost} of {sealed.of} cannot be decrypted")
+        for cluster, name in folders_without_attempt():
+            self.stderr.write(
+                f"cluster {cluster.name} has {name}, of a run that the backup does not know: stop what "
+                "runs there and delete it by hand"
+            )
         self.stdout.write(
             "Jobs that ran when the backup was made will be found lost, and can be tried again."
         )

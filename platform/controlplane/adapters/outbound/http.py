@@ -13,7 +13,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.client import HTTPException
 from ipaddress import ip_address
 from typing import NoReturn, Self
@@ -101,8 +101,9 @@ class HttpOutbound:
                     preload_content=False,
                     decode_content=False,
                 )
-                response = connection.getresponse()
-                content = self._content(response)
+                # The answer has taken the socket over, and must be closed where it is not read to its end.
+                with closing(connection.getresponse()) as response:
+                    content = self._content(response)
         except _FAULTS as error:
             if not deadline.passed and not isinstance(error, TimeoutError):
                 raise OutboundFailed(

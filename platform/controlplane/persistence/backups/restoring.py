@@ -46,11 +46,14 @@ class Restored:
     undecryptable: tuple[Sealed, ...]
 
 
-def restore(folder: Path, *, store: ArtifactStore, overwrite: bool = False) -> Restored:
+def restore(
+    folder: Path, *, store: ArtifactStore, overwrite: bool = False, into_empty: bool = False
+) -> Restored:
     """Put everything back as it was.
 
     The database must be empty, or ``overwrite`` be given: then all that it holds goes, in the same
-    transaction that brings the backup's rows.
+    transaction that brings the backup's rows. With ``into_empty`` the store must be empty as well,
+    unless it has to hold the artifacts of a backup that was made without them.
 
     :raises BackupRefused: if the backup is damaged, newer than this version, or there is something
         in the database. Nothing has been changed then.
@@ -59,6 +62,11 @@ def restore(folder: Path, *, store: ArtifactStore, overwrite: bool = False) -> R
     _check_version(manifest)
     if not overwrite:
         _check_empty()
+    if into_empty and manifest.blobs_included and any(store.blobs()):
+        raise BackupRefused(
+            "the artifact store of this home is not empty: restore into a new home, or without "
+            "--into-empty, which adds what is missing to it"
+        )
     for table in manifest.tables:
         check_seal(table.file, folder=folder)
     blobs_check(manifest, folder=folder, store=store)

@@ -118,6 +118,16 @@ def duration(amount: float | timedelta | None) -> str:
 
 
 @register.filter
+def took(seconds: float | None) -> str:
+    """How long something short took: ``0.005484`` → ``5 ms``, ``2.345`` → ``2.3 s``; more as a duration."""
+    if seconds is None:
+        return "–"
+    if (milliseconds := round(seconds * 1000)) < 1000:
+        return _("%(ms)d ms") % {"ms": milliseconds}
+    return _("%(s).1f s") % {"s": seconds} if seconds < 10 else duration(seconds)
+
+
+@register.filter
 def until(later: datetime | None, earlier: datetime | None) -> str:
     """The time from ``earlier`` to ``later``, or to now where it has not ended."""
     if earlier is None:

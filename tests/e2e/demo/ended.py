@@ -1,0 +1,103 @@
+"""Jobs of the past: what they made, and what they failed of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from apps.jobs import services
+from apps.jobs.models import Job
+from apps.models.models import ModelVersion
+from controlplane.domain.claims import ReleaseReason
+from controlplane.domain.jobs import AttemptEvent, JobEvent, JobKind
+from tests.e2e.demo.clock import ago, before
+from tests.e2e.demo.fleet import GPU, NPU, Fleet
+from tests.e2e.demo.work import Work, end, report, start, submit, succeed
+
+
+def evaluations(work: Work, fleet: Fleet, versions: tuple[ModelVersion, ...]) -> Job:
+    for number, made in enumerate(versions):
+        with ago(days=5, hours=-number):
+            job = submit(
+                replace(work, model=made),
+                f"measure {made}",
+                kind=JobKind.EVALUATE,
+                spec={"split": "test"},
+            )
+        at = before(days=5, hours=-number, minutes=-2)
+        attempt = start(job, at=at, fleet=fleet)
+        with ago(days=5, hours=-number, minutes=-20):
+            report(attempt, steps=0, total=160, at=at)
+            succeed(job, attempt, at=at + timedelta(minutes=18), loss=0.61 + number * 0.13)
+    return job
+
+
+def script(work: Work, fleet: Fleet) -> Job:
+    with ago(days=2):
+        job = submit(work, "count rows by province", kind=JobKind.SCRIPT)
+    at = before(days=2, minutes=-1)
+    attempt = start(job, at=at, fleet=fleet)
+    with ago(days=2, minutes=-6):
+        report(attempt, steps=0, total=1, at=at)
+        succeed(job, attempt, at=at + timedelta(minutes=5), loss=0)
+    return job
+
+
+def failed(work: Work, fleet: Fleet) -> Job:
+    """Ran out of memory, was retried, and ran out of disk."""
+    with ago(hours=20):
+        job = submit(
+            replace(work, chip=NPU, cards=4), "longer sequences", output="address-parser-long"
+        )
+    for number, (hours, cause, said) in enumerate(
+        (
+            (20, "oom", "ended with exit code 137: it was killed for want of memory"),
+            (7, "program", "ended with exit code 28: the disk is full"),
+        )
+    ):
+        if number:
+            services.job_retry(job=job, actor=work.actor, at=before(hours=hours))
+        attempt = start(job, at=before(hours=hours), fleet=fleet)
+        at = before(hours=hours - 3)
+        report(attempt, steps=180 + number * 90, total=600, at=at, floor=0.5)
+        end(
+            attempt,
+            AttemptEvent.FAIL,
+            JobEvent.FAIL,
+            at=at,
+            reason=said,
+            exit_code=137 if cause == "oom" else 28,
+            exit_cause=cause,
+            log_tail="step 270/600  loss 0.9120\nOSError: [Errno 28] No space left on device",
+        )
+        job.refresh_from_db()
+    return job
+
+
+def cancelled(work: Work) -> Job:
+    with ago(days=1, hours=3):
+        job = submit(replace(work, chip=GPU, cards=8), "wrong dataset")
+        services.job_cancel(job=job, actor=work.actor, at=before(days=1, hours=2))
+    attempt = job.attempts.get()
+    end(
+        attempt,
+        AttemptEvent.WITHDRAW,
+        JobEvent.CANCEL,
+        at=before(days=1, hours=2),
+        reason=f"cancelled by {work.actor.username}",
+        release=ReleaseReason.CANCELLED,
+    )
+    job.refresh_from_db()
+    return job
+
+
+def history(work: Work, fleet: Fleet) -> None:
+    """Enough of the past to turn its pages."""
+    for number in range(24):
+        days = 30 - number
+        with ago(days=days):
+            job = submit(work, f"nightly count {number + 1}", kind=JobKind.SCRIPT)
+        at = before(days=days, minutes=-2)
+        attempt = start(job, at=at, fleet=fleet)
+        with ago(days=days, minutes=-4):
+            succeed(job, attempt, at=at + timedelta(minutes=2), loss=0)
