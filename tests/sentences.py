@@ -15,6 +15,8 @@ from pathlib import Path
 
 import polib
 
+from controlplane.domain import egress
+
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = ROOT / "templates/locale/zh_Hans/LC_MESSAGES/sentences.po"
 #: Where reasons and refusals are worded.
@@ -32,9 +34,24 @@ SPOKEN = (
     "platform/controlplane/adapters/clusters/local/*.py",
     "platform/controlplane/adapters/outbound/*.py",
     "platform/controlplane/persistence/encryption.py",
+    *(
+        f"platform/gateway/{module}.py"
+        for module in (
+            "app",
+            "calls",
+            "errors",
+            "exchanges",
+            "limits",
+            "relays",
+            "replies",
+            "upstream",
+        )
+    ),
 )
 #: Keywords whose text reaches people.
 TELLING = frozenset({"reason", "message", "why", "explanation", "state_reason", "text", "wrong"})
+#: What makes the gateway's refusals.
+REFUSING = frozenset({"ApiError", "bad_request", "key_refused", "unavailable", "upstream_failed"})
 #: What begins like this is said to the database.
 QUERY = re.compile(r"\s*(WITH|SELECT) |\(l\.")
 #: Raised where only a programmer's mistake can lead.
@@ -86,6 +103,9 @@ class Listener(ast.NodeVisitor):
         for keyword in node.keywords:
             if keyword.arg in TELLING:
                 self.hear(keyword.value, told=True)
+        if isinstance(node.func, ast.Name) and node.func.id in REFUSING:
+            for argument in node.args:
+                self.hear(argument)
         self.generic_visit(node)
 
     def visit_Raise(self, node: ast.Raise) -> None:
@@ -124,7 +144,7 @@ def spoken() -> dict[str, str]:
         listener.visit(ast.parse(path.read_text(encoding="utf-8")))
         for text in listener.heard:
             found.setdefault(text, str(path.relative_to(ROOT)))
-    return found
+    return found | {purpose: egress.__name__ for _network, purpose in egress.SPECIAL}
 
 
 def catalogue() -> Iterator[polib.POEntry]:

@@ -11,6 +11,9 @@ class NinefoldConfig(AppConfig):
         # Its models can be imported from here on.
         from config.loops import TurnKeeper  # noqa: PLC0415
         from config.storage import connect_sources  # noqa: PLC0415
+        from config.wiring import TOPICS  # noqa: PLC0415
+        from controlplane.outbox import messages  # noqa: PLC0415
 
+        messages.hear(TOPICS)
         TurnKeeper().connect()
         connect_sources()

@@ -31,7 +31,7 @@ TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
 def send(topic: str, payload: dict[str, Any]) -> None:
     """Queue the tasks that hear the topic.
 
-    :raises KeyError: if nobody declared it here; a topic without a listener is a mistake.
+    :raises KeyError: if nobody hears it; the relay leaves such news aside and does not ask for it.
     """
     for task in TOPICS[topic]:
         task.apply_async(kwargs=payload)

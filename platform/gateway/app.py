@@ -7,13 +7,12 @@ One process per folder; more gateways are more processes with an id each.
 from __future__ import annotations
 
 import asyncio
-import json
+import gc
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from hashlib import sha256
-from hmac import compare_digest
 from random import Random
 from typing import Any
 
@@ -35,7 +34,9 @@ from gateway.feeds import SnapshotFeed
 from gateway.files import FolderLock
 from gateway.journals import Journal
 from gateway.limits import Limits
-from gateway.metrics import CONTENT_TYPE, Metrics
+from gateway.metrics import Metrics
+from gateway.operations import Operations
+from gateway.origins import Origins
 from gateway.relays import Deadlines, Relay
 from gateway.settings import Settings
 from gateway.snapshots import Key, Operation, Route, Snapshot
@@ -71,22 +72,17 @@ class Gateway:
         self._limits = Limits(monotonic=monotonic)
         self._table: Table | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._operations = {path: operation for operation, path in PATHS.items()}
-        self._pages: dict[str, Callable[[Exchange], Awaitable[None]]] = {
-            "/healthz": self._healthz,
-            "/readyz": self._readyz,
-            "/metrics": self._metrics_page,
-        }
-        self._metrics.gauge(
-            "ninefold_gateway_snapshot_age_seconds",
-            "Since the snapshot was issued.",
-            read=self._age,
-        )
-        self._metrics.gauge(
-            "ninefold_gateway_snapshot_version",
-            "Version of the snapshot.",
-            read=lambda: self._table.snapshot.version if self._table else None,
-        )
+        self._calls = {path: operation for operation, path in PATHS.items()}
+        self._origins = Origins(settings.origins)
+        self._pages = Operations(
+            gateway_id=settings.gateway_id,
+            metrics=self._metrics,
+            metrics_token=settings.metrics_token,
+            tasks=self._tasks,
+            table=lambda: self._table,
+            fresh_table=self._fresh_table,
+            wall=wall,
+        ).pages
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -197,13 +193,16 @@ class Gateway:
             logger.exception("the gateway cannot start")
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
+        # What is there now stays: looking through it again and again would hold requests up.
+        gc.collect()
+        gc.freeze()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, exchange: Exchange) -> None:
-        self._allow_origin(exchange)
+        self._origins.mark(exchange)
         try:
             await self._dispatch(exchange)
         except ClientLeft:
@@ -221,9 +220,9 @@ class Gateway:
 
     async def _dispatch(self, exchange: Exchange) -> None:
         path = exchange.path
-        operation = self._operations.get(path)
-        if exchange.method == "OPTIONS" and self._settings.origins:
-            await self._preflight(exchange)
+        operation = self._calls.get(path)
+        if self._origins.asked(exchange):
+            await self._origins.answer(exchange)
         elif operation is not None:
             _require(exchange, "POST")
             await self._complete(exchange, operation)
@@ -239,7 +238,7 @@ class Gateway:
         else:
             raise bad_request(
                 f"There is nothing at {path[:200]!r}; the gateway has {_MODELS} and "
-                f"{', '.join(self._operations)}.",
+                f"{', '.join(self._calls)}.",
                 code="unknown_url",
                 status=404,
             )
@@ -294,7 +293,7 @@ class Gateway:
         key = self._authenticate(exchange, table)
         routes = [line.route for line in table.lines.values() if key.may_use(line.route)]
         models = [_model(route) for route in sorted(routes, key=lambda route: route.name)]
-        await _respond_json(exchange, {"object": "list", "data": models})
+        await exchange.respond_json({"object": "list", "data": models})
 
     async def _show_model(self, exchange: Exchange, name: str) -> None:
         table = self._fresh_table()
@@ -302,77 +301,7 @@ class Gateway:
         line = table.lines.get(name)
         if line is None or not key.may_use(line.route):
             raise model_not_found(name)
-        await _respond_json(exchange, _model(line.route))
-
-    # -- CORS ---------------------------------------------------------------------------------
-
-    def _allow_origin(self, exchange: Exchange) -> None:
-        if not self._settings.origins:
-            return
-        exchange.add_headers([("vary", "Origin")])
-        origin = exchange.header(b"origin")
-        if origin in self._settings.origins:
-            exchange.add_headers(
-                [
-                    ("access-control-allow-origin", origin),
-                    ("access-control-expose-headers", "x-request-id, retry-after"),
-                ]
-            )
-
-    async def _preflight(self, exchange: Exchange) -> None:
-        allowed = exchange.header(b"origin") in self._settings.origins
-        headers = [
-            ("access-control-allow-methods", "GET, POST"),
-            ("access-control-allow-headers", "authorization, content-type"),
-            ("access-control-max-age", "600"),
-        ]
-        await exchange.respond(status=204, body=b"", headers=headers if allowed else ())
-
-    # -- pages --------------------------------------------------------------------------------
-
-    def _age(self) -> float | None:
-        if self._table is None:
-            return None
-        return self._wall() - self._table.snapshot.issued_at.timestamp()
-
-    async def _healthz(self, exchange: Exchange) -> None:
-        """200 while everything that should run does; only a restart helps where it does not."""
-        ended = [task.get_name() for task in self._tasks if task.done()]
-        content = {
-            "status": "failed" if ended else "ok",
-            "gateway": self._settings.gateway_id,
-            "snapshot_version": self._table.snapshot.version if self._table else None,
-            "snapshot_age_seconds": self._age(),
-            "ended_tasks": ended,
-        }
-        await _respond_json(exchange, content, status=503 if ended else 200)
-
-    async def _readyz(self, exchange: Exchange) -> None:
-        """200 while requests can be served, else 503 in the shape of an error."""
-        self._fresh_table()
-        await _respond_json(exchange, {"status": "ready"})
-
-    async def _metrics_page(self, exchange: Exchange) -> None:
-        """For this machine, and for whoever has the token for metrics.
-
-        :raises ApiError: 403 for everybody else.
-        """
-        if not self._may_read_metrics(exchange):
-            raise ApiError(
-                "Metrics are for this machine, or for the bearer token NINEFOLD_METRICS_TOKEN.",
-                status=403,
-                kind=ErrorType.PERMISSION,
-                code="metrics_refused",
-            )
-        await exchange.respond(
-            status=200, body=self._metrics.text().encode(), content_type=CONTENT_TYPE.encode()
-        )
-
-    def _may_read_metrics(self, exchange: Exchange) -> bool:
-        token = self._settings.metrics_token
-        if token and exchange.bearer:
-            return compare_digest(exchange.bearer.encode(), token.encode())
-        return exchange.is_from_this_machine
+        await exchange.respond_json(_model(line.route))
 
 
 def _require(exchange: Exchange, method: str) -> None:
@@ -397,10 +326,6 @@ def _model(route: Route) -> dict[str, object]:
         # The name under which vLLM reports it, which clients already read.
         model["max_model_len"] = route.context_length
     return model
-
-
-async def _respond_json(exchange: Exchange, content: object, *, status: int = 200) -> None:
-    await exchange.respond(status=status, body=json.dumps(content).encode())
 
 
 def create_app() -> Gateway:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import itertools
+import json
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
 from typing import Any
@@ -190,6 +191,9 @@ class Exchange:
         )
         self.finished = True
         await self._send({"type": "http.response.body", "body": body})
+
+    async def respond_json(self, content: object, *, status: int = 200) -> None:
+        await self.respond(status=status, body=json.dumps(content).encode())
 
     async def respond_error(self, error: ApiError) -> None:
         headers = dict(error.headers)

@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from apps.accounts.api.serializers import OwnedSerializer
 from apps.monitoring.models import Notification, Webhook, WebhookDelivery, WebhookTry
-from apps.monitoring.selectors.catalogue import told
+from apps.monitoring.selectors.catalogue import href_of, told
 from apps.monitoring.selectors.webhooks import SENDABLE
 from controlplane.domain.deliveries import DeliveryState
 from controlplane.domain.news import NewsKind
@@ -54,7 +54,7 @@ class NotificationSerializer(serializers.ModelSerializer[Notification]):
         return str(row.event.payload.get("reason", ""))
 
     def get_link(self, row: Notification) -> str:
-        return told(row.event).href
+        return href_of(row.event)
 
 
 class NotificationFilters(Filters):

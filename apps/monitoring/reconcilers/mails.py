@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections import defaultdict
+from collections import defaultdict, deque
 from datetime import datetime, timedelta
 from email.utils import make_msgid, parseaddr
 from smtplib import (
@@ -48,16 +48,20 @@ def _turn(lease: LoopLease, *, at: datetime) -> int:
     waiting: dict[int, list[Mail]] = defaultdict(list)
     for mail in mails_due(at=at)[:_IN_ONE_TURN]:
         waiting[mail.recipient_id].append(mail)
-    if not waiting:
-        return 0
+    lately = sent_lately(waiting, at=at)
+    letters = deque(
+        letter
+        for recipient, mails in waiting.items()
+        for letter in _letters(mails, lately=lately[recipient], at=at)
+    )
     sent, connection = 0, get_connection()
     try:
-        for letter in (one for mails in waiting.values() for one in _letters(mails, at=at)):
-            if not lease.renew(ttl=LEASE_TTL):
-                break
-            sent += _send(letter, connection, at=at)
+        while letters and lease.renew(ttl=LEASE_TTL):
+            sent += _send(letters[0], connection, at=at)
+            letters.popleft()
     except _ServerSilent as silent:
-        unsent = [mail for mails in waiting.values() for mail in mails]
+        # What is on hold was not tried, and what was refused before has lost its try already.
+        unsent = [mail for letter in letters for mail in letter]
         mails_failed(mails=unsent, error=str(silent), at=at, spread=random.random())  # noqa: S311
         log.warning("the mail server takes nothing", extra={"error": str(silent)})
     finally:
@@ -65,14 +69,16 @@ def _turn(lease: LoopLease, *, at: datetime) -> int:
     return sent
 
 
-def _letters(mails: list[Mail], *, at: datetime) -> list[list[Mail]]:
-    """How the mails of one person leave: each alone, or all together where that would be too many."""
+def _letters(mails: list[Mail], *, lately: list[datetime], at: datetime) -> list[list[Mail]]:
+    """How the mails of one person leave: each alone, or all together where that would be too many.
+
+    ``lately`` is when messages left for them within the window, the newest first.
+    """
     recipient = mails[0].recipient
     if not recipient.is_active or not recipient.email:
         reason = "nobody reads there any more"
         mails_failed(mails=mails, error=reason, at=at, spread=0.0, final=True)
         return []
-    lately = sent_lately(recipient, at=at)
     if len(lately) >= MAILS_IN_A_BURST:
         # When this one leaves the window there is room for one message with everything.
         mails_hold(mails=mails, until=lately[MAILS_IN_A_BURST - 1] + BURST)

@@ -21,6 +21,7 @@ from apps.monitoring.models import WebhookDelivery
 from apps.monitoring.selectors import webhooks
 from apps.monitoring.selectors.outside import outbound
 from apps.monitoring.services.webhooks import Outcome, delivery_record
+from controlplane.domain.deliveries import arrived
 from controlplane.domain.egress import EgressRefused
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.persistence.leases import loop_lease
@@ -49,7 +50,7 @@ class Call:
 
 def webhooks_call(*, at: datetime) -> int:
     """Try what is due; say how many deliveries arrived."""
-    began, arrived, failed = time.monotonic(), 0, set[int]()
+    began, taken, failed = time.monotonic(), 0, set[int]()
     with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
@@ -59,10 +60,10 @@ def webhooks_call(*, at: datetime) -> int:
                 break
             for delivery, outcome in zip(due, _tried(due), strict=True):
                 delivery_record(delivery=delivery, outcome=outcome, spread=random.random())  # noqa: S311
-                arrived += outcome.arrived
+                taken += outcome.arrived
                 if not outcome.arrived:
                     failed.add(delivery.webhook_id)
-    return arrived
+    return taken
 
 
 def _round(*, at: datetime, beside: Iterable[int]) -> list[WebhookDelivery]:
@@ -134,7 +135,7 @@ def _outcome(call: Call | str) -> Outcome:
 
 
 def _complaint(status: int) -> str:
-    if 200 <= status < 300:
+    if arrived(status):
         return ""
     if 300 <= status < 400:
         return f"it answered {status}, a redirect, which is not followed; enter the final address"

@@ -163,10 +163,15 @@ def _broker(waiting: Waiting) -> Component:
 
 def _outbox() -> Component:
     backlog = messages.backlog()
+    troubled = backlog.unheard or backlog.age > OUTBOX_PATIENCE
     return Component(
         kind=Kind.OUTBOX,
-        condition=Condition.TROUBLED if backlog.age > OUTBOX_PATIENCE else Condition.WELL,
-        facts={"messages": backlog.messages, "age_seconds": backlog.age.total_seconds()},
+        condition=Condition.TROUBLED if troubled else Condition.WELL,
+        facts={
+            "messages": backlog.messages,
+            "age_seconds": backlog.age.total_seconds(),
+            "unheard": backlog.unheard,
+        },
     )
 
 

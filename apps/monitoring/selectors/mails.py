@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -29,15 +31,19 @@ def mails_due(*, at: datetime) -> QuerySet[Mail]:
     )
 
 
-def sent_lately(recipient: User, *, at: datetime) -> list[datetime]:
-    """When each message of the last minutes left for them, the newest first."""
+def sent_lately(recipients: Iterable[int], *, at: datetime) -> Mapping[int, list[datetime]]:
+    """When each message of the last minutes left, by its recipient's key, the newest first."""
     messages = (
-        Mail.objects.filter(recipient=recipient, sent_at__gt=at - BURST)
+        Mail.objects.filter(recipient__in=list(recipients), sent_at__gt=at - BURST)
         .order_by()
-        .values("message_id")
+        .values("recipient_id", "message_id")
         .annotate(left=Max("sent_at"))
+        .order_by("-left")
     )
-    return sorted((row["left"] for row in messages), reverse=True)
+    lately: dict[int, list[datetime]] = defaultdict(list)
+    for message in messages:
+        lately[message["recipient_id"]].append(message["left"])
+    return lately
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

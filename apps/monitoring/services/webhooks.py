@@ -141,7 +141,7 @@ def webhook_change(
 
 @transaction.atomic
 def webhook_switch(*, webhook: Webhook, actor: User, active: bool) -> None:
-    """Pause it, or let it go on: what waited meanwhile is delivered then.
+    """Pause it, or let it go on: what was on its way waits meanwhile, and what happens is not queued.
 
     :raises PermissionRefused: unless ``actor`` may manage the team.
     """

@@ -121,6 +121,12 @@ def _of_counts(counts: Counts) -> Iterator[Metric]:
         {(): counts.outbox.age.total_seconds()},
     )
     yield _gauge(
+        "ninefold_outbox_unheard_messages",
+        "Those that are set aside because nobody hears their topic.",
+        {(topic,): amount for topic, amount in counts.outbox.unheard.items()},
+        labels=("topic",),
+    )
+    yield _gauge(
         "ninefold_database_connections",
         "Connections to the product's database by what they do.",
         counts.connections,

@@ -23,7 +23,7 @@ from apps.accounts.web.requests import SignedIn
 from apps.monitoring.models import Notification
 from apps.monitoring.selectors import notifications as selectors
 from apps.monitoring.selectors import readers
-from apps.monitoring.selectors.catalogue import WORDS, Line, lines, told
+from apps.monitoring.selectors.catalogue import WORDS, Line, href_of, lines, told
 from apps.monitoring.services import notifications as services
 from controlplane.domain.news import NEWS, Audience, NewsKind, Severity
 from controlplane.web.pages import STOP_POLLING, ToastLevel, toast
@@ -118,7 +118,7 @@ def notification_open(request: SignedIn, uid: str) -> HttpResponse:
     rows = Notification.objects.filter(recipient=request.user).select_related("event__team")
     row = get_object_or_404(rows, uid=uid)
     services.notifications_read(user=request.user, uids=[uid], at=timezone.now())
-    return redirect(told(row.event).href)
+    return redirect(href_of(row.event))
 
 
 @login_required

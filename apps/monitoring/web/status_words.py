@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -17,66 +17,6 @@ from controlplane.domain.resources import bytes_in_words
 from controlplane.web.templatetags.ninefold import duration
 
 Word = str | Promise
-
-KINDS: Mapping[Kind, Word] = {
-    Kind.WEB: gettext_lazy("Pages and REST"),
-    Kind.WORKER: gettext_lazy("Worker"),
-    Kind.BEAT: gettext_lazy("Beat"),
-    Kind.DATABASE: gettext_lazy("Database"),
-    Kind.BROKER: gettext_lazy("Broker"),
-    Kind.OUTBOX: gettext_lazy("Outbox"),
-    Kind.GATEWAY: gettext_lazy("Gateway"),
-    Kind.CLUSTER: gettext_lazy("Cluster"),
-    Kind.DISK: gettext_lazy("Disk"),
-}
-
-#: What helps where a part is not well.
-ADVICE: Mapping[tuple[Kind, Condition], Word] = {
-    (Kind.WORKER, Condition.TROUBLED): gettext_lazy(
-        "The processes work, single loops do not: see their rows below."
-    ),
-    (Kind.WORKER, Condition.DOWN): gettext_lazy(
-        "Look at var/logs/worker.log and at “make status”. Running jobs go on, and nothing is lost:"
-        " once a worker runs it goes on where the last one stopped."
-    ),
-    (Kind.WORKER, Condition.UNKNOWN): gettext_lazy(
-        "Nobody can tell before the beat calls and the broker answers."
-    ),
-    (Kind.BEAT, Condition.DOWN): gettext_lazy(
-        "Look at var/logs/beat.log and at “make status”; exactly one beat has to run."
-    ),
-    (Kind.BEAT, Condition.UNKNOWN): gettext_lazy(
-        "No loop has turned yet. If that stays so for a minute, look at “make status”."
-    ),
-    (Kind.DATABASE, Condition.TROUBLED): gettext_lazy(
-        "Few connections are left: raise max_connections, or end what else uses this server."
-    ),
-    (Kind.BROKER, Condition.DOWN): gettext_lazy(
-        "Check NINEFOLD_BROKER_URL and that the broker runs. Losing what it held costs time, not work."
-    ),
-    (Kind.OUTBOX, Condition.TROUBLED): gettext_lazy(
-        "News waits to be handed on: look at the worker and at the broker first."
-    ),
-    (Kind.GATEWAY, Condition.DOWN): gettext_lazy(
-        "Look at its log. It serves with its last snapshot for up to a day; its share of the limits"
-        " has gone to the others."
-    ),
-    (Kind.GATEWAY, Condition.TROUBLED): gettext_lazy(
-        "It asks, and does not take the newest snapshot: its log says why."
-    ),
-    (Kind.CLUSTER, Condition.DOWN): gettext_lazy(
-        "What runs there goes on unseen, and nothing new starts there until it answers."
-    ),
-    (Kind.CLUSTER, Condition.UNKNOWN): gettext_lazy(
-        "Nobody has looked at it lately: see the loop that takes stock of clusters."
-    ),
-    (Kind.DISK, Condition.TROUBLED): gettext_lazy(
-        "Make room before uploads and checkpoints fail: the storage page says what uses it."
-    ),
-    (Kind.DISK, Condition.DOWN): gettext_lazy(
-        "Make room now: uploads, checkpoints and the database itself are about to fail."
-    ),
-}
 
 LOOPS: Mapping[str, Word] = {
     "config.tasks.relay_outbox": gettext_lazy("Hand on news"),
@@ -119,14 +59,15 @@ class Told:
 
 def told(component: Component) -> Told:
     """The part in the words of the reader's language."""
-    title = str(KINDS[component.kind])
+    part = _PARTS[component.kind]
+    title = str(part.label)
     if component.name:
         name = _FOLDERS.get(component.name, component.name)
         title = _("%(kind)s: %(name)s") % {"kind": title, "name": name}
     return Told(
         title=title,
-        found=_FOUND[component.kind](component),
-        advice=str(ADVICE.get((component.kind, component.condition), "")),
+        found=part.found(component),
+        advice=str(part.advice.get(component.condition, "")),
     )
 
 
@@ -138,7 +79,7 @@ def loop_title(name: str) -> str:
 def error_title(error: RecentError) -> str:
     if error.kind == "loop":
         return loop_title(error.name)
-    return _("%(kind)s: %(name)s") % {"kind": KINDS[Kind.CLUSTER], "name": error.name}
+    return _("%(kind)s: %(name)s") % {"kind": _PARTS[Kind.CLUSTER].label, "name": error.name}
 
 
 def loop_advice(loop: Loop) -> str:
@@ -163,20 +104,18 @@ def _worker(it: Component) -> str:
             "takes no work: %(amount)d calls of the beat wait",
             amount,
         ) % {"amount": amount}
-    if it.condition is Condition.UNKNOWN:
-        return _("nothing has turned lately")
     return _last_turn(it)
 
 
 def _beat(it: Component) -> str:
     if it.condition is Condition.DOWN:
         return _("sends no calls: no loop has turned lately and no call waits")
-    if it.condition is Condition.UNKNOWN:
-        return _("nothing has turned lately")
     return _last_turn(it)
 
 
 def _last_turn(it: Component) -> str:
+    if it.condition is Condition.UNKNOWN:
+        return _("nothing has turned lately")
     seconds = it.facts["quiet_seconds"]
     if seconds is None:
         return _("no turn has ended well yet")
@@ -202,7 +141,12 @@ def _broker(it: Component) -> str:
 
 
 def _outbox(it: Component) -> str:
-    amount = it.facts["messages"]
+    amount, unheard = it.facts["messages"], it.facts["unheard"]
+    if unheard:
+        return _(
+            "%(aside)d of %(amount)d messages that wait are set aside: this version has no listener"
+            " for %(topics)s"
+        ) % {"aside": sum(unheard.values()), "amount": amount, "topics": ", ".join(unheard)}
     if not amount:
         return _("everything has been handed on")
     return ngettext(
@@ -233,14 +177,110 @@ def _disk(it: Component) -> str:
     }
 
 
-_FOUND: Mapping[Kind, Callable[[Component], str]] = {
-    Kind.WEB: _web,
-    Kind.WORKER: _worker,
-    Kind.BEAT: _beat,
-    Kind.DATABASE: _database,
-    Kind.BROKER: _broker,
-    Kind.OUTBOX: _outbox,
-    Kind.GATEWAY: _gateway,
-    Kind.CLUSTER: _cluster,
-    Kind.DISK: _disk,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What is said of one kind of part."""
+
+    label: Word
+    found: Callable[[Component], str]
+    #: What helps, by the condition that it is in.
+    advice: Mapping[Condition, Word] = field(default_factory=dict)
+
+
+_PARTS: Mapping[Kind, _Part] = {
+    Kind.WEB: _Part(label=gettext_lazy("Pages and REST"), found=_web),
+    Kind.WORKER: _Part(
+        label=gettext_lazy("Worker"),
+        found=_worker,
+        advice={
+            Condition.TROUBLED: gettext_lazy(
+                "The processes work, single loops do not: see their rows below."
+            ),
+            Condition.DOWN: gettext_lazy(
+                "Look at var/logs/worker.log and at “make status”. Running jobs go on, and nothing is"
+                " lost: once a worker runs it goes on where the last one stopped."
+            ),
+            Condition.UNKNOWN: gettext_lazy(
+                "Nobody can tell before the beat calls and the broker answers."
+            ),
+        },
+    ),
+    Kind.BEAT: _Part(
+        label=gettext_lazy("Beat"),
+        found=_beat,
+        advice={
+            Condition.DOWN: gettext_lazy(
+                "Look at var/logs/beat.log and at “make status”; exactly one beat has to run."
+            ),
+            Condition.UNKNOWN: gettext_lazy(
+                "No loop has turned yet. If that stays so for a minute, look at “make status”."
+            ),
+        },
+    ),
+    Kind.DATABASE: _Part(
+        label=gettext_lazy("Database"),
+        found=_database,
+        advice={
+            Condition.TROUBLED: gettext_lazy(
+                "Few connections are left: raise max_connections, or end what else uses this server."
+            ),
+        },
+    ),
+    Kind.BROKER: _Part(
+        label=gettext_lazy("Broker"),
+        found=_broker,
+        advice={
+            Condition.DOWN: gettext_lazy(
+                "Check NINEFOLD_BROKER_URL and that the broker runs. Losing what it held costs time,"
+                " not work."
+            ),
+        },
+    ),
+    Kind.OUTBOX: _Part(
+        label=gettext_lazy("Outbox"),
+        found=_outbox,
+        advice={
+            Condition.TROUBLED: gettext_lazy(
+                "News waits to be handed on: look at the worker and at the broker first. What is set"
+                " aside leaves by itself once web and worker run a version that hears it."
+            ),
+        },
+    ),
+    Kind.GATEWAY: _Part(
+        label=gettext_lazy("Gateway"),
+        found=_gateway,
+        advice={
+            Condition.DOWN: gettext_lazy(
+                "Look at its log. It serves with its last snapshot for up to a day; its share of the"
+                " limits has gone to the others."
+            ),
+            Condition.TROUBLED: gettext_lazy(
+                "It asks, and does not take the newest snapshot: its log says why."
+            ),
+        },
+    ),
+    Kind.CLUSTER: _Part(
+        label=gettext_lazy("Cluster"),
+        found=_cluster,
+        advice={
+            Condition.DOWN: gettext_lazy(
+                "What runs there goes on unseen, and nothing new starts there until it answers."
+            ),
+            Condition.UNKNOWN: gettext_lazy(
+                "Nobody has looked at it lately: see the loop that takes stock of clusters."
+            ),
+        },
+    ),
+    Kind.DISK: _Part(
+        label=gettext_lazy("Disk"),
+        found=_disk,
+        advice={
+            Condition.TROUBLED: gettext_lazy(
+                "Make room before uploads and checkpoints fail: the storage page says what uses it."
+            ),
+            Condition.DOWN: gettext_lazy(
+                "Make room now: uploads, checkpoints and the database itself are about to fail."
+            ),
+        },
+    ),
 }

@@ -5,7 +5,6 @@ from django.urls import path
 from apps.monitoring.web import notifications, overviews, status, webhooks
 
 urlpatterns = [
-    path("status", status.status, name="status"),
     path("", overviews.home, name="home"),
     path("fleet", overviews.fleet_overview, name="fleet"),
     path("status", status.status, name="status"),

@@ -197,7 +197,8 @@ def webhook_pause(request: SignedIn, uid: str) -> HttpResponse:
     def pause(row: Webhook) -> None:
         services.webhook_switch(webhook=row, actor=request.user, active=False)
 
-    return _act(request, uid, pause, done=_("The webhook is paused; what happens meanwhile waits."))
+    done = _("The webhook is paused: deliveries on their way wait, and no new ones begin.")
+    return _act(request, uid, pause, done=done)
 
 
 @login_required

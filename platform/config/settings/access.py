@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.environment import env
+from config.settings.environment import env, words
 from controlplane.domain.sign_on import Provider, parse_groups
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
@@ -19,7 +18,7 @@ def networks(variable: str) -> tuple[IPv4Network | IPv6Network, ...]:
 
     :raises ImproperlyConfigured: naming the one that is neither.
     """
-    return tuple(_network(variable, text) for text in _listed(variable))
+    return tuple(_network(variable, text) for text in words(variable))
 
 
 def _network(variable: str, text: str) -> IPv4Network | IPv6Network:
@@ -29,11 +28,6 @@ def _network(variable: str, text: str) -> IPv4Network | IPv6Network:
         raise ImproperlyConfigured(
             f"{variable} lists {text!r}: {error}; write 10.0.0.7 or 10.0.0.0/24"
         ) from None
-
-
-def _listed(variable: str) -> Iterable[str]:
-    listed: list[str] = env.list(variable, default=[])
-    return (text.strip() for text in listed if text.strip())
 
 
 def at_least(variable: str, *, default: int, least: int) -> int:

@@ -34,6 +34,12 @@ def secret(name: str) -> str:
     return value
 
 
+def words(variable: str) -> list[str]:
+    """The entries of a comma-separated list, without the blanks around them."""
+    listed: list[str] = env.list(variable, default=[])
+    return [word.strip() for word in listed if word.strip()]
+
+
 def one_of(variable: str, choices: tuple[str, ...]) -> str:
     """What the variable says, by default the first.
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.environment import env
+from config.settings.environment import env, words
 from controlplane.domain.egress import EgressMisconfigured, EgressPolicy
 
 _MAIL_SCHEMES = ("smtp", "smtps", "smtp+tls", "smtp+ssl")
@@ -19,11 +19,11 @@ def egress_policy() -> EgressPolicy:
 
     :raises ImproperlyConfigured: naming the entry that is wrong.
     """
-    schemes = _words("NINEFOLD_EGRESS_SCHEMES") or ["https"]
+    schemes = words("NINEFOLD_EGRESS_SCHEMES") or ["https"]
     try:
         return EgressPolicy.parse(
-            allow=_words("NINEFOLD_EGRESS_ALLOW"),
-            deny=_words("NINEFOLD_EGRESS_DENY"),
+            allow=words("NINEFOLD_EGRESS_ALLOW"),
+            deny=words("NINEFOLD_EGRESS_DENY"),
             schemes=schemes,
             ports=_ports(schemes),
         )
@@ -31,14 +31,9 @@ def egress_policy() -> EgressPolicy:
         raise ImproperlyConfigured(f"NINEFOLD_EGRESS_…: {error}") from None
 
 
-def _words(variable: str) -> list[str]:
-    listed: list[str] = env.list(variable, default=[])
-    return [word.strip() for word in listed if word.strip()]
-
-
 def _ports(schemes: list[str]) -> list[int]:
     usual = ["443", "8443", *(["80"] if "http" in schemes else [])]
-    named = _words("NINEFOLD_EGRESS_PORTS") or usual
+    named = words("NINEFOLD_EGRESS_PORTS") or usual
     wrong = [word for word in named if not (word.isdecimal() and 0 < int(word) < 65536)]
     if wrong:
         raise ImproperlyConfigured(f"NINEFOLD_EGRESS_PORTS lists {wrong[0]!r}, which is no port")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +17,15 @@ KEPT_AFTER_DELIVERY = timedelta(days=1)
 
 Send = Callable[[str, dict[str, Any]], None]
 
+#: The topics that have listeners in this version; see :func:`hear`.
+_heard: set[str] = set()
+
+
+def hear(topics: Collection[str]) -> None:
+    """Say which topics have listeners, in place of what was said before."""
+    _heard.clear()
+    _heard.update(topics)
+
 
 def publish(topic: str, **payload: Any) -> None:
     """Record the news; it becomes visible if and only if the caller's transaction commits.
@@ -29,14 +38,15 @@ def publish(topic: str, **payload: Any) -> None:
 
 
 def relay(send: Send, *, limit: int = 200) -> int:
-    """Hand undelivered messages to ``send`` in order and mark them; say how many.
+    """Hand undelivered messages that somebody hears to ``send`` in order and mark them; say how many.
 
+    News that nobody hears stays, out of the way of all other, until a version runs that hears it.
     ``send`` may see a message twice (a crash between sending and marking), never not at all.
     """
     with transaction.atomic():
         messages = list(
             OutboxMessage.objects.select_for_update(skip_locked=True)
-            .filter(delivered_at=None)
+            .filter(delivered_at=None, topic__in=_heard)
             .order_by("id")[:limit]
         )
         for message in messages:
@@ -51,17 +61,28 @@ def relay(send: Send, *, limit: int = 200) -> int:
 class Backlog:
     """News that has not been handed on yet."""
 
-    messages: int
+    messages: int = 0
     #: Of the oldest, by the database's clock.
-    age: timedelta
+    age: timedelta = timedelta()
+    #: Topic → how many of those messages wait for a listener that this version does not have.
+    unheard: Mapping[str, int] = field(default_factory=dict)
 
 
 def backlog() -> Backlog:
     """What waits to be relayed, in one query of a partial index."""
-    found = OutboxMessage.objects.filter(delivered_at=None).aggregate(
-        messages=Count("id"), age=Now() - Min("created_at")
+    topics = list(
+        OutboxMessage.objects.filter(delivered_at=None)
+        .values("topic")
+        .annotate(messages=Count("id"), age=Now() - Min("created_at"))
+        .order_by("topic")
     )
-    return Backlog(messages=found["messages"], age=found["age"] or timedelta())
+    if not topics:
+        return Backlog()
+    return Backlog(
+        messages=sum(row["messages"] for row in topics),
+        age=max(row["age"] for row in topics),
+        unheard={row["topic"]: row["messages"] for row in topics if row["topic"] not in _heard},
+    )
 
 
 def prune() -> int:

@@ -99,16 +99,21 @@ def test_a_forged_snapshot_is_refused_and_the_old_one_stays(
 def test_usage_is_counted_once_through_lost_acknowledgements_and_kill_9(
     gateway: GatewayProcess, control: FakeControl, engine: FakeEngine
 ) -> None:
+    folder = gateway.home / "run" / "gateway"
+
+    def on_disk() -> int:
+        return sum(int(path.name.split(".")[1]) for path in folder.glob("*/usage/*.json"))
+
     control.swallow_acknowledgements = True
     for _ in range(10):
         complete(gateway)
-    wait_until(lambda: len(control.records) == 10, what="batches without acknowledgement")
+    wait_until(lambda: on_disk() == 10, what="ten records in the journal")
+    wait_until(lambda: control.records, what="a batch without acknowledgement")
     gateway.kill()
     control.swallow_acknowledgements = False
     gateway.start()
     for _ in range(5):
         complete(gateway)
-    folder = gateway.home / "run" / "gateway"
     wait_until(lambda: len(control.records) == 15, what="the records after the restart")
     wait_until(lambda: not list(folder.glob("*/usage/*.json")), what="an empty journal")
     assert len(control.posts) > len(control.batches)

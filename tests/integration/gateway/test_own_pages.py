@@ -1,4 +1,4 @@
-"""Who may read a gateway's metrics, that the docs name them, and how its lines look."""
+"""Who may read a gateway's metrics, which pages may call it, that the docs name them, and how its lines look."""
 
 from __future__ import annotations
 
@@ -57,3 +57,26 @@ def test_each_line_is_an_object_where_programs_read_them(
     (installed,) = [line for line in lines if line["message"] == "snapshot installed"]
     assert installed.keys() == {"at", "level", "logger", "message", "version"}
     assert {line["logger"].partition(".")[0] for line in lines} >= {"gateway", "uvicorn"}
+
+
+def test_pages_of_allowed_origins_may_call_and_others_may_not(
+    control: FakeControl, stopped_gateway: GatewayProcess
+) -> None:
+    gateway = GatewayProcess(
+        home=stopped_gateway.home,
+        control_url=control.url,
+        NINEFOLD_GATEWAY_ORIGINS="https://chat.example.com",
+    )
+    try:
+        gateway.start()
+        for origin, allowed in (
+            ("https://chat.example.com", True),
+            ("https://evil.example", False),
+        ):
+            status, headers, _ = gateway.request(
+                "OPTIONS", "/v1/chat/completions", headers={"Origin": origin}
+            )
+            assert status == 204
+            assert (headers.get("access-control-allow-origin") == origin) is allowed
+    finally:
+        gateway.stop()

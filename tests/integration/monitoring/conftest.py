@@ -55,11 +55,23 @@ class Postbox:
     def __init__(self) -> None:
         self.messages: list[EmailMessage] = []
         self.refuse: dict[str, str] = {}
+        #: Takes nothing at all once it has refused an address.
+        self.goes_silent = False
+
+    async def handle_MAIL(  # noqa: N802 - named by aiosmtpd
+        self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
+        if "MAIL" in self.refuse:
+            return self.refuse["MAIL"]
+        envelope.mail_from = address
+        return "250 OK"
 
     async def handle_RCPT(  # noqa: N802 - named by aiosmtpd
         self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
     ) -> str:
         if address in self.refuse:
+            if self.goes_silent:
+                self.refuse["MAIL"] = "421 closing"
             return self.refuse[address]
         envelope.rcpt_tos.append(address)
         return "250 OK"

@@ -124,6 +124,40 @@ def test_a_mail_server_that_is_down_costs_time_only(
     assert mail_trouble(office.ada) is None
 
 
+def test_what_is_on_hold_loses_no_try_while_the_mail_server_is_down(
+    office: Office, postbox: Postbox, settings: Settings
+) -> None:
+    for number in range(MAILS_IN_A_BURST):
+        fail(office, number)
+    mails_send(at=NOW)
+    minute = timedelta(minutes=1)
+    fail(office, 10, after=minute)
+    tell(NewsKind.DEPLOYMENT_TROUBLED, team=office.team, maker=office.bob, at=NOW + minute)
+    settings.EMAIL_PORT = 9
+    assert mails_send(at=NOW + minute) == 0
+    waiting = Mail.objects.filter(state=DeliveryState.WAITING)
+    assert {(mail.recipient.username, mail.tries) for mail in waiting} == {
+        ("ada", 0),
+        ("bob", 1),
+        ("vera", 1),
+    }
+    assert {mail.next_try_at for mail in waiting.filter(recipient=office.ada)} == {NOW + BURST}
+
+
+def test_a_refused_message_is_counted_once_when_the_server_goes_silent_after_it(
+    office: Office, postbox: Postbox
+) -> None:
+    postbox.refuse["ada@example.com"] = "450 mailbox busy"
+    postbox.goes_silent = True
+    tell(NewsKind.DEPLOYMENT_TROUBLED, team=office.team, maker=office.ada, at=NOW)
+    assert mails_send(at=NOW) == 0
+    assert [(mail.tries, mail.error[:30]) for mail in Mail.objects.order_by("id")] == [
+        (1, "the mail server refused the ad"),
+        (1, "the mail server answered 421 c"),
+        (1, "the mail server answered 421 c"),
+    ]
+
+
 def test_a_mail_is_given_up_in_the_end_and_its_reader_can_see_why(
     office: Office, postbox: Postbox
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
+from config.wiring import TOPICS
 from controlplane.outbox import messages
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.threads import at_once
@@ -89,6 +90,27 @@ def test_a_broker_that_is_down_keeps_the_news() -> None:
 
     sent: Sent = []
     assert messages.relay(into(sent)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_news_that_nobody_hears_holds_up_no_other_and_leaves_once_somebody_does() -> None:
+    with transaction.atomic():
+        messages.publish("moon.full", number=0)
+    publish(1)
+    sent: Sent = []
+
+    assert messages.relay(into(sent), limit=1) == 1
+    assert messages.relay(into(sent), limit=1) == 0
+    assert sent == [("claim.released", {"number": 1})]
+    found = messages.backlog()
+    assert (found.messages, found.unheard) == (1, {"moon.full": 1})
+
+    messages.hear([*TOPICS, "moon.full"])
+    try:
+        assert messages.backlog().unheard == {}
+        assert messages.relay(into(sent)) == 1
+    finally:
+        messages.hear(TOPICS)
 
 
 @pytest.mark.django_db(transaction=True)

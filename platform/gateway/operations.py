@@ -1,0 +1,101 @@
+"""Pages for whoever operates the gateway: whether it lives, whether it can serve, what it counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hmac import compare_digest
+
+from gateway.errors import ApiError, ErrorType
+from gateway.exchanges import Exchange
+from gateway.metrics import CONTENT_TYPE, Metrics
+from gateway.tables import Table
+
+Page = Callable[[Exchange], Awaitable[None]]
+
+
+class Operations:
+    """``/healthz``, ``/readyz`` and ``/metrics`` of one gateway.
+
+    ``table`` gives what was installed last, if anything was; ``fresh_table`` raises an
+    :class:`ApiError` unless it may be served; ``tasks`` are those that should never end.
+    """
+
+    def __init__(
+        self,
+        *,
+        gateway_id: str,
+        metrics: Metrics,
+        metrics_token: str,
+        tasks: Sequence[asyncio.Task[None]],
+        table: Callable[[], Table | None],
+        fresh_table: Callable[[], Table],
+        wall: Callable[[], float],
+    ) -> None:
+        self._gateway_id = gateway_id
+        self._metrics = metrics
+        self._metrics_token = metrics_token
+        self._tasks = tasks
+        self._table = table
+        self._fresh_table = fresh_table
+        self._wall = wall
+        self.pages: Mapping[str, Page] = {
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+            "/metrics": self._metrics_page,
+        }
+        metrics.gauge(
+            "ninefold_gateway_snapshot_age_seconds",
+            "Since the snapshot was issued.",
+            read=self._age,
+        )
+        metrics.gauge(
+            "ninefold_gateway_snapshot_version", "Version of the snapshot.", read=self._version
+        )
+
+    def _version(self) -> int | None:
+        table = self._table()
+        return None if table is None else table.snapshot.version
+
+    def _age(self) -> float | None:
+        table = self._table()
+        return None if table is None else self._wall() - table.snapshot.issued_at.timestamp()
+
+    async def _healthz(self, exchange: Exchange) -> None:
+        """200 while everything that should run does; only a restart helps where it does not."""
+        ended = [task.get_name() for task in self._tasks if task.done()]
+        content = {
+            "status": "failed" if ended else "ok",
+            "gateway": self._gateway_id,
+            "snapshot_version": self._version(),
+            "snapshot_age_seconds": self._age(),
+            "ended_tasks": ended,
+        }
+        await exchange.respond_json(content, status=503 if ended else 200)
+
+    async def _readyz(self, exchange: Exchange) -> None:
+        """200 while requests can be served, else 503 in the shape of an error."""
+        self._fresh_table()
+        await exchange.respond_json({"status": "ready"})
+
+    async def _metrics_page(self, exchange: Exchange) -> None:
+        """For this machine, and for whoever has the token for metrics.
+
+        :raises ApiError: 403 for everybody else.
+        """
+        if not self._may_read_metrics(exchange):
+            raise ApiError(
+                "Metrics are for this machine, or for the bearer token NINEFOLD_METRICS_TOKEN.",
+                status=403,
+                kind=ErrorType.PERMISSION,
+                code="metrics_refused",
+            )
+        await exchange.respond(
+            status=200, body=self._metrics.text().encode(), content_type=CONTENT_TYPE.encode()
+        )
+
+    def _may_read_metrics(self, exchange: Exchange) -> bool:
+        token = self._metrics_token
+        if token and exchange.bearer:
+            return compare_digest(exchange.bearer.encode(), token.encode())
+        return exchange.is_from_this_machine
