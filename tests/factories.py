@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.models import Membership, Team, User
@@ -23,10 +24,16 @@ from apps.quotas.models import Claim, Queue
 from apps.quotas.reconcilers import cycle_run
 from apps.serving.models import ApiKey, Backend, Deployment, Replica
 from apps.serving.services import deployments
+from apps.serving.services.configurations import Configuration
 from apps.serving.services.keys import key_create
+from apps.workflows import services as workflows
+from apps.workflows.models import Pipeline
+from apps.workflows.services.lives import step_move
 from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs import AttemptEvent, JobEvent, JobKind
 from controlplane.domain.permissions import Role
+from controlplane.domain.pipelines import Gate, PipelineEvent, StepEvent, StepKind, judge
+from controlplane.domain.quantization import verdict
 from controlplane.domain.resources import Bytes, Millicpu, Resources
 from controlplane.domain.scheduling.cycle import Policy
 from controlplane.domain.serving import DeploymentEvent, ReplicaEvent
@@ -131,6 +138,86 @@ def model_version(
         base=base,
         dataset_version=trained_on,
         metrics={"loss": 0.4321} if job else {},
+    )
+
+
+def quantized_files(answers: int = 6) -> list[File]:
+    """A model whose weights are quantized to w4a16, with what its run measured."""
+    group = {"weights": {"num_bits": 4, "type": "int"}}
+    quantization = {"quant_method": "compressed-tensors", "config_groups": {"group_0": group}}
+    plain = {path: digest for path, digest, _ in model_files()}
+    with artifact_store().open(plain["config.json"]) as stream:
+        config = json.load(stream) | {"quantization_config": quantization}
+    report = {
+        "scheme": "w4a16-awq",
+        "group_size": 64,
+        "layers": 21,
+        "calibration_split": "train",
+        "calibration_rows": 128,
+        "split": "test",
+        "rows": answers,
+        "software": {"llmcompressor": "0.14.0.1", "compressed-tensors": "0.19.0"},
+    }
+    lines = [
+        {
+            "row": number,
+            "prompt": f"浙江省丽水市龙泉市广田村{number}号",
+            "reference": f"浙江省_1,丽水市_2,龙泉市_3,广田村_4,{number}号_5",
+            "before": f"浙江省_1,丽水市_2,龙泉市_3,广田村_4,{number}号_5",
+            "after": f"浙江省_1,丽水市_2,龙泉市_3,广田村_4,{number}号_{5 if number % 3 else 4}",
+            "right_before": True,
+            "right_after": bool(number % 3),
+        }
+        for number in range(1, answers + 1)
+    ]
+    written = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    others = [file for file in model_files() if file[0] != "config.json"]
+    return [
+        *others,
+        stored("config.json", json.dumps(config).encode()),
+        stored("quantization/report.json", json.dumps(report).encode()),
+        stored("quantization/answers.jsonl", written.encode()),
+    ]
+
+
+@transaction.atomic
+def quantized_version(
+    *,
+    actor: User,
+    team: Team,
+    base: ModelVersion,
+    name: str = "tiny-qwen2-w4a16",
+    lost: float = 0.0,
+    attempt: Attempt | None = None,
+) -> ModelVersion:
+    """One that is ready and lost so many points of exact match; beyond one it is not accepted."""
+    number = ModelVersion.objects.count() + 1
+    metrics = {
+        "size_before": 2_801_664,
+        "size_after": 1_098_960,
+        "layers_size_before": 1_970_688,
+        "layers_size_after": 267_984,
+        "perplexity_before": 1.0236,
+        "perplexity_after": 1.0241,
+        "exact_match_before": 0.875,
+        "exact_match_after": 0.875 - lost / 100,
+        "answers_per_second_before": 19.5,
+        "answers_per_second_after": 14.2,
+    }
+    tolerance = {"perplexity_increase": 0.05, "accuracy_drop": 0.01}
+    return outputs.model_version_register(
+        origin=outputs.Origin(
+            team=team,
+            actor=actor,
+            job_uid=attempt.job.uid if attempt else "",
+            attempt_uid=attempt.uid if attempt else f"attempt-of-quantized-{number}",
+        ),
+        name=name,
+        files=quantized_files(),
+        base=base,
+        dataset_version=attempt.job.dataset_version if attempt else None,
+        metrics=metrics,
+        verdict=verdict(metrics, wanted=["perplexity", "exact_match"], tolerance=tolerance),
     )
 
 
@@ -275,7 +362,7 @@ def deployment(
         actor=actor,
         team=team,
         name=name,
-        configuration=deployments.Configuration(model_version=model),
+        configuration=Configuration(model_version=model),
         queue=queue,
     )
 
@@ -314,6 +401,75 @@ def replica(deployment: Deployment, *, cluster: Cluster, ready: bool = True) -> 
     deployment.refresh_from_db()
     deployments.deployment_move(deployment, event, at=at, reason=reason)
     return row
+
+
+def pipeline(
+    *,
+    actor: User,
+    team: Team,
+    queue: Queue,
+    model: ModelVersion,
+    dataset: DatasetVersion,
+    name: str = "the whole way",
+    state: str = "running",
+    serve_as: str = "",
+) -> Pipeline:
+    """Fine-tune, evaluate behind a gate and deploy, as far as it is in that state; nothing runs of it.
+
+    ``state`` is ``running``, ``failed``, ``held`` or ``cancelled``.
+    """
+    kinds = [StepKind.FINETUNE, StepKind.EVALUATE, StepKind.DEPLOY]
+    gate = Gate(figure="exact_match", threshold=0.8)
+    asked = [
+        workflows.StepRequest(
+            kind=kind,
+            dataset_version=None if kind is StepKind.DEPLOY else dataset,
+            output_name="addresses" if kind is StepKind.FINETUNE else "",
+            deployment_name=(serve_as or f"{name.replace(' ', '-')}") if kind is kinds[-1] else "",
+            gate=gate if kind is StepKind.EVALUATE else None,
+        )
+        for kind in kinds
+    ]
+    made = workflows.pipeline_submit(
+        actor=actor,
+        team=team,
+        request=workflows.PipelineRequest(
+            name=name, model_version=model, queue=queue, steps=tuple(asked)
+        ),
+    )
+    at = timezone.now()
+    tune, measure, _serve = made.steps.order_by("number")
+    begin: dict[str, Any] = {"at": at, "reason": "waiting for cards", "began_at": at}
+    step_move(tune, StepEvent.BEGIN, model_version=model, **begin)
+    if state == "running":
+        return made
+    if state == "cancelled":
+        reason = f"cancelled by {actor.username}"
+        step_move(tune, StepEvent.CANCEL, at=at, reason=reason, ended_at=at)
+        workflows.pipeline_move(made, PipelineEvent.CANCEL, at=at, reason=reason)
+        return made
+    if state == "failed":
+        reason = "ended with exit code 28: the disk is full"
+        step_move(tune, StepEvent.FAIL, at=at, reason=reason, ended_at=at)
+        told = f"step 1 failed: {reason}"
+        workflows.pipeline_move(made, PipelineEvent.FAIL, at=at, reason=told)
+        return made
+    step_move(tune, StepEvent.SUCCEED, at=at, reason="made addresses", ended_at=at)
+    step_move(measure, StepEvent.BEGIN, model_version=model, **begin)
+    verdict = judge(gate, figures={"exact_match": 0.61})
+    step_move(
+        measure,
+        StepEvent.MISS,
+        at=at,
+        reason=verdict.reason,
+        ended_at=at,
+        figures={"exact_match": 0.61},
+        gate_passed=False,
+        gate_verdict=verdict.reason,
+    )
+    told = f"step 2 misses its gate: {verdict.reason}"
+    workflows.pipeline_move(made, PipelineEvent.HOLD, at=at, reason=told)
+    return made
 
 
 def api_key(*, actor: User, team: Team, name: str = "batch labels") -> tuple[ApiKey, str]:

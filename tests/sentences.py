@@ -48,8 +48,30 @@ SPOKEN = (
         )
     ),
 )
+#: Worded for whoever maintains the data, on the command line.
+UNHEARD = frozenset({"platform/controlplane/domain/catalog/reading.py"})
 #: Keywords whose text reaches people.
-TELLING = frozenset({"reason", "message", "why", "explanation", "state_reason", "text", "wrong"})
+TELLING = frozenset(
+    {
+        "reason",
+        "message",
+        "why",
+        "explanation",
+        "state_reason",
+        "text",
+        "wrong",
+        "remarks",
+        "instead",
+        "right",
+        "one_node_because",
+    }
+)
+#: Where a table of fields says what each is called and means, and the keywords that do.
+TABLES = (
+    "platform/controlplane/domain/specs/serving.py",
+    "platform/controlplane/domain/specs/training.py",
+)
+EXPLAINING = frozenset({"label", "help"})
 #: What makes the gateway's refusals.
 REFUSING = frozenset({"ApiError", "bad_request", "key_refused", "unavailable", "upstream_failed"})
 #: What begins like this is said to the database.
@@ -85,7 +107,8 @@ def _is_sentence(text: str, *, told: bool) -> bool:
 class Listener(ast.NodeVisitor):
     """Collects what a module may say to people."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, telling: frozenset[str] = TELLING) -> None:
+        self._telling = telling
         self.heard: list[str] = []
 
     def hear(self, node: ast.expr | None, *, told: bool = False) -> None:
@@ -96,12 +119,15 @@ class Listener(ast.NodeVisitor):
         elif isinstance(node, ast.BoolOp):
             for value in node.values:
                 self.hear(value, told=told)
+        elif told and isinstance(node, ast.Tuple):
+            for value in node.elts:
+                self.hear(value, told=told)
         elif node is not None and (text := template_of(node)) and _is_sentence(text, told=told):
             self.heard.append(text)
 
     def visit_Call(self, node: ast.Call) -> None:
         for keyword in node.keywords:
-            if keyword.arg in TELLING:
+            if keyword.arg in self._telling:
                 self.hear(keyword.value, told=True)
         if isinstance(node.func, ast.Name) and node.func.id in REFUSING:
             for argument in node.args:
@@ -118,7 +144,7 @@ class Listener(ast.NodeVisitor):
 
     def visit_Assign(self, node: ast.Assign) -> None:
         names = {target.id for target in node.targets if isinstance(target, ast.Name)}
-        if names & TELLING or any(name.isupper() for name in names):
+        if names & self._telling or any(name.isupper() for name in names):
             self.hear(node.value)
         self.generic_visit(node)
 
@@ -132,18 +158,20 @@ class Listener(ast.NodeVisitor):
 
 
 def modules() -> Iterator[Path]:
+    unheard = {ROOT / path for path in UNHEARD}
     for pattern in SPOKEN:
-        yield from sorted(ROOT.glob(pattern))
+        yield from (path for path in sorted(ROOT.glob(pattern)) if path not in unheard)
 
 
 def spoken() -> dict[str, str]:
     """Each sentence, and the module that says it."""
     found: dict[str, str] = {}
     for path in modules():
-        listener = Listener()
+        module = str(path.relative_to(ROOT))
+        listener = Listener(telling=TELLING | EXPLAINING if module in TABLES else TELLING)
         listener.visit(ast.parse(path.read_text(encoding="utf-8")))
         for text in listener.heard:
-            found.setdefault(text, str(path.relative_to(ROOT)))
+            found.setdefault(text, module)
     return found | {purpose: egress.__name__ for _network, purpose in egress.SPECIAL}
 
 

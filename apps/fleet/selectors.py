@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import lru_cache
 
 from django.conf import settings
 from django.db.models import Count, Q, QuerySet
 
 from apps.fleet.models import Card, Cluster, Node
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.accelerators import CardState, Chip
 from controlplane.ports import registry
+from controlplane.ports.chips import VendorProfile
 from controlplane.ports.clusters import Cluster as ClusterAdapter
 
 #: Options whose value comes from this installation rather than from the row.
@@ -50,6 +52,47 @@ def cards_by_chip() -> dict[str, dict[str, int]]:
         total=Count("id"), usable=Count("id", filter=Q(state=CardState.USABLE))
     )
     return {row["chip"]: {"total": row["total"], "usable": row["usable"]} for row in rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownChip:
+    """A chip that an installed plug-in knows, and how many of it the fleet has."""
+
+    chip: Chip
+    profile: VendorProfile
+    #: Cards in the whole fleet, and how many of these take new work.
+    cards: int
+    usable: int
+
+
+def chips_known() -> tuple[KnownChip, ...]:
+    """Those that the fleet has first, the most cards before; then the others as their plug-ins list them."""
+    counts = cards_by_chip()
+    none = {"total": 0, "usable": 0}
+    plugins = registry.chip_plugins()
+    known = (
+        KnownChip(
+            chip=chip,
+            profile=plugins[chip.vendor].profile(),
+            cards=counts.get(chip.name, none)["total"],
+            usable=counts.get(chip.name, none)["usable"],
+        )
+        for chip in registry.chips().values()
+    )
+    return tuple(sorted(known, key=lambda one: -one.cards))
+
+
+def chip_known(name: str) -> KnownChip | None:
+    """The chip of that name or alias; None if no plug-in knows it."""
+    chip = registry.chip_called(name)
+    if chip is None:
+        return None
+    return next(one for one in chips_known() if one.chip.name == chip.name)
+
+
+def clusters_with(chip: str) -> list[Cluster]:
+    """Those that have cards of that chip, by name."""
+    return list(Cluster.objects.filter(nodes__cards__chip=chip).distinct().order_by("name"))
 
 
 def clusters() -> QuerySet[Cluster]:

@@ -11,8 +11,10 @@ from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.accelerators import CardState
+from controlplane.domain.geometry import text_of
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.ports.clusters import ObservedNode
+from controlplane.ports.discovery import RINGS
 
 UNSEEN = "the cluster no longer reports it"
 UNHEALTHY = "the cluster reports it as not healthy"
@@ -32,7 +34,7 @@ def inventory_record(
                 "cpu": seen.capacity.cpu,
                 "memory": seen.capacity.memory,
                 "ready": seen.ready,
-                "labels": dict(seen.labels or {}),
+                "labels": _labels(seen),
                 "last_seen_at": at,
             },
         )
@@ -44,6 +46,14 @@ def inventory_record(
         state=CardState.UNKNOWN, state_reason=UNSEEN
     )
     Cluster.objects.filter(pk=cluster.pk).update(last_seen_at=at, trouble="", isolation=isolation)
+
+
+def _labels(seen: ObservedNode) -> dict[str, str]:
+    """Labels of the node; what the cluster saw of its rings goes beside them, where placement reads it."""
+    labels = dict(seen.labels or {})
+    if seen.rings:
+        labels.setdefault(RINGS, text_of(seen.rings))
+    return labels
 
 
 def _record_cards(node: Node, seen: ObservedNode) -> None:

@@ -45,6 +45,8 @@ class Job(Entity):
     queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="jobs")
     #: Acceptable chips, the preferred first.
     chips = models.JSONField()
+    #: What was asked for where that is not the chips themselves: ``["any"]``, ``["gpu"]`` …; None where it is.
+    asked_chips = models.JSONField(null=True, blank=True)
     #: ``GangShape.as_json()``.
     shape = models.JSONField()
     priority = models.IntegerField(default=0)
@@ -91,6 +93,8 @@ class Attempt(Entity, Leased):
     continues = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
+    #: Fields of the spec that are others than the job's, by path: what a lack of memory made smaller.
+    overrides = models.JSONField(null=True, blank=True)
     #: Why it has to stop, when it has to: ``cancelled``, ``preempted``, ``fault``, ``drain``.
     stop_reason = models.CharField(max_length=20, blank=True)
     exit_code = models.IntegerField(null=True, blank=True)

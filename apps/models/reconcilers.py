@@ -1,4 +1,4 @@
-"""Import models: copy what was registered from a folder into the artifact store."""
+"""Import models into the artifact store: from folders in one go, from hubs in turns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from apps.models.models import ModelVersion
-from apps.models.services import versions
+from apps.models.selectors import hubs
+from apps.models.services import hub_imports, versions
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.models import ModelRefused, ModelState
 from controlplane.domain.storage import StorageQuotaExceeded
@@ -19,6 +20,7 @@ from controlplane.ports.artifacts import ArtifactError
 log = logging.getLogger(__name__)
 
 LEASE = "registry.import"
+HUB_LEASE = "registry.hubs"
 #: Renewed while a copy makes progress, so that a killed worker holds nobody up for long.
 LEASE_TTL = timedelta(minutes=2)
 RENEW_EVERY = timedelta(seconds=20)
@@ -29,15 +31,33 @@ def models_import(*, at: datetime) -> int:
     with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        waiting = ModelVersion.objects.filter(state=ModelState.IMPORTING).select_related(
-            "line__team"
-        )
+        waiting = ModelVersion.objects.filter(
+            state=ModelState.IMPORTING, hub_import=None
+        ).select_related("line__team")
         heartbeat = _heartbeat(lease)
         try:
             return sum(_import(version, at, heartbeat) for version in waiting.order_by("id"))
         except LeaseLost:
             log.info("another worker imports now")
             return 0
+
+
+def hub_imports_turn(*, at: datetime) -> int:
+    """Give the import that waited longest a turn; say how many versions became ready."""
+    with loop_lease(HUB_LEASE, ttl=LEASE_TTL) as lease:
+        if lease is None:
+            return 0
+        hub_imports.parts_tidy()
+        row = hubs.imports_due(at=at).first()
+        if row is None:
+            return 0
+        try:
+            return int(hub_imports.hub_import_turn(row, at=at, progressed=_heartbeat(lease)))
+        except LeaseLost:
+            log.info("another worker fetches now")
+        except IllegalTransition:
+            log.info("an import was ended meanwhile", extra={"version": row.version.uid})
+        return 0
 
 
 def _heartbeat(lease: LoopLease) -> Callable[[], None]:

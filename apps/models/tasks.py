@@ -15,6 +15,11 @@ def import_models() -> int:
 
 
 @shared_task
+def import_from_hubs() -> int:
+    return reconcilers.hub_imports_turn(at=timezone.now())
+
+
+@shared_task
 def measure_storage() -> None:
     storage_garbage.storage_measure(at=timezone.now())
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from celery import shared_task
 from django.utils import timezone
 
+from apps.accounts.models import Team, User
 from apps.jobs.models import Job
 from apps.models.models import ModelVersion
 from apps.monitoring.reconcilers import mails, webhooks
@@ -41,6 +42,35 @@ def on_job_ended(*, event_uid: str, job_uid: str, state: str, reason: str, at: s
             maker=job.created_by,
             actor_name=job.cancel_requested_by if state == JobState.CANCELLED else "",
             payload={"reason": reason, "job_kind": job.kind},
+        )
+    )
+
+
+@shared_task
+def on_pipeline_ended(
+    *,
+    event_uid: str,
+    pipeline_uid: str,
+    name: str,
+    team_uid: str,
+    maker_uid: str,
+    actor_name: str,
+    state: str,
+    reason: str,
+    at: str,
+) -> None:
+    """Its publisher is a neighbour of this app and is not known here: the news says all there is to say."""
+    event_tell(
+        Happening(
+            uid=event_uid,
+            kind=NewsKind(f"pipeline.{state}"),
+            team=Team.objects.filter(uid=team_uid).first(),
+            subject_uid=pipeline_uid,
+            subject_name=name,
+            at=datetime.fromisoformat(at),
+            maker=User.objects.filter(uid=maker_uid).first(),
+            actor_name=actor_name,
+            payload={"reason": reason},
         )
     )
 

@@ -23,6 +23,7 @@ from controlplane.domain.scheduling.snapshots import (
     Snapshot,
 )
 from controlplane.ports.launches import Placement
+from controlplane.ports.registry import geometries_on
 
 HOLDING = (ClaimState.ADMITTED, ClaimState.REVOKING)
 
@@ -108,6 +109,16 @@ def place_of(*, queue: Queue, chips: Collection[str], claim: Claim | None = None
     return Place(ahead=before.count(), free_cards=cards["free"], cards=cards["every"])
 
 
+def cards_free() -> dict[str, int]:
+    """Usable cards that nobody holds now, by chip; 0 for a chip that the fleet has no such card of."""
+    held = Allocation.objects.filter(released_at=None).values("card")
+    usable = Q(state=CardState.USABLE, node__ready=True, node__cordoned=False)
+    rows = Card.objects.values_list("chip").annotate(
+        free=Count("id", filter=usable & ~Q(id__in=held))
+    )
+    return dict(rows)
+
+
 def cards_held(queue: Queue) -> dict[str, int]:
     """Cards that the queue's claims hold now, by chip."""
     rows = (
@@ -154,6 +165,7 @@ def _node(node: Node, holders: dict[int, str], promised: dict[str, Resources]) -
         capacity=Resources(cpu=Millicpu(node.cpu), memory=Bytes(node.memory)),
         promised=promised.get(node.uid, Resources()),
         schedulable=node.ready and not node.cordoned,
+        geometries=geometries_on(node.labels, {card.chip for card in cards}),
     )
 
 

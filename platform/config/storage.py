@@ -5,8 +5,10 @@ from __future__ import annotations
 from apps.jobs.services.storage import JobStorage
 from apps.models.selectors.sources import connect
 from apps.serving.services.storage import ServingStorage
+from apps.workflows.services.storage import WorkflowStorage
 
 
 def connect_sources() -> None:
     connect(JobStorage())
     connect(ServingStorage())
+    connect(WorkflowStorage())

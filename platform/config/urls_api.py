@@ -24,6 +24,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.quotas.api.urls")),
     path("", include("apps.jobs.api.urls")),
     path("", include("apps.serving.api.urls")),
+    path("", include("apps.workflows.api.urls")),
     path("", include("apps.monitoring.api.urls")),
     re_path("", NoSuchAddress.as_view()),
 ]

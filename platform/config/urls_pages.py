@@ -9,9 +9,11 @@ from controlplane.web.design import design, design_chart
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.accounts.web.urls")),
+    path("", include("apps.fleet.web.urls")),
     path("", include("apps.models.web.urls")),
     path("", include("apps.jobs.web.urls")),
     path("", include("apps.serving.web.urls")),
+    path("", include("apps.workflows.web.urls")),
     path("", include("apps.monitoring.web.urls")),
     path("search", search, name="search"),
     path("design", design, name="design"),

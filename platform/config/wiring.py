@@ -11,6 +11,7 @@ from apps.jobs import handlers as jobs
 from apps.monitoring import handlers as monitoring
 from apps.quotas import handlers as quotas
 from apps.serving import handlers as serving
+from apps.workflows import handlers as workflows
 
 TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
     "claim.requested": [quotas.schedule],
@@ -19,12 +20,14 @@ TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
     "claim.revoking": [jobs.on_claim_revoking, serving.on_claim_revoking],
     "attempt.changed": [jobs.on_attempt_changed],
     "deployment.changed": [serving.on_deployment_changed],
-    "deployment.ready": [monitoring.on_deployment_ready],
+    "deployment.ready": [workflows.on_deployment_ready, monitoring.on_deployment_ready],
     "deployment.troubled": [monitoring.on_deployment_troubled],
-    "job.ended": [monitoring.on_job_ended],
+    "job.ended": [workflows.on_job_ended, monitoring.on_job_ended],
     "model.imported": [monitoring.on_model_imported],
     "model.refused": [monitoring.on_model_refused],
     "outbound.due": [monitoring.on_outbound_due],
+    "pipeline.changed": [workflows.on_pipeline_changed],
+    "pipeline.ended": [monitoring.on_pipeline_ended],
 }
 
 

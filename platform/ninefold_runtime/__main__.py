@@ -1,4 +1,4 @@
-"""``python -m ninefold_runtime finetune | evaluate | script | serve | tiny-model``."""
+"""``python -m ninefold_runtime finetune | evaluate | quantize | script | serve | tiny-model``."""
 
 from __future__ import annotations
 
@@ -76,6 +76,17 @@ def _evaluate(options: argparse.Namespace, folders: Folders) -> int:
     return ExitCode.FINISHED
 
 
+def _quantize(options: argparse.Namespace, folders: Folders) -> int:
+    spec = specs.load(options.spec, specs.QuantizeSpec)
+    StopRequest().listen()
+    with Reporter(Address.of_process()) as reporter:
+        reporter.message("loading the engine")
+        from ninefold_runtime.quantize import quantize
+
+        quantize(spec=spec, folders=folders, reporter=reporter)
+    return ExitCode.FINISHED
+
+
 def _script(options: argparse.Namespace, folders: Folders) -> int:
     from ninefold_runtime.scripts import run_script
 
@@ -108,6 +119,7 @@ def _tiny_model(options: argparse.Namespace) -> int:
 _TASKS: dict[str, Callable[[argparse.Namespace, Folders], int]] = {
     "finetune": _finetune,
     "evaluate": _evaluate,
+    "quantize": _quantize,
     "script": _script,
     "serve": _serve,
 }

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,15 @@ ARCHIVE_NAMES = ("code.tar.gz", "code.zip", "code.tar")
 _ROLES = frozenset({"system", "user", "assistant"})
 
 Message = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preference:
+    """A conversation whose last answer was liked better than another one."""
+
+    messages: list[Message]
+    #: The other answer.
+    rejected: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,23 +85,42 @@ class Folders:
         :raises BadInput: if the split is missing or empty, or a row is not a conversation that ends
             with an answer.
         """
+        conversations = []
+        for row in islice(_rows(self._split(split)), limit):
+            conversations.append(_conversation(row))
+        if not conversations:
+            raise BadInput(f"the split {split!r} has no rows")
+        return conversations
+
+    def preferences(self, split: str) -> list[Preference]:
+        """The conversations of a split, each with the answer that was liked less.
+
+        :raises BadInput: if the split is missing or empty, or a row has no such answer.
+        """
+        preferences = []
+        for row in _rows(self._split(split)):
+            rejected = row.content.get("rejected")
+            if not isinstance(rejected, str) or not rejected:
+                raise BadInput(
+                    f"{row.where} has no rejected answer; dpo learns from rows with prompt, chosen "
+                    "and rejected"
+                )
+            preferences.append(Preference(messages=_conversation(row), rejected=rejected))
+        if not preferences:
+            raise BadInput(f"the split {split!r} has no rows")
+        return preferences
+
+    def has_split(self, split: str) -> bool:
+        path = self.inputs / "dataset" / f"{split}.jsonl"
+        return path.is_file() and path.stat().st_size > 0
+
+    def _split(self, split: str) -> Path:
         folder = self._tree("dataset")
         path = folder / f"{split}.jsonl"
         if not path.is_file():
             found = ", ".join(sorted(each.stem for each in folder.glob("*.jsonl"))) or "none"
             raise BadInput(f"the dataset has no split {split!r}; its splits: {found}")
-        conversations = []
-        for number, messages in _conversations(path):
-            if limit is not None and number > limit:
-                break
-            conversations.append(messages)
-        if not conversations:
-            raise BadInput(f"the split {split!r} has no rows")
-        return conversations
-
-    def has_split(self, split: str) -> bool:
-        path = self.inputs / "dataset" / f"{split}.jsonl"
-        return path.is_file() and path.stat().st_size > 0
+        return path
 
     def _tree(self, name: str) -> Path:
         folder = self.inputs / name
@@ -100,21 +129,29 @@ class Folders:
         return folder
 
 
-def _conversations(path: Path) -> Iterator[tuple[int, list[Message]]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    content: dict[str, Any]
+    #: Its file and number, for people.
+    where: str
+
+
+def _rows(path: Path) -> Iterator[_Row]:
     with path.open(encoding="utf-8") as lines:
         try:
             for number, line in enumerate(lines, start=1):
-                yield number, _conversation(line, where=f"{path.name}, row {number}")
+                where = f"{path.name}, row {number}"
+                try:
+                    content = json.loads(line)
+                except ValueError as error:
+                    raise BadInput(f"{where} is not JSON: {error}") from error
+                yield _Row(content=content if isinstance(content, dict) else {}, where=where)
         except UnicodeDecodeError as error:
             raise BadInput(f"{path.name} is not UTF-8: {error}") from error
 
 
-def _conversation(line: str, *, where: str) -> list[Message]:
-    try:
-        row: Any = json.loads(line)
-    except ValueError as error:
-        raise BadInput(f"{where} is not JSON: {error}") from error
-    messages = row.get("messages") if isinstance(row, dict) else None
+def _conversation(row: _Row) -> list[Message]:
+    where, messages = row.where, row.content.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadInput(f"{where} has no list of messages")
     kept = []

@@ -12,10 +12,10 @@ from ninefold_runtime.devices import device, dtype
 from ninefold_runtime.exits import BadInput
 
 
-def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer, with a padding token.
+def load_tokenizer(folder: Path, *, talks: bool = True) -> Any:
+    """The tokenizer, with a padding token; ``talks`` asks for a chat template.
 
-    :raises BadInput: if it cannot be loaded, or has no chat template.
+    :raises BadInput: if it cannot be loaded, or has no chat template where one is asked for.
     """
     try:
         tokenizer = AutoTokenizer.from_pretrained(
@@ -25,7 +25,7 @@ def load_tokenizer(folder: Path) -> Any:
         raise BadInput(f"the model's tokenizer cannot be loaded: {_line(error)}") from error
     if tokenizer.eos_token_id is None:
         raise BadInput("the model's tokenizer has no end-of-sequence token")
-    if tokenizer.chat_template is None:
+    if talks and tokenizer.chat_template is None:
         raise BadInput("the model's tokenizer has no chat template")
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token

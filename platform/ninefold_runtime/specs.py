@@ -31,7 +31,23 @@ class LoraSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DpoSpec:
+    beta: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrpoSpec:
+    #: Answers a prompt; batch size × accumulation is a multiple of it.
+    generations: int
+    max_new_tokens: int
+    beta: float
+    temperature: float
+    reward: Literal["exact_match", "label_accuracy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FinetuneSpec:
+    objective: Literal["sft", "dpo", "grpo", "pretrain"]
     method: Literal["full", "lora"]
     epochs: float
     #: None means as many as the epochs need; else training ends there.
@@ -49,6 +65,10 @@ class FinetuneSpec:
     log_every_steps: int
     keep_checkpoints: int
     lora: LoraSpec
+    dpo: DpoSpec
+    grpo: GrpoSpec
+    #: Compute activations again instead of keeping them.
+    recompute: Literal["auto", "on", "off"]
     precision: Literal["auto", "float32", "bfloat16"]
     train_split: str
     #: None means no validation.
@@ -60,6 +80,27 @@ class EvaluateSpec:
     metrics: list[str]
     split: str
     #: Rows to use, from the first; None means all.
+    limit: int | None
+    max_new_tokens: int
+    batch_size: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizeSpec:
+    scheme: Literal["w8a8-smoothquant", "w4a16-awq", "fp8-dynamic"]
+    calibration_split: str
+    calibration_rows: int
+    #: Longest calibration row in tokens; what is beyond is cut off.
+    max_length: int
+    smoothing_strength: float
+    #: None means the largest usual one that divides every layer.
+    group_size: int | None
+    #: Names of modules that keep their precision.
+    ignore: list[str]
+    metrics: list[str]
+    split: str
+    #: Rows to measure on, from the first; None means all.
     limit: int | None
     max_new_tokens: int
     batch_size: int

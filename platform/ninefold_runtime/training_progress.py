@@ -16,6 +16,14 @@ from ninefold_runtime import checkpoints
 from ninefold_runtime.report import Reporter
 from ninefold_runtime.signals import StopRequest
 
+#: What trainers of preferences and rewards log beside the loss → the names under which it is reported.
+_FIGURES = {
+    "rewards/accuracies": "preference_accuracy",
+    "rewards/margins": "preference_margin",
+    "reward": "reward",
+    "completions/mean_length": "answer_tokens",
+}
+
 
 class Observer(TrainerCallback):  # type: ignore[misc]  # transformers is not typed beside the control plane
     """Reports a run; ``evaluation`` is the newest validation loss."""
@@ -32,6 +40,8 @@ class Observer(TrainerCallback):  # type: ignore[misc]  # transformers is not ty
         self.loss: float | None = None
         self.evaluation: float | None = None
         self.evaluated_step = -1
+        #: The newest of what was logged beside the loss.
+        self.figures: dict[str, float] = {}
 
     def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
         self._began_at = self._last_at = time.monotonic()
@@ -54,9 +64,11 @@ class Observer(TrainerCallback):  # type: ignore[misc]  # transformers is not ty
             self._report(state, eval_loss=self.evaluation)
         elif "loss" in logs:
             self.loss = float(logs["loss"])
+            self.figures = {name: float(logs[key]) for key, name in _FIGURES.items() if key in logs}
             self._report(
                 state,
                 loss=self.loss,
+                **self.figures,
                 learning_rate=float(logs.get("learning_rate", 0.0)),
                 tokens_per_second=self._tokens_per_second(state),
             )

@@ -6,12 +6,15 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping
 
-from tests.benchmarks import finetune
+from tests.benchmarks import catalog, finetune
 from tests.benchmarks.gateway import proxy
+from tests.benchmarks.sizing import tables
 
 BENCHMARKS: Mapping[str, Callable[[], int]] = {
+    "catalog": catalog.main,
     "finetune": finetune.main,
     "gateway": proxy.main,
+    "sizing": tables.main,
 }
 
 

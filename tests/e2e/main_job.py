@@ -42,9 +42,9 @@ class Recipe:
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "full": Recipe(spec={}, evaluated=None, within=900),
+    "full": Recipe(spec={}, evaluated=None, within=1800),
     "quick": Recipe(
-        spec={"max_steps": 700, "checkpoint_every_steps": 350}, evaluated=64, within=600
+        spec={"max_steps": 700, "checkpoint_every_steps": 350}, evaluated=64, within=1200
     ),
 }
 

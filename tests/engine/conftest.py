@@ -16,6 +16,7 @@ import pytest
 
 import ninefold_runtime
 from controlplane.adapters.engines.transformers import TransformersEngine
+from controlplane.adapters.engines.transformers.specs import runtime_spec
 from controlplane.ports.engines import Task
 from ninefold_runtime.samples import addresses, tiny_models
 
@@ -53,8 +54,8 @@ def engine_python() -> Path:
 
 
 def complete_spec(task: Task, **values: Any) -> dict[str, Any]:
-    """The spec as the control plane writes it."""
-    return dict(TransformersEngine().normalise(task, values))
+    """The spec as the control plane writes it for the runtime."""
+    return runtime_spec(TransformersEngine().normalise(task, values))
 
 
 @dataclass

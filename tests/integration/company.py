@@ -35,6 +35,7 @@ from apps.models.services.versions import line_with_next_number
 from apps.quotas import reconcilers as scheduling
 from apps.quotas.models import Queue
 from apps.serving.reconcilers import deployments, replicas
+from apps.workflows.reconcilers import pipelines
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field, Finding, Limit
@@ -127,6 +128,15 @@ def model_contents() -> dict[str, bytes]:
     return {"config.json": CONFIG, "model.safetensors": safetensors(embed=(8, 4), head=(4, 8))}
 
 
+def quantized_contents() -> dict[str, bytes]:
+    """A model whose weights are quantized to w4a16."""
+    group = {"weights": {"num_bits": 4, "type": "int"}}
+    quantized = {"quant_method": "compressed-tensors", "config_groups": {"group_0": group}}
+    config = json.loads(CONFIG) | {"quantization_config": quantized}
+    packed = safetensors(**{"head.weight_packed": (4, 1), "head.weight_scale": (4, 1)})
+    return {"config.json": json.dumps(config).encode(), "model.safetensors": packed}
+
+
 @dataclass(kw_only=True)
 class Company:
     team: Team
@@ -157,6 +167,9 @@ class Company:
     def turn_deployments(self) -> None:
         deployments.deployments_reconcile(at=self.at)
         replicas.replicas_reconcile(at=self.at)
+
+    def turn_pipelines(self) -> None:
+        pipelines.pipelines_reconcile(at=self.at)
 
     def submit(self, name: str = "tune the parser", **changes: Any) -> Job:
         request = jobs.JobRequest(
@@ -197,7 +210,12 @@ class Company:
         attempt.refresh_from_db()
         return job, attempt
 
-    def report_outputs(self, attempt: Attempt, contents: Mapping[str, bytes] | None = None) -> None:
+    def report_outputs(
+        self,
+        attempt: Attempt,
+        contents: Mapping[str, bytes] | None = None,
+        metrics: Mapping[str, Any] | None = None,
+    ) -> None:
         """As the runtime does at its end: upload each file, then the manifest."""
         files = []
         for path, content in (contents or model_contents()).items():
@@ -205,12 +223,17 @@ class Company:
             jobs.file_record(attempt=attempt, path=path, digest=digest, size=size)
             sha256 = hashlib.sha256(content).hexdigest()
             files.append({"path": path, "sha256": sha256, "size": size})
-        manifest = {"files": files, "metrics": {"loss": 0.5}}
+        manifest = {"files": files, "metrics": dict(metrics or {"loss": 0.5})}
         jobs.manifest_record(attempt=attempt, manifest=manifest)
 
-    def finish(self, attempt: Attempt, contents: Mapping[str, bytes] | None = None) -> None:
+    def finish(
+        self,
+        attempt: Attempt,
+        contents: Mapping[str, bytes] | None = None,
+        metrics: Mapping[str, Any] | None = None,
+    ) -> None:
         """The program ends well, its outputs reported."""
-        self.report_outputs(attempt, contents)
+        self.report_outputs(attempt, contents, metrics)
         self.cluster.finish(attempt.launch_name)
 
     def phase_of(self, name: str) -> Phase | None:

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from apps.jobs.models import Attempt
 from apps.serving.models import Deployment, Replica
+from apps.workflows.models import Pipeline
 from controlplane.persistence.models import Lease
 
 #: Django undoes savepoints by statements; a dead worker's server does that without being asked.
@@ -101,7 +102,7 @@ def bury(worker: Worker) -> None:
     worker.dies_at = None
     connection.close()
     past = timezone.now() - timedelta(seconds=1)
-    leased: tuple[type[Model], ...] = (Attempt, Deployment, Replica)
+    leased: tuple[type[Model], ...] = (Attempt, Deployment, Replica, Pipeline)
     for model in leased:
         model._default_manager.exclude(leased_until=None).update(leased_until=past)
     Lease.objects.update(expires_at=past)

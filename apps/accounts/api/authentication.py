@@ -62,21 +62,26 @@ class WithinScope(BasePermission):
 
     def has_permission(self, request: Request, view: object) -> bool:
         """:raises PermissionRefused: naming the scope that is missing."""
-        token = request.auth
-        if not isinstance(token, PersonalToken):
-            return True
         needed: Scope | None = getattr(view, "token_scope", None)
-        if needed is None:
+        if needed is None and isinstance(request.auth, PersonalToken):
             raise PermissionRefused("tokens are not taken at this address; log in by browser")
-        if request.method in _SAFE:
-            needed = Scope.READ
-        if not within(token.scope_set, needed):
-            held = ", ".join(sorted(token.scope_set)) or "none"
-            raise PermissionRefused(
-                f"this needs a token with the scope {needed.value}; {token.name} has {held}. "
-                "Make another on your profile page."
-            )
+        scope_require(request, needed if request.method not in _SAFE and needed else Scope.READ)
         return True
+
+
+def scope_require(request: Request, needed: Scope) -> None:
+    """For what a view does beyond its own scope; whoever comes without a token may do all that they may.
+
+    :raises PermissionRefused: naming the scope that the token lacks.
+    """
+    token = request.auth
+    if not isinstance(token, PersonalToken) or within(token.scope_set, needed):
+        return
+    held = ", ".join(sorted(token.scope_set)) or "none"
+    raise PermissionRefused(
+        f"this needs a token with the scope {needed.value}; {token.name} has {held}. "
+        "Make another on your profile page."
+    )
 
 
 def acting_user(request: Request) -> User:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,14 +43,22 @@ SENTENCES: Mapping[str, Promise] = {
     "membership.remove": _("%(actor)s took %(name)s out of the team"),
     "membership.set": _("%(actor)s gave %(name)s the roles: %(roles)s"),
     "membership.sync": _("By the sign-on provider %(name)s has the roles: %(roles)s"),
+    "model.accept": _("%(actor)s accepted the quantized model %(name)s: %(reason)s"),
+    "model.cancel": _("%(actor)s cancelled the import of %(name)s"),
+    "model.fetch": _("%(actor)s asked for the model %(name)s from %(repository)s"),
     "model.import": _("%(actor)s imported the model %(name)s"),
     "model.register": _("%(actor)s registered the model %(name)s"),
+    "model.reject": _("%(actor)s rejected the quantized model %(name)s: %(reason)s"),
     "model.retry": _("%(actor)s tried the import of %(name)s again"),
     "modelline.change": _("%(actor)s changed the model %(name)s"),
     "node.cordon": _("%(actor)s cordoned the node %(name)s"),
     "node.uncordon": _("%(actor)s opened the node %(name)s again"),
     "password.change": _("%(actor)s changed their password"),
     "password.set": _("%(actor)s set a password by a link"),
+    "pipeline.cancel": _("%(actor)s cancelled the pipeline %(name)s"),
+    "pipeline.retry": _("%(actor)s took the pipeline %(name)s up again"),
+    "pipeline.submit": _("%(actor)s submitted the pipeline %(name)s"),
+    "pipeline.wave": _("%(actor)s waved the pipeline %(name)s through a gate: %(reason)s"),
     "profile.change": _("%(actor)s changed their profile"),
     "queue.change": _("%(actor)s changed the queue %(name)s"),
     "queue.close": _("%(actor)s closed the queue %(name)s"),
@@ -107,7 +116,9 @@ def deed(entry: AuditEntry) -> str:
     if sentence is None:
         return f"{actor}: {entry.action} {entry.object_name}".rstrip()
     name = entry.object_name or gettext("somebody unknown")
-    return str(sentence) % {"actor": actor, "name": name, "roles": _roles(entry.detail)}
+    said = {"actor": actor, "name": name, "roles": _roles(entry.detail)}
+    # An entry of long ago may lack what its sentence tells today.
+    return str(sentence) % defaultdict(str, {**entry.detail, **said})
 
 
 def _roles(detail: dict[str, Any]) -> str:

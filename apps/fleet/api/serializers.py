@@ -5,7 +5,8 @@ from typing import Any
 from rest_framework import serializers
 
 from apps.fleet.models import Card, Cluster, Node
-from controlplane.domain.accelerators import CardState, ChipKind
+from apps.fleet.selectors import KnownChip
+from controlplane.domain.accelerators import CardState, ChipKind, Confidence
 from controlplane.web.rest import Filters, Reference
 
 
@@ -86,13 +87,58 @@ class CardFilters(Filters):
 
 
 class ChipSerializer(serializers.Serializer[Any]):
-    name = serializers.CharField()
-    vendor = serializers.CharField()
-    kind = serializers.ChoiceField(choices=[(kind.value, kind.value) for kind in ChipKind])
-    memory = serializers.IntegerField(help_text="Bytes of one card; 0 where it has none.")
+    name = serializers.CharField(source="chip.name")
+    title = serializers.CharField(source="chip.label")
+    vendor = serializers.CharField(source="chip.vendor")
+    kind = serializers.ChoiceField(
+        source="chip.kind", choices=[(kind.value, kind.value) for kind in ChipKind]
+    )
+    memory = serializers.IntegerField(
+        source="chip.memory", help_text="Bytes of one card; 0 where it has none or nobody says."
+    )
+    memory_bandwidth = serializers.FloatField(
+        source="chip.memory_bandwidth",
+        allow_null=True,
+        help_text="Bytes a second between a card and its memory; null where not published.",
+    )
+    link_bandwidth = serializers.FloatField(
+        source="chip.link_bandwidth",
+        allow_null=True,
+        help_text="Bytes a second in one direction between linked cards; null where not published.",
+    )
+    peak_rates = serializers.DictField(
+        source="chip.peak_rates",
+        child=serializers.FloatField(),
+        help_text="Dense operations a second by number format; absent where not published.",
+    )
     legal_request_sizes = serializers.ListField(
+        source="chip.legal_request_sizes",
         child=serializers.IntegerField(),
         help_text="Cards of one request on one node that the hardware allows; empty: any.",
     )
+    aliases = serializers.SerializerMethodField(
+        help_text="Other names by which drivers, exporters and node labels call it."
+    )
+    resource = serializers.CharField(
+        source="chip.resource", help_text="Extended resource on Kubernetes; empty where none."
+    )
+    confidence = serializers.ChoiceField(
+        source="chip.confidence", choices=[(one.value, one.value) for one in Confidence]
+    )
+    unverified = serializers.SerializerMethodField(
+        help_text="Figures that no document of the maker confirms."
+    )
+    run_on_hardware = serializers.BooleanField(
+        source="profile.run_on_hardware",
+        help_text="Whether the product's own work has run on one of these cards.",
+    )
     cards = serializers.IntegerField(help_text="In the whole fleet.")
-    usable_cards = serializers.IntegerField(help_text="Of these, how many take new work.")
+    usable_cards = serializers.IntegerField(
+        source="usable", help_text="Of these, how many take new work."
+    )
+
+    def get_aliases(self, known: KnownChip) -> list[str]:
+        return sorted(known.chip.aliases)
+
+    def get_unverified(self, known: KnownChip) -> list[str]:
+        return sorted(known.chip.unverified)

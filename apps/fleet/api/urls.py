@@ -11,6 +11,7 @@ router.register("nodes", views.NodeViewSet, basename="node")
 router.register("cards", views.CardViewSet, basename="card")
 
 urlpatterns = [
-    path("chips", views.ChipsView.as_view(), name="chips"),
+    path("chips", views.ChipsView.as_view(), name="api-chips"),
+    path("chips/<slug:name>", views.ChipView.as_view(), name="api-chip"),
     path("", include(router.urls)),
 ]

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins
+from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -18,7 +19,6 @@ from apps.fleet.api.serializers import (
 )
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.permissions import Scope
-from controlplane.ports import registry
 from controlplane.web.rest import Query, ResourceViewSet
 
 
@@ -70,19 +70,18 @@ class ChipsView(APIView):
     @extend_schema(summary="Chips", tags=["fleet"], responses=ChipSerializer(many=True))
     def get(self, request: Request) -> Response:
         Query.read(request)
-        counts = selectors.cards_by_chip()
-        none = {"total": 0, "usable": 0}
-        return Response(
-            [
-                {
-                    "name": chip.name,
-                    "vendor": chip.vendor,
-                    "kind": chip.kind,
-                    "memory": chip.memory,
-                    "legal_request_sizes": chip.legal_request_sizes,
-                    "cards": counts.get(chip.name, none)["total"],
-                    "usable_cards": counts.get(chip.name, none)["usable"],
-                }
-                for chip in registry.chips().values()
-            ]
-        )
+        return Response(ChipSerializer(selectors.chips_known(), many=True).data)
+
+
+class ChipView(APIView):
+    """One of them, by its name or another that drivers and labels give it."""
+
+    token_scope = Scope.READ
+
+    @extend_schema(summary="A chip", tags=["fleet"], responses=ChipSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        Query.read(request)
+        known = selectors.chip_known(name)
+        if known is None:
+            raise NotFound(f"no plug-in knows a chip called {name!r}")
+        return Response(ChipSerializer(known).data)

@@ -9,11 +9,16 @@ from rest_framework import serializers
 from apps.accounts.api.serializers import OwnedSerializer
 from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job, JobTransition
+from apps.jobs.selectors.utilization import utilization_of
 from apps.jobs.services import JobRequest
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.quotas.api.serializers import RoleShapeSerializer
+from controlplane.domain.accelerators import Chip
 from controlplane.domain.jobs import JobKind, JobState
+from controlplane.ports import registry as ports
+from controlplane.ports.differences import Part
+from controlplane.ports.engines import FlagsChecked
 from controlplane.web.rest import Filters, Query, Reference, StrictSerializer, VisibleField
 from controlplane.web.texts import LogQuery
 
@@ -48,6 +53,11 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     )
     queue = serializers.CharField(source="queue.name")
     chips = serializers.ListField(child=serializers.CharField())
+    asked_chips = serializers.ListField(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="What was asked for where that is not the chips themselves, for example any.",
+    )
     shape = RoleShapeSerializer(many=True)
 
     class Meta:
@@ -70,6 +80,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
             "output_name",
             "queue",
             "chips",
+            "asked_chips",
             "shape",
             "priority",
             "run_seconds",
@@ -86,6 +97,19 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         default=None,
         help_text="The attempt whose checkpoints it goes on from.",
     )
+    overrides = serializers.DictField(
+        allow_null=True,
+        help_text="Fields of the spec that are others than the job's, after it ran out of memory.",
+    )
+
+    mfu = serializers.SerializerMethodField(
+        help_text="Share of its cards' peak rate that the newest report stands for; null where it is not known."
+    )
+
+    @extend_schema_field(serializers.FloatField(allow_null=True))
+    def get_mfu(self, attempt: Attempt) -> float | None:
+        found = utilization_of(attempt)
+        return None if found is None else found.mfu
 
     class Meta:
         model = Attempt
@@ -97,11 +121,13 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
             "chip",
             "claim_uid",
             "continues",
+            "overrides",
             "stop_reason",
             "exit_code",
             "exit_cause",
             "log_tail",
             "progress",
+            "mfu",
             "created_at",
             "admitted_at",
             "started_at",
@@ -218,7 +244,7 @@ class JobSubmitSerializer(OwnedSerializer):
         child=serializers.CharField(max_length=60),
         required=False,
         max_length=50,
-        help_text="Acceptable chips, the preferred first.",
+        help_text="Acceptable chips, the preferred first; any, gpu or npu stand for those of the fleet.",
     )
     cards = serializers.IntegerField(required=False)
     memory = serializers.IntegerField(
@@ -257,6 +283,68 @@ class JobCheckSerializer(serializers.Serializer[Any]):
     findings = FindingSerializer(many=True, help_text="Everything that is wrong.")
     spec = serializers.DictField(
         allow_null=True, help_text="With every default written out; null if something is wrong."
+    )
+    chips = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="The chips that would do, the preferred first: any, gpu and npu stand for several.",
+    )
+
+
+class RenderSubmitSerializer(JobSubmitSerializer):
+    """What a job would be, and the two chips to render it for."""
+
+    on = serializers.ListField(
+        child=serializers.CharField(max_length=60),
+        min_length=2,
+        max_length=2,
+        help_text="The two chips to compare, by name or alias.",
+    )
+
+    def validate_on(self, names: list[str]) -> tuple[Chip, Chip]:
+        found = []
+        for name in names:
+            chip = ports.chip_called(name)
+            if chip is None:
+                known = ", ".join(ports.chips())
+                raise serializers.ValidationError(f"no chip is called {name!r}; known: {known}")
+            found.append(chip)
+        return found[0], found[1]
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        chips = attrs.pop("on")
+        return {**super().validate(attrs), "chips": chips}
+
+
+class RenderedSerializer(serializers.Serializer[Any]):
+    """What one chip would run; placeholders in braces are filled in by the cluster."""
+
+    chip = serializers.CharField()
+    findings = FindingSerializer(
+        many=True, help_text="Why there is no rendering; empty if there is."
+    )
+    image = serializers.CharField()
+    argv = serializers.ListField(child=serializers.CharField())
+    environment = serializers.DictField(child=serializers.CharField())
+    files = serializers.DictField(child=serializers.CharField(), help_text="Text by path.")
+
+
+class DifferenceSerializer(serializers.Serializer[Any]):
+    path = serializers.CharField(help_text="For example image, argv.3 or files/train.yaml:12.")
+    part = serializers.ChoiceField(choices=[(part.value, part.value) for part in Part])
+    left = serializers.CharField(allow_null=True)
+    right = serializers.CharField(allow_null=True)
+
+
+class SideBySideSerializer(serializers.Serializer[Any]):
+    flags = serializers.ChoiceField(
+        choices=[(flags.value, flags.value) for flags in FlagsChecked],
+        help_text="How far the rendered arguments are known to be right.",
+    )
+    renderings = RenderedSerializer(many=True)
+    differences = DifferenceSerializer(many=True)
+    changed_fields = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Fields of the spec that are not the same for both chips.",
     )
 
 
@@ -303,7 +391,31 @@ class EngineFieldSerializer(serializers.Serializer[Any]):
 
 class EngineSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    environment = serializers.CharField(help_text="The software environment that it runs in.")
+    title = serializers.CharField(help_text="What people call it.")
+    environment = serializers.CharField(
+        help_text="The software environment that it runs in; empty where it comes as an image only."
+    )
+    versions = serializers.CharField(help_text="Those that it was written for, as in PEP 440.")
+    default_version = serializers.CharField()
+    flags = serializers.ChoiceField(
+        choices=[flags.value for flags in FlagsChecked],
+        help_text="How its arguments are known to be right: it is run in tests, its own parser reads them, or "
+        "neither.",
+    )
+    formats = serializers.ListField(
+        child=serializers.CharField(), help_text="Of quantized weights that it loads or makes."
+    )
+    metrics = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="Our names of figures with the series of the engine.",
+    )
+    images = serializers.DictField(child=serializers.CharField(), help_text="By chip.")
+    chips = serializers.DictField(
+        child=serializers.ListField(child=serializers.CharField()),
+        help_text="The chips on which it does each task.",
+    )
+    remarks = serializers.ListField(child=serializers.CharField())
+    sources = serializers.ListField(child=serializers.CharField())
     tasks = serializers.DictField(
         child=EngineFieldSerializer(many=True), help_text="The fields of each task's spec."
     )

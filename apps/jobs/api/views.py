@@ -19,7 +19,7 @@ from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.jobs import selectors, services
-from apps.jobs.api import serializers
+from apps.jobs.api import renderings, serializers
 from apps.jobs.api.logs import Follower
 from apps.jobs.models import Attempt, Job
 from apps.models.api.serializers import ArtifactSerializer
@@ -77,14 +77,28 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     @action(detail=False, methods=["post"])
     def check(self, request: Request) -> Response:
         given = self.checked(serializers.JobSubmitSerializer)
-        findings, spec = services.job_preview(given["request"])
+        settled = services.job_settle(given["request"])
         return Response(
             {
-                "accepted": not findings,
-                "findings": [asdict(finding) for finding in findings],
-                "spec": spec,
+                "accepted": not settled.findings,
+                "findings": [asdict(finding) for finding in settled.findings],
+                "spec": settled.spec,
+                "chips": [chip.name for chip in settled.chips],
             }
         )
+
+    @extend_schema(
+        summary="One spec as two chips would run it",
+        description="Nothing is submitted. What differs is what the chips give; secrets are never shown.",
+        tags=["jobs"],
+        request=serializers.RenderSubmitSerializer,
+        responses=serializers.SideBySideSerializer,
+    )
+    @action(detail=False, methods=["post"])
+    def render(self, request: Request) -> Response:
+        given = self.checked(serializers.RenderSubmitSerializer)
+        found = services.request_rendered(given["request"], chips=given["chips"])
+        return Response(renderings.side_by_side_json(found))
 
     @extend_schema(
         summary="Cancel a job",

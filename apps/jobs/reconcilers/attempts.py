@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 
@@ -35,6 +36,7 @@ from controlplane.domain.jobs import (
     JobEvent,
     JobState,
 )
+from controlplane.domain.specs.memory import says_out_of_memory
 from controlplane.persistence.leases import lease_rows, release_row
 from controlplane.persistence.moves import LeaseLost
 from controlplane.ports.artifacts import ArtifactError, BlobMissing
@@ -164,17 +166,39 @@ def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
             quotas.claim_release(uid=attempt.claim_uid, reason=ReleaseReason.FINISHED, at=at)
         _turn_completing(attempt, at)
         return
+    archived = launches.archive_log(attempt)
     cause = bad.cause or ExitCause.LOST
-    _fail(
-        attempt,
-        at,
-        reason=bad.message or f"ended with exit code {bad.exit_code}",
-        exit_code=bad.exit_code,
-        exit_cause=cause,
+    if cause is ExitCause.FAILED and says_out_of_memory(archived.get("log_tail", "")):
+        cause = ExitCause.OUT_OF_MEMORY
+    reason = bad.message or f"ended with exit code {bad.exit_code}"
+    ending = {"exit_code": bad.exit_code, "exit_cause": cause, **archived}
+    if cause is ExitCause.OUT_OF_MEMORY:
+        _out_of_memory(attempt, at, reason=reason, **ending)
+    else:
+        _fail(attempt, at, reason=reason, **ending)
+
+
+def _out_of_memory(attempt: Attempt, at: datetime, *, reason: str, **ending: Any) -> None:
+    """Try once more with smaller batches, from the newest checkpoint, if the spec allows it."""
+    answer = services.memory_answer(attempt)
+    if answer.overrides is None:
+        _fail(attempt, at, reason=f"{reason}; {answer.reason}", **ending)
+        return
+    services.attempt_end(
+        attempt=attempt,
+        event=AttemptEvent.FAIL,
+        job_event=JobEvent.REQUEUE,
+        at=at,
+        reason=f"{reason}; {answer.reason}",
+        release=ReleaseReason.FINISHED,
+        overrides=answer.overrides,
+        **ending,
     )
 
 
-def _fail(attempt: Attempt, at: datetime, *, reason: str, **changes: object) -> None:
+def _fail(attempt: Attempt, at: datetime, *, reason: str, **changes: Any) -> None:
+    if "log_tail" not in changes:
+        changes |= launches.archive_log(attempt)
     services.attempt_end(
         attempt=attempt,
         event=AttemptEvent.FAIL,
@@ -182,7 +206,6 @@ def _fail(attempt: Attempt, at: datetime, *, reason: str, **changes: object) -> 
         at=at,
         reason=reason,
         release=ReleaseReason.FINISHED,
-        **launches.archive_log(attempt),
         **changes,
     )
 

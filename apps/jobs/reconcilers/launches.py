@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 
@@ -56,7 +57,7 @@ def render(attempt: Attempt) -> Launch:
         RenderRequest(
             task=Task(job.kind),
             name=attempt.launch_name,
-            spec=job.spec,
+            spec={**job.spec, **(attempt.overrides or {})},
             chip=registry.chips()[claim.chip],
             placements=quotas.placements_of(claim),
             inputs=tuple(
@@ -68,6 +69,7 @@ def render(attempt: Attempt) -> Launch:
             token=selectors.attempt_token(attempt),
             continues=attempt.continues.launch_name if attempt.continues else None,
             labels={"team": job.team.slug, "kind": selectors.OWNER_KIND, "uid": attempt.uid},
+            model=registry_selectors.model_facts(job.model_version) if job.model_version else None,
         )
     )
     return launch.limited(
@@ -76,7 +78,7 @@ def render(attempt: Attempt) -> Launch:
     )
 
 
-def archive_log(attempt: Attempt) -> dict[str, str]:
+def archive_log(attempt: Attempt) -> dict[str, Any]:
     """Keep the log in the artifact store.
 
     Gives back the columns to write with the move that ends the attempt; none if the log cannot be had,

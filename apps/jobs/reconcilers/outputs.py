@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from apps.jobs.models import Attempt
+from collections.abc import Mapping
+from typing import Any
+
+from apps.jobs.models import Attempt, Job
+from apps.models.models import ModelVersion
 from apps.models.services import outputs as registry
 from controlplane.domain.jobs import JobKind
+from controlplane.domain.models import Acceptance
+from controlplane.domain.quantization import Verdict, verdict
+from controlplane.domain.specs.evaluating import METRICS
 
 
 def outputs_register(attempt: Attempt) -> str:
@@ -41,7 +48,23 @@ def outputs_register(attempt: Attempt) -> str:
             base=job.model_version,
             dataset_version=job.dataset_version,
             metrics=manifest.get("metrics", {}),
+            verdict=_verdict(job, manifest.get("metrics", {})),
         )
-        return f"made {version}"
+        return _made(version)
     artifact = registry.outputs_register(origin=origin, files=files)
     return f"made {len(artifact.files)} files" if artifact.files else "finished"
+
+
+def _verdict(job: Job, metrics: Mapping[str, Any]) -> Verdict | None:
+    """Of a quantization; by the job's own tolerance, whatever the run says of itself."""
+    if job.kind != JobKind.QUANTIZE:
+        return None
+    # An engine may take some of the fields only.
+    wanted, tolerance = job.spec.get("metrics", METRICS), job.spec.get("tolerance")
+    return verdict(metrics, wanted=wanted, tolerance=tolerance or {})
+
+
+def _made(version: ModelVersion) -> str:
+    if version.acceptance == Acceptance.REJECTED:
+        return f"made {version}, which is not accepted: {version.acceptance_reason}"
+    return f"made {version}"

@@ -11,7 +11,13 @@ from apps.jobs.selectors.attempts import (
     latest_attempt,
 )
 from apps.jobs.selectors.curves import curve_of
-from apps.jobs.selectors.engines import EngineDescription, FieldDescription, engines
+from apps.jobs.selectors.engines import (
+    EngineDescription,
+    FieldDescription,
+    engine_described,
+    engine_tasks,
+    engines,
+)
 from apps.jobs.selectors.jobs import (
     job_outputs,
     jobs_by_state,
@@ -34,6 +40,8 @@ __all__ = [
     "attempts_of",
     "claim_of",
     "curve_of",
+    "engine_described",
+    "engine_tasks",
     "engines",
     "job_outputs",
     "jobs_by_state",

@@ -14,6 +14,7 @@ from django.db.models.functions import Cast
 from apps.accounts import selectors as accounts
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.jobs import jobs_visible
+from apps.jobs.selectors.utilization import scaling_of, utilization_of
 from apps.models.models import Evaluation, ModelVersion
 from controlplane.domain.claims import GangShape
 from controlplane.domain.jobs import JobKind
@@ -119,9 +120,13 @@ def _flat(spec: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def outcomes_of(jobs: Sequence[Job], attempts: Mapping[int, Attempt]) -> list[Outcome]:
     """Durations, throughput and final figures; ``attempts`` is the newest of each job, by its key."""
     reported, made = _reported(attempts), _measured(jobs)
+    scaling = scaling_of(jobs, attempts) or (None,) * len(jobs)
     columns = [
-        _came_out(attempts.get(job.pk)) | reported.get(job.pk, {}) | made.get(job.uid, {})
-        for job in jobs
+        _came_out(attempts.get(job.pk))
+        | reported.get(job.pk, {})
+        | {"utilization": _utilization(attempts.get(job.pk)), "scaling_efficiency": efficiency}
+        | made.get(job.uid, {})
+        for job, efficiency in zip(jobs, scaling, strict=True)
     ]
     names = list(dict.fromkeys(name for column in columns for name in column))
     rows = (
@@ -130,9 +135,18 @@ def outcomes_of(jobs: Sequence[Job], attempts: Mapping[int, Attempt]) -> list[Ou
     return [row for row in rows if any(value is not None for value in row.values)]
 
 
+def _utilization(attempt: Attempt | None) -> float | None:
+    found = utilization_of(attempt) if attempt is not None else None
+    return None if found is None else round(found.mfu, 4)
+
+
 def newest_attempts(jobs: Sequence[Job]) -> dict[int, Attempt]:
     """The newest attempt of each job, by the job's key."""
-    rows = Attempt.objects.filter(job__in=jobs).order_by("job_id", "number")
+    rows = (
+        Attempt.objects.filter(job__in=jobs)
+        .select_related("job__model_version__artifact", "job__dataset_version")
+        .order_by("job_id", "number")
+    )
     return {attempt.job_id: attempt for attempt in rows}
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from django.db.models import Max, Min
@@ -13,16 +11,18 @@ from django.db.models import Max, Min
 from apps.accounts.models import User
 from apps.jobs.models import Attempt
 from apps.jobs.selectors.jobs import jobs_visible
-from apps.models import selectors as registry
 from apps.models.models import DatasetVersion, ModelVersion
+from apps.models.selectors.sizing import architecture_of
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
-from controlplane.domain import estimates
+from controlplane.domain import estimates, sizing
 from controlplane.domain.accelerators import Chip, ChipKind
+from controlplane.domain.architectures import Architecture, ConfigRefused, usual
 from controlplane.domain.jobs import AttemptState, JobKind
+from controlplane.domain.parallel import ALONE, read_plan
+from controlplane.domain.parallel import Plan as ParallelPlan
 from controlplane.domain.resources import Bytes
 from controlplane.ports import registry as ports
-from controlplane.ports.artifacts import ArtifactError
 
 #: Earlier runs that are looked at, the newest first.
 MOST_RUNS = 10
@@ -34,8 +34,6 @@ _LONGEST_BY_DEFAULT = 2048
 _RECOMPUTED_ABOVE = 1_000_000_000
 #: Tokens that a chat template puts around a row.
 _TEMPLATE_TOKENS = 32
-#: A configuration that is larger is none.
-_LARGEST_CONFIG = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +47,17 @@ class Plan:
     queue: Queue
     chip: str
     cards: int
+    engine: str = "transformers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     steps: int
     rows: int
-    memory: estimates.Memory
+    #: Of the fullest card.
+    memory: sizing.TrainingMemory
+    #: Why a usual build was assumed instead of the model's own; empty where that is known.
+    assumed: tuple[str, ...]
     #: Bytes of one card; 0 where the chip has no memory of its own.
     card_memory: Bytes
     #: None where no run of the kind was ever measured on that chip.
@@ -70,16 +72,17 @@ class Estimate:
 def estimate_of(plan: Plan, *, user: User) -> Estimate:
     """What it would take if it were submitted now."""
     chip = ports.chips()[plan.chip]
-    network = _network(plan.version)
-    training = _training(plan, chip)
+    architecture, assumed = _architecture(plan.version)
+    training = _training(plan)
     return Estimate(
         steps=estimates.steps(training),
         rows=training.rows,
-        memory=estimates.memory(network, training),
+        memory=sizing.training_memory(architecture, _wanted(plan, chip)),
+        assumed=assumed,
         card_memory=chip.memory,
         duration=estimates.duration(
-            network,
             training,
+            parameters=plan.version.parameters,
             row_characters=_row_characters(plan.dataset.statistics),
             runs=_runs(plan, user=user),
         ),
@@ -87,21 +90,63 @@ def estimate_of(plan: Plan, *, user: User) -> Estimate:
     )
 
 
-def _training(plan: Plan, chip: Chip) -> estimates.Training:
+def _architecture(version: ModelVersion) -> tuple[Architecture, tuple[str, ...]]:
+    """The model's own build; a usual one of its size, and why, where its configuration does not say."""
+    try:
+        return architecture_of(version), ()
+    except ConfigRefused as refusal:
+        reasons = tuple(finding.message for finding in refusal.findings)
+        return usual(version.parameters), reasons
+
+
+def _training(plan: Plan) -> estimates.Training:
     spec = plan.spec
-    accelerated = chip.kind is not ChipKind.CPU
-    half = spec["precision"] == "bfloat16" or (spec["precision"] == "auto" and accelerated)
     return estimates.Training(
         rows=plan.dataset.statistics.get("rows_by_split", {}).get(spec["train_split"], 0),
         epochs=spec["epochs"],
         batch_size=spec["batch_size"],
         gradient_accumulation=spec["gradient_accumulation"],
         max_steps=spec["max_steps"],
-        length=_length(plan),
-        rank=spec["lora"]["rank"] if spec["method"] == "lora" else None,
-        value_bytes=2 if half else 4,
-        recomputes=accelerated and plan.version.parameters > _RECOMPUTED_ABOVE,
     )
+
+
+def _wanted(plan: Plan, chip: Chip) -> sizing.Training:
+    spec = plan.spec
+    accelerated = chip.kind is not ChipKind.CPU
+    half = spec["precision"] in ("bfloat16", "float16") or (
+        spec["precision"] == "auto" and accelerated
+    )
+    traits = ports.engine(plan.engine).profile().memory
+    asked = spec.get("recompute", "auto")
+    large = accelerated and plan.version.parameters > _RECOMPUTED_ABOVE
+    return sizing.Training(
+        batch=spec["batch_size"],
+        length=_length(plan),
+        accumulation=spec["gradient_accumulation"],
+        mixed=traits.half if half else sizing.Mixed.FLOAT32,
+        adapter=_adapter(spec, half=half),
+        recompute=large if asked == "auto" else asked == "on",
+        drops_gradients=traits.drops_gradients,
+        reference=spec.get("objective") == "dpo" and spec["method"] == "full",
+        plan=_parallel(plan),
+    )
+
+
+def _adapter(spec: Mapping[str, Any], *, half: bool) -> sizing.Adapter | None:
+    if spec["method"] == "full":
+        return None
+    if spec["method"] == "qlora":
+        settings = spec["qlora"]
+        double = settings["double_quantization"] == "on"
+        base = ("nf4-double" if double else "nf4") if settings["bits"] == 4 else "int8"
+    else:
+        base = "bfloat16" if half else "float32"
+    return sizing.Adapter(rank=spec["lora"]["rank"], base=sizing.scheme_called(base))
+
+
+def _parallel(plan: Plan) -> ParallelPlan:
+    values = plan.spec.get("parallel")
+    return read_plan(values, cards=plan.cards) if values else ALONE
 
 
 def _length(plan: Plan) -> int:
@@ -120,44 +165,6 @@ def _characters(statistics: Mapping[str, Any], which: str) -> int:
     """Of a whole row: its prompt and its answer."""
     parts = ("prompt_characters", "answer_characters")
     return sum(int(statistics.get(part, {}).get(which, 0)) for part in parts)
-
-
-def _network(version: ModelVersion) -> estimates.Network:
-    """From its ``config.json``; guessed from its size where that does not say."""
-    guess = estimates.Network.guessed(version.parameters)
-    digest = version.artifact.tree.get("config.json") if version.artifact else None
-    config = _config(digest) if digest else {}
-    hidden = _whole(config, "hidden_size", "n_embd", default=guess.hidden)
-    return estimates.Network(
-        parameters=version.parameters,
-        hidden=hidden,
-        layers=_whole(config, "num_hidden_layers", "n_layer", default=guess.layers),
-        intermediate=_whole(config, "intermediate_size", "n_inner", default=4 * hidden),
-        vocabulary=_whole(config, "vocab_size", default=guess.vocabulary),
-    )
-
-
-@lru_cache(maxsize=256)
-def _config(digest: str) -> Mapping[str, Any]:
-    """What lies under a digest never changes, so it is read once."""
-    store = registry.artifact_store()
-    try:
-        with store.open(digest) as file:
-            config = json.loads(file.read(_LARGEST_CONFIG))
-    except (ArtifactError, ValueError):
-        return {}
-    if not isinstance(config, dict):
-        return {}
-    nested = config.get("text_config")
-    return nested if isinstance(nested, dict) else config
-
-
-def _whole(config: Mapping[str, Any], *names: str, default: int) -> int:
-    for name in names:
-        value = config.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
-    return default
 
 
 def _runs(plan: Plan, *, user: User) -> list[estimates.MeasuredRun]:

@@ -55,6 +55,32 @@ class Event:
     attempt: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A field of the spec that an attempt ran with another value than the one before it."""
+
+    attempt: int
+    field: str
+    before: object
+    after: object
+
+
+def changes_of(job: Job, attempts: Sequence[Attempt]) -> list[Change]:
+    """What a lack of memory made smaller, the first attempt first."""
+    changes = []
+    current = dict(job.spec)
+    for attempt in sorted(attempts, key=lambda attempt: attempt.number):
+        for name, value in (attempt.overrides or {}).items():
+            if current.get(name) != value:
+                changes.append(
+                    Change(
+                        attempt=attempt.number, field=name, before=current.get(name), after=value
+                    )
+                )
+            current[name] = value
+    return changes
+
+
 def runs_of(attempts: Sequence[Attempt]) -> list[Run]:
     """Each attempt's stretches in order of time, the first attempt first."""
     moves: dict[int, list[AttemptTransition]] = {attempt.pk: [] for attempt in attempts}

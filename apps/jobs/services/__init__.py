@@ -1,5 +1,6 @@
 """Changes to jobs and attempts."""
 
+from apps.jobs.services.chips import chips_expand
 from apps.jobs.services.filters import (
     FilterRefused,
     filter_default,
@@ -19,6 +20,7 @@ from apps.jobs.services.lives import (
     jobs_cancel,
     resumable,
 )
+from apps.jobs.services.renderings import SideBySide, job_rendered, request_rendered
 from apps.jobs.services.reports import (
     ReportRefused,
     check_output_path,
@@ -29,22 +31,28 @@ from apps.jobs.services.reports import (
 )
 from apps.jobs.services.requests import (
     JobRequest,
+    Settled,
     SpecRefused,
     job_check,
-    job_preview,
+    job_settle,
     spec_of,
 )
+from apps.jobs.services.retries import MemoryAnswer, memory_answer
 
 __all__ = [
     "CancelOutcome",
     "FilterRefused",
     "JobRequest",
+    "MemoryAnswer",
     "ReportRefused",
+    "Settled",
+    "SideBySide",
     "SpecRefused",
     "attempt_create",
     "attempt_end",
     "attempt_move",
     "check_output_path",
+    "chips_expand",
     "file_receive",
     "file_record",
     "filter_default",
@@ -54,12 +62,15 @@ __all__ = [
     "job_cancel",
     "job_check",
     "job_move",
-    "job_preview",
+    "job_rendered",
     "job_retry",
+    "job_settle",
     "job_submit",
     "jobs_cancel",
     "manifest_record",
+    "memory_answer",
     "progress_record",
+    "request_rendered",
     "resumable",
     "spec_of",
 ]

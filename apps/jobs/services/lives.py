@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max
 
 from apps.accounts.models import Team, User
 from apps.accounts.selectors import PermissionRefused, require, roles_of
@@ -20,12 +19,13 @@ from apps.jobs.models import (
     JobTransition,
 )
 from apps.jobs.selectors import OWNER_KIND
+from apps.jobs.services.plans import replicas_of
 from apps.jobs.services.requests import (
     JobRequest,
+    Settled,
     SpecRefused,
     inputs_gone,
-    job_check,
-    spec_of,
+    job_settle,
 )
 from apps.models.services.storage_charges import storage_check_open
 from apps.quotas import services as quotas
@@ -46,7 +46,6 @@ from controlplane.domain.storage import StorageQuotaExceeded
 from controlplane.outbox.messages import publish
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.moves import move
-from controlplane.ports import registry
 from controlplane.ports.engines import ROLES, Task
 
 
@@ -56,7 +55,8 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
 
     :raises SpecRefused: if anything is wrong with it; nothing is kept then.
     """
-    findings = [*job_check(request), *_check_storage(team)]
+    settled = job_settle(request)
+    findings = [*settled.findings, *_check_storage(team)]
     if request.output_shared and not actor.is_superuser:
         message = "only an administrator of the company can share a model with every team"
         findings.append(Finding(field="output_shared", message=message))
@@ -65,32 +65,23 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
         findings.append(Finding(field="priority", message=message))
     if findings:
         raise SpecRefused(findings)
-    task = Task(request.kind)
-    shape = GangShape(
-        roles=(
-            RoleShape(
-                name=ROLES[task],
-                replicas=1,
-                cards=request.cards,
-                limits=Resources(cpu=Millicpu(request.cards * 1000), memory=Bytes(request.memory)),
-            ),
-        )
-    )
+    chips = [chip.name for chip in settled.chips]
     job = Job.objects.create(
         team=team,
         created_by=actor,
         name=request.name.strip(),
         kind=request.kind,
         engine=request.engine,
-        spec=dict(registry.engine(request.engine).normalise(task, spec_of(request))),
+        spec=dict(settled.spec or {}),
         model_version=request.model_version,
         dataset_version=request.dataset_version,
         code=request.code,
         output_name=request.output_name,
         output_shared=request.output_shared,
         queue=request.queue,
-        chips=list(request.chips),
-        shape=shape.as_json(),
+        chips=chips,
+        asked_chips=list(request.chips) if list(request.chips) != chips else None,
+        shape=_shape(request, settled).as_json(),
         priority=request.priority,
         run_seconds=request.run_seconds,
         state_reason="waiting for cards",
@@ -98,6 +89,13 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
     audit(actor=actor, action="job.submit", team=team, uid=job.uid, name=job.name, kind=job.kind)
     attempt_create(job=job, continues=None)
     return job
+
+
+def _shape(request: JobRequest, settled: Settled) -> GangShape:
+    replicas, cards = replicas_of(settled.chips, request.cards)
+    limits = Resources(cpu=Millicpu(cards * 1000), memory=Bytes(request.memory))
+    role = ROLES[Task(request.kind)]
+    return GangShape(roles=(RoleShape(name=role, replicas=replicas, cards=cards, limits=limits),))
 
 
 def _check_storage(team: Team) -> list[Finding]:
@@ -109,10 +107,21 @@ def _check_storage(team: Team) -> list[Finding]:
     return []
 
 
-def attempt_create(*, job: Job, continues: Attempt | None) -> Attempt:
-    """The next attempt, with a claim. Call it in the transaction that makes it necessary."""
-    last = job.attempts.aggregate(last=Max("number"))["last"] or 0
-    attempt = Attempt.objects.create(job=job, number=last + 1, continues=continues)
+def attempt_create(
+    *, job: Job, continues: Attempt | None, overrides: Mapping[str, Any] | None = None
+) -> Attempt:
+    """The next attempt, with a claim. Call it in the transaction that makes it necessary.
+
+    ``overrides`` are fields of the spec that become others than they were; what was changed before stays so.
+    """
+    last = job.attempts.order_by("-number").first()
+    earlier = last.overrides if last is not None else None
+    attempt = Attempt.objects.create(
+        job=job,
+        number=last.number + 1 if last is not None else 1,
+        continues=continues,
+        overrides={**(earlier or {}), **(overrides or {})} or None,
+    )
     claim = quotas.claim_request(
         owner=(OWNER_KIND, attempt.uid),
         team=job.team,
@@ -260,9 +269,13 @@ def attempt_end(
     at: datetime,
     reason: str,
     release: ReleaseReason,
+    overrides: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> None:
-    """End the attempt, give back its cards and move its job: all of it or nothing."""
+    """End the attempt, give back its cards and move its job: all of it or nothing.
+
+    ``overrides`` change fields of the spec for the attempt that follows where the job is queued again.
+    """
     attempt_move(attempt, event, at=at, reason=reason, ended_at=at, **changes)
     quotas.claim_release(uid=attempt.claim_uid, reason=release, at=at)
     job = Job.objects.select_for_update(no_key=True).get(pk=attempt.job_id)
@@ -273,4 +286,4 @@ def attempt_end(
     else:
         job_move(job, job_event, at=at, reason=reason, ended_at=ended)
     if job_event is JobEvent.REQUEUE:
-        attempt_create(job=job, continues=resumable(attempt))
+        attempt_create(job=job, continues=resumable(attempt), overrides=overrides)

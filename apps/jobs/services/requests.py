@@ -7,16 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.jobs.models import Job
+from apps.jobs.services.chips import chips_expand
+from apps.jobs.services.plans import Wanted, plan_settle, replicas_of
 from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
+from controlplane.domain import parallel
+from controlplane.domain.accelerators import Chip, check_cards
+from controlplane.domain.datasets.schemas import Schema
 from controlplane.domain.fields import Finding
-from controlplane.domain.jobs import (
-    JobKind,
-)
+from controlplane.domain.jobs import JobKind
 from controlplane.domain.models import ModelState
+from controlplane.domain.quantization import is_calibrated
+from controlplane.domain.specs import training
 from controlplane.ports import registry
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import ModelFacts, Task
 
 
 class SpecRefused(Exception):
@@ -42,7 +47,9 @@ class JobRequest:
     output_name: str = ""
     #: Every team may use what it makes; for administrators of the company.
     output_shared: bool = False
+    #: Acceptable chips, the preferred first; ``any`` or a kind of chip stands for those that the fleet has.
     chips: tuple[str, ...] = ("cpu",)
+    #: In all.
     cards: int = 1
     #: Bytes for one replica; 0 means no limit.
     memory: int = 0
@@ -50,60 +57,99 @@ class JobRequest:
     run_seconds: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """A request with nothing left open, as far as it is right."""
+
+    #: Everything wrong with it; empty means that it can be submitted.
+    findings: tuple[Finding, ...]
+    #: The chips that are acceptable, the preferred first.
+    chips: tuple[Chip, ...] = ()
+    #: With every default written out and the cards divided; None if something is wrong.
+    spec: Mapping[str, Any] | None = None
+
+
 def spec_of(request: JobRequest) -> dict[str, Any]:
     """What was asked for, over what the engine recommends for the model."""
-    version = request.model_version
-    facts = registry_selectors.model_facts(version) if version else None
-    recommended = registry.engine(request.engine).recommended(Task(request.kind), model=facts)
+    recommended = registry.engine(request.engine).recommended(
+        Task(request.kind), model=_facts(request)
+    )
+    if request.kind is JobKind.FINETUNE:
+        return training.laid_over(recommended, request.spec)
     return {**recommended, **request.spec}
 
 
 def job_check(request: JobRequest) -> tuple[Finding, ...]:
     """Everything wrong with the request; empty means that it can be submitted."""
-    findings = [*_check_chips(request), *_check_inputs(request)]
-    if request.engine not in registry.engine_names():
-        known = ", ".join(registry.engine_names())
-        findings.append(
-            Finding(field="engine", message=f"no engine is called {request.engine!r}; use {known}")
+    return job_settle(request).findings
+
+
+def job_settle(request: JobRequest) -> Settled:
+    """What would be submitted, or everything that is wrong with it."""
+    findings = [*_check_inputs(request), *engine_check(request)]
+    if any(finding.field == "engine" for finding in findings):
+        return Settled(findings=tuple(findings))
+    engine, task = registry.engine(request.engine), Task(request.kind)
+    chips, wrong = chips_expand(request.chips, engine=engine, task=task)
+    findings += [*wrong, *_check_cards(request, chips)]
+    spec = spec_of(request)
+    facts = _facts(request)
+    seen = {
+        finding.message: finding
+        for chip in chips or (None,)
+        for finding in engine.check(task, spec, chip=chip, model=facts)
+    }
+    findings += seen.values()
+    if findings:
+        return Settled(findings=tuple(findings), chips=chips)
+    complete = dict(engine.normalise(task, spec))
+    # An engine may take some of the fields only.
+    if "parallel" in complete and facts is not None:
+        complete["parallel"], wrong = plan_settle(
+            Wanted(engine=engine, spec=complete, model=facts, chips=chips, cards=request.cards)
         )
-        return tuple(findings)
+        if wrong:
+            return Settled(findings=wrong, chips=chips)
+    return Settled(findings=(), chips=chips, spec=complete)
+
+
+def _facts(request: JobRequest) -> ModelFacts | None:
+    version = request.model_version
+    return registry_selectors.model_facts(version) if version else None
+
+
+def engine_check(request: JobRequest) -> list[Finding]:
+    """What is wrong with the engine itself: there is none of that name, or it does other things."""
+    names = registry.engine_names()
+    if request.engine not in names:
+        message = f"no engine is called {request.engine!r}; use {', '.join(names)}"
+        return [Finding(field="engine", message=message)]
     engine = registry.engine(request.engine)
     if Task(request.kind) not in engine.tasks:
         does = ", ".join(sorted(engine.tasks))
-        message = f"{request.engine} does not {request.kind}; it does {does}"
-        return (*findings, Finding(field="engine", message=message))
-    version = request.model_version
-    chip = registry.chips().get(request.chips[0]) if request.chips else None
-    findings += engine.check(
-        Task(request.kind),
-        spec_of(request),
-        chip=chip,
-        model=registry_selectors.model_facts(version) if version else None,
-    )
-    return tuple(findings)
+        able = [name for name in names if Task(request.kind) in registry.engine(name).tasks]
+        message = (
+            f"{request.engine} does not {request.kind}; it does {does}; "
+            f"use {', '.join(able) or 'another engine'}"
+        )
+        return [Finding(field="engine", message=message)]
+    return []
 
 
-def job_preview(request: JobRequest) -> tuple[tuple[Finding, ...], Mapping[str, Any] | None]:
-    """Everything wrong with the request, and its spec with every default if nothing is."""
-    findings = job_check(request)
-    if findings:
-        return findings, None
-    return (), registry.engine(request.engine).normalise(Task(request.kind), spec_of(request))
-
-
-def _check_chips(request: JobRequest) -> list[Finding]:
-    known = registry.chips()
-    findings = [
-        Finding(field="chips", message=f"no chip is called {chip!r}; known: {', '.join(known)}")
-        for chip in request.chips
-        if chip not in known
-    ]
-    if not request.chips:
-        findings.append(Finding(field="chips", message="name at least one acceptable chip"))
+def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[Finding]:
+    findings = []
     if not 1 <= request.cards <= 1024:
         findings.append(
             Finding(field="cards", message=f"must be between 1 and 1024, got {request.cards}")
         )
+    else:
+        _, cards = replicas_of(chips, request.cards)
+        beyond = (chip for chip in chips if 0 < chip.cards_per_node < cards)
+        findings += [
+            finding for chip in beyond for finding in parallel.check_cards(cards, chip=chip)
+        ]
+        wrong = (check_cards(chip, cards) for chip in chips) if not findings else ()
+        findings += [finding for finding in wrong if finding]
     if request.memory < 0:
         findings.append(
             Finding(field="memory", message=f"cannot be negative, got {request.memory}")
@@ -134,8 +180,9 @@ def _check_inputs(request: JobRequest) -> list[Finding]:
         findings.append(
             Finding(field="output_name", message="name the model that the new version belongs to")
         )
-    if request.kind is JobKind.EVALUATE and request.dataset_version is not None:
-        findings += _check_split(request, request.dataset_version)
+    measures = request.kind in (JobKind.EVALUATE, JobKind.QUANTIZE)
+    if measures and request.dataset_version is not None:
+        findings += _check_splits(request, request.dataset_version)
     if request.kind is JobKind.FINETUNE and request.dataset_version is not None:
         rows = request.dataset_version.statistics.get("rows_by_split", {})
         if not rows.get("train"):
@@ -145,7 +192,26 @@ def _check_inputs(request: JobRequest) -> list[Finding]:
                     message=f"{request.dataset_version} has no rows to train on",
                 )
             )
+        findings += _check_rows(request, request.dataset_version)
     return findings
+
+
+def _check_rows(request: JobRequest, dataset: DatasetVersion) -> list[Finding]:
+    """The objective has to learn from what the rows show."""
+    objective = request.spec.get("objective", "sft")
+    schema = dataset.statistics.get("schema", "")
+    if objective == "dpo" and schema != Schema.PREFERENCE:
+        message = (
+            f"{dataset} has rows of the kind {schema or 'unknown'}; dpo learns from rows with prompt, "
+            "chosen and rejected"
+        )
+    elif objective in ("sft", "grpo") and schema == Schema.TEXT:
+        message = (
+            f"{dataset} has texts without answers; {objective} learns from questions and answers"
+        )
+    else:
+        return []
+    return [Finding(field="dataset_version", message=message)]
 
 
 def inputs_gone(job: Job) -> tuple[Finding, ...]:
@@ -167,16 +233,24 @@ def inputs_gone(job: Job) -> tuple[Finding, ...]:
     )
 
 
-def _check_split(request: JobRequest, dataset: DatasetVersion) -> list[Finding]:
-    """An evaluation of no rows would fail only once it had its cards."""
+def _check_splits(request: JobRequest, dataset: DatasetVersion) -> list[Finding]:
+    """A job that finds no rows would fail only once it had its cards."""
     if request.engine not in registry.engine_names():
         return []
-    spec = registry.engine(request.engine).normalise(Task(request.kind), request.spec)
-    split = spec.get("split")
-    rows = dataset.statistics.get("rows_by_split", {})
-    # What is no text at all is the engine's to refuse.
-    if not isinstance(split, str) or rows.get(split):
+    engine, task = registry.engine(request.engine), Task(request.kind)
+    if task not in engine.tasks:
         return []
+    spec = engine.normalise(task, request.spec)
+    names = ["split"]
+    if is_calibrated(spec.get("scheme")):
+        names.append("calibration_split")
+    rows = dataset.statistics.get("rows_by_split", {})
     filled = ", ".join(name for name, count in rows.items() if count)
-    message = f"{dataset} has no rows in {split!r}; it has {filled}"
-    return [Finding(field="split", message=message)]
+    findings = []
+    for name in names:
+        split = spec.get(name)
+        # What is no text at all is the engine's to refuse.
+        if isinstance(split, str) and not rows.get(split):
+            message = f"{dataset} has no rows in {split!r}; it has {filled}"
+            findings.append(Finding(field=name, message=message))
+    return findings

@@ -39,6 +39,8 @@ _OUTCOMES = {
     "final_eval_loss": lazy("validation loss at the end"),
     "best_eval_loss": lazy("lowest validation loss"),
     "mean_tokens_per_second": lazy("tokens per second, mean"),
+    "utilization": lazy("utilization (MFU)"),
+    "scaling_efficiency": lazy("scaling against the fewest cards"),
     "steps": lazy("steps"),
     "exact_match": lazy("exact match"),
     "label_accuracy": lazy("label accuracy"),

@@ -12,16 +12,20 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
+from django.utils.functional import cached_property
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from apps.accounts.models import User
+from apps.accounts.models import Team, User
 from apps.accounts.web.forms import TeamForm
 from apps.jobs.models import Job
 from apps.jobs.services import JobRequest
+from apps.jobs.web.chip_choices import FleetChips
+from apps.jobs.web.limited_choices import LimitedSelect
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas import selectors as quotas
+from apps.quotas.models import Queue
 from controlplane.domain.claims import GangShape
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.fields import at_path
@@ -41,22 +45,47 @@ class JobForm(TeamForm):
     finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip"}
 
     name = forms.CharField(label=_("Name of the job"), max_length=120, required=False)
-    chip = forms.ChoiceField(label=_("Chip"))
+    chip = forms.ChoiceField(label=_("Chip"), initial="any", widget=LimitedSelect)
     cards = forms.IntegerField(label=_("Cards"), initial=1)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
+        self._facts_known: dict[str, ModelFacts | None] = {}
         chip = self.fields["chip"]
         assert isinstance(chip, forms.ChoiceField)  # noqa: S101 - declared above
-        chip.choices = [(name, name) for name in registry.chips()]
+        chip.choices = self.fleet_chips.choices(chosen=self.chosen("chip"))
+        self._add_fields(user)
         self._show_defaults(user)
+
+    def chosen(self, name: str) -> str:
+        """What was chosen for that field so far, right or wrong; empty where nothing was."""
+        return str(self.data.get(name) or self.initial.get(name) or "")
+
+    def preferred_chip(self) -> str:
+        """The chip that it would run on if it could choose now; empty where there is none."""
+        return self.fleet_chips.preferred(
+            self.chosen("chip") or "any",
+            engine=registry.engine(self.engine_name()),
+            task=Task(self.kind),
+        )
+
+    @cached_property
+    def fleet_chips(self) -> FleetChips:
+        return FleetChips.counted()
+
+    def paths(self) -> Mapping[str, str]:
+        """Form field → dotted path in the spec."""
+        return self.spec_fields
+
+    def _add_fields(self, user: User) -> None:
+        """Fields that are known only now."""
 
     def _show_defaults(self, user: User) -> None:
         """What the engine takes where a field is left empty, for the model that is chosen already."""
-        engine, task = registry.engine(ENGINE), Task(self.kind)
+        engine, task = registry.engine(self.engine_name()), Task(self.kind)
         recommended = engine.recommended(task, model=self._facts(user))
         defaults = engine.normalise(task, {**recommended, **self._chosen()})
-        for name, path in self.spec_fields.items():
+        for name, path in self.paths().items():
             value = at_path(defaults, path)
             field = self.fields[name]
             if isinstance(field, forms.ChoiceField):
@@ -69,19 +98,26 @@ class JobForm(TeamForm):
                     f"{value:g}" if value.__class__ is float else value
                 )
 
+    def engine_name(self) -> str:
+        """The engine that runs it."""
+        return ENGINE
+
     def _chosen(self) -> Mapping[str, Any]:
         """What was chosen already and changes the defaults of other fields."""
         return {}
 
     def _facts(self, user: User) -> ModelFacts | None:
-        uid = self.data.get("model_version") or self.initial.get("model_version")
-        version = models.model_versions_usable(user).filter(uid=uid).first() if uid else None
-        return models.model_facts(version) if version else None
+        """Of the model that is chosen already; asked for once."""
+        uid = self.chosen("model_version")
+        if uid not in self._facts_known:
+            version = models.model_versions_usable(user).filter(uid=uid).first() if uid else None
+            self._facts_known[uid] = models.model_facts(version) if version else None
+        return self._facts_known[uid]
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         if values.get("team") is not None:
-            values["queue"] = quotas.queue_default(values["team"])
+            values["queue"] = self.queue_of(values["team"])
             if values["queue"] is None:
                 raise ValidationError(
                     gettext("No queue is open to team %(team)s; an administrator can open one.")
@@ -89,10 +125,14 @@ class JobForm(TeamForm):
                 )
         return values
 
+    def queue_of(self, team: Team) -> Queue | None:
+        """The queue in which it waits; None where none is open to the team."""
+        return quotas.queue_default(team)
+
     def spec(self) -> dict[str, Any]:
         """What was filled in, as the engine's fields."""
         spec: dict[str, Any] = {}
-        for name, path in self.spec_fields.items():
+        for name, path in self.paths().items():
             value = self.cleaned_data.get(name)
             if value in (None, "", []):
                 continue
@@ -112,7 +152,7 @@ class JobForm(TeamForm):
         values: dict[str, Any] = {
             "team": job.team.uid,
             "name": job.name,
-            "chip": job.chips[0],
+            "chip": (job.asked_chips or job.chips)[0],
             "cards": GangShape.from_json(job.shape).cards,
             "model_version": job.model_version.uid if job.model_version else None,
             "dataset_version": job.dataset_version.uid if job.dataset_version else None,
@@ -130,7 +170,7 @@ class JobForm(TeamForm):
             name=values["name"] or self.default_name(),
             spec=self.spec(),
             queue=values["queue"],
-            engine=ENGINE,
+            engine=self.engine_name(),
             model_version=values.get("model_version"),
             dataset_version=values.get("dataset_version"),
             code=code,
@@ -170,6 +210,21 @@ class ModelJobForm(JobForm):
             field = self.fields[name]
             assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
             field.queryset = rows
+
+    @property
+    def has_models(self) -> bool:
+        return self._has("model_version")
+
+    @property
+    def has_datasets(self) -> bool:
+        return self._has("dataset_version")
+
+    def _has(self, name: str) -> bool:
+        """Whether there is anything to choose from; what is newest is chosen already if there is."""
+        field = self.fields[name]
+        assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
+        rows = field.queryset
+        return bool(self.initial.get(name)) or (rows is not None and rows.exists())
 
 
 def _newest(choices: Iterable[tuple[str, QuerySet[Any]]]) -> dict[str, str]:

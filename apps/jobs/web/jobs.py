@@ -17,8 +17,10 @@ from apps.accounts.web.requests import SignedIn
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.headway import headway_of
-from apps.jobs.selectors.histories import events_of, runs_of
+from apps.jobs.selectors.histories import changes_of, events_of, runs_of
+from apps.jobs.selectors.utilization import utilization_of
 from apps.jobs.web.logs import log_context
+from apps.jobs.web.renderings import job_rendering
 from apps.jobs.web.specs import repeated, spec_json, spec_rows
 from apps.jobs.web.timelines import tracks_of
 from apps.models import selectors as registry
@@ -42,11 +44,11 @@ class Acts:
 
 @login_required
 def job(request: SignedIn, uid: str) -> HttpResponseBase:
-    """``?tab=`` is ``overview``, ``log``, ``events`` or ``spec``."""
+    """``?tab=`` is ``overview``, ``log``, ``events``, ``spec`` or ``rendered``."""
     found = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     attempts = list(found.attempts.select_related("cluster", "job").order_by("-number"))
     tab = request.GET.get("tab", "")
-    parts = {"log": log_context, "events": _events, "spec": _spec}
+    parts = {"log": log_context, "events": _events, "spec": _spec, "rendered": _rendered}
     part = parts.get(tab, _overview)
     tab = tab if tab in parts else "overview"
     context = {
@@ -55,7 +57,7 @@ def job(request: SignedIn, uid: str) -> HttpResponseBase:
         "attempt": attempts[0],
         **part(request, found, attempts),
     }
-    if tab in ("log", "spec"):
+    if tab in ("log", "spec", "rendered"):
         return render(request, f"jobs/{tab}.html", context)
     changing = found.state not in ENDED_JOB_STATES
     return show(request, f"jobs/{tab}.html", context, fragment="live", changing=changing)
@@ -74,6 +76,7 @@ def job_context(request: SignedIn, found: Job, *, tab: str) -> dict[str, Any]:
             Tab(label=_("Events"), href=f"{page}?tab=events", current=tab == "events"),
             Tab(label=_("Files"), href=files, current=tab == "files"),
             Tab(label=_("What was asked for"), href=f"{page}?tab=spec", current=tab == "spec"),
+            Tab(label=_("What runs"), href=f"{page}?tab=rendered", current=tab == "rendered"),
         ],
     }
 
@@ -106,7 +109,9 @@ def _overview(request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[st
     return {
         "progress": newest.progress,
         "headway": headway_of(newest.progress, reported_at=newest.reported_at, at=at),
+        "utilization": utilization_of(newest),
         "tracks": tracks_of(runs_of(attempts), at=at),
+        "changes": changes_of(found, attempts),
         **_waiting(found, newest),
         **_outputs(request, found, attempts),
     }
@@ -140,7 +145,7 @@ def _outputs(request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[str
 
 
 def _events(_request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
-    return {"events": events_of(found, attempts)}
+    return {"events": events_of(found, attempts), "changes": changes_of(found, attempts)}
 
 
 def _spec(request: SignedIn, found: Job, _attempts: list[Attempt]) -> dict[str, Any]:
@@ -149,6 +154,10 @@ def _spec(request: SignedIn, found: Job, _attempts: list[Attempt]) -> dict[str, 
         "spec_json": spec_json(found),
         "call": repeated(found, url=request.build_absolute_uri("/api/v1/jobs")),
     }
+
+
+def _rendered(request: SignedIn, found: Job, _attempts: list[Attempt]) -> dict[str, Any]:
+    return job_rendering(found, request.GET)
 
 
 def _found_for(request: SignedIn, uid: str) -> Job:

@@ -24,7 +24,7 @@ def spec_rows(spec: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]
 
 def request_of(job: Job) -> dict[str, Any]:
     """The body of ``POST /api/v1/jobs`` that asks for the same; what has its default is left out."""
-    role = GangShape.from_json(job.shape).roles[0]
+    shape = GangShape.from_json(job.shape)
     asked: dict[str, Any] = {
         "kind": job.kind,
         "name": job.name,
@@ -36,9 +36,9 @@ def request_of(job: Job) -> dict[str, Any]:
         "code": job.code.uid if job.code else None,
         "output_name": job.output_name or None,
         "output_shared": job.output_shared or None,
-        "chips": job.chips,
-        "cards": role.cards,
-        "memory": role.limits.memory or None,
+        "chips": job.asked_chips or job.chips,
+        "cards": shape.cards,
+        "memory": shape.roles[0].limits.memory or None,
         "priority": job.priority or None,
         "run_seconds": job.run_seconds,
         "spec": _without_nothing(job.spec),

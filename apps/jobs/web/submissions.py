@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,16 +18,27 @@ from apps.accounts.services import IdempotencyBusy
 from apps.accounts.web.repeats import done_once
 from apps.accounts.web.requests import SignedIn
 from apps.jobs import selectors, services
+from apps.jobs.web.chip_choices import ChipsForm
 from apps.jobs.web.finetunes import FinetuneForm, estimate_for
 from apps.jobs.web.forms import EvaluateForm, JobForm, ScriptForm
+from apps.jobs.web.limited_choices import offered_of
+from apps.jobs.web.quantizes import QuantizeForm
 from apps.models.models import Artifact
 from apps.models.services.artifacts import RegistrationRefused, code_upload
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.permissions import Permission
+from controlplane.ports import registry
 from controlplane.ports.artifacts import StorageFull
+from controlplane.ports.engines import Task
 
 FORMS: Mapping[JobKind, type[JobForm]] = {
-    form.kind: form for form in (FinetuneForm, EvaluateForm, ScriptForm)
+    form.kind: form for form in (FinetuneForm, EvaluateForm, QuantizeForm, ScriptForm)
+}
+
+#: Kinds whose form leads through steps.
+_GUIDED: Mapping[JobKind, str] = {
+    JobKind.FINETUNE: "jobs/finetune.html",
+    JobKind.QUANTIZE: "jobs/quantize.html",
 }
 
 
@@ -35,7 +47,11 @@ def job_new(request: SignedIn) -> HttpResponse:
     return render(request, "jobs/job_new.html", {"kinds": [kind.value for kind in FORMS]})
 
 
-def _form(request: SignedIn, kind: str) -> JobForm:
+def form_of(request: SignedIn, kind: str) -> JobForm:
+    """The form of that kind, filled with what was posted, cloned or chosen.
+
+    :raises Http404: if there is no such kind, or no such job to clone.
+    """
     try:
         form_class = FORMS[JobKind(kind)]
     except (ValueError, KeyError):
@@ -59,7 +75,7 @@ def _form(request: SignedIn, kind: str) -> JobForm:
 @login_required
 def job_submission(request: SignedIn, kind: str) -> HttpResponse:
     """The form of one kind; what is wrong comes back beside the fields, and what was typed stays."""
-    form = _form(request, kind)
+    form = form_of(request, kind)
     if form.is_bound and form.is_valid():
         try:
             uid, now = _submit(request, form)
@@ -83,8 +99,17 @@ def job_submission(request: SignedIn, kind: str) -> HttpResponse:
                 )
             return redirect("job", uid=uid)
     status = 422 if form.is_bound else 200
-    template = "jobs/finetune.html" if kind == JobKind.FINETUNE else "jobs/submission.html"
-    return render(request, template, {"form": form, "kind": kind}, status=status)
+    template = _GUIDED.get(JobKind(kind), "jobs/submission.html")
+    context: dict[str, Any] = {"form": form, "kind": kind}
+    if isinstance(form, FinetuneForm):
+        context["chips_form"] = ChipsForm(
+            request.POST,
+            engine=registry.engine(form.engine_name()),
+            task=Task(kind),
+            preferred=form.preferred_chip(),
+            chips_known=form.fleet_chips.known,
+        )
+    return render(request, template, context, status=status)
 
 
 def _submit(request: SignedIn, form: JobForm) -> tuple[str, bool]:
@@ -107,16 +132,23 @@ def _submit(request: SignedIn, form: JobForm) -> tuple[str, bool]:
 @require_POST
 def job_check(request: SignedIn, kind: str) -> HttpResponse:
     """What is wrong with the form so far, or what it will take, as a fragment; nothing is kept."""
-    form = _form(request, kind)
-    spec = None
+    form = form_of(request, kind)
+    settled = services.Settled(findings=())
     if form.is_valid():
-        findings, spec = services.job_preview(form.request())
-        form.add_findings(findings)
+        settled = services.job_settle(form.request())
+        form.add_findings(settled.findings)
     wrong = [
         (name, form.fields[name].label if name in form.fields else "", list(errors))
         for name, errors in form.errors.items()
     ]
-    context: dict[str, Any] = {"wrong": wrong, "values": form.cleaned_data, "spec": spec}
-    if spec is not None and isinstance(form, FinetuneForm):
-        context["estimate"] = estimate_for(form, spec, user=request.user)
+    context: dict[str, Any] = {
+        "form": form,
+        "wrong": wrong,
+        "values": form.cleaned_data,
+        "spec": settled.spec,
+        "chip": settled.chips[0] if settled.chips else None,
+        "offered": json.dumps(offered_of(form), ensure_ascii=False),
+    }
+    if settled.spec is not None and isinstance(form, FinetuneForm):
+        context["estimate"] = estimate_for(form, settled, user=request.user)
     return render(request, "jobs/check.html", context)

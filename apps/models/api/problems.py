@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from apps.models.selectors import NoSuchFile
+from apps.models.selectors.sizing import SizingRefused
+from apps.models.services.acceptances import AcceptanceRefused
 from apps.models.services.artifacts import RegistrationRefused
 from apps.models.services.datasets import DuplicateUpload
 from apps.models.services.storage import DeletionRefused
 from controlplane.domain.datasets import DatasetRefused
+from controlplane.domain.egress import EgressRefused
+from controlplane.domain.hubs import HubRefused
 from controlplane.domain.models import ModelRefused
 from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.ports.hubs import HubUnreachable
 from controlplane.web.problems import Problem, translates
 
 
@@ -42,9 +47,39 @@ def _model(error: ModelRefused) -> Problem:
     return Problem(status=422, code="model-refused", detail=str(error))
 
 
+@translates(HubRefused)
+def _hub(error: HubRefused) -> Problem:
+    return Problem(status=422, code="hub-refused", detail=str(error))
+
+
+@translates(EgressRefused)
+def _address(error: EgressRefused) -> Problem:
+    return Problem(status=422, code="address-refused", detail=str(error))
+
+
+@translates(HubUnreachable)
+def _hub_unreachable(error: HubUnreachable) -> Problem:
+    return Problem(status=502, code="hub-unreachable", detail=str(error))
+
+
+@translates(SizingRefused)
+def _sizing(error: SizingRefused) -> Problem:
+    return Problem(
+        status=422,
+        code="sizing-refused",
+        detail=str(error),
+        errors=[{"field": finding.field, "message": finding.message} for finding in error.findings],
+    )
+
+
 @translates(RegistrationRefused)
 def _registration(error: RegistrationRefused) -> Problem:
     return Problem(status=422, code="registration-refused", detail=str(error))
+
+
+@translates(AcceptanceRefused)
+def _acceptance(error: AcceptanceRefused) -> Problem:
+    return Problem(status=409, code="acceptance-refused", detail=str(error))
 
 
 @translates(StorageQuotaExceeded)

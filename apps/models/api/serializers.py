@@ -11,12 +11,15 @@ from apps.models.models import (
     Dataset,
     DatasetVersion,
     Evaluation,
+    HubImport,
     ModelLine,
     ModelVersion,
 )
+from apps.models.selectors.hubs import hub_import_of
 from controlplane.domain.datasets import ColumnMapping, Format, Role, Schema, Split
 from controlplane.domain.datasets.warnings import WarningKind
 from controlplane.domain.models import ModelState
+from controlplane.ports import registry
 from controlplane.web.rest import Filters, Query, Reference, StrictSerializer
 
 _SPLITS = [(split.value, split.value) for split in Split]
@@ -84,6 +87,9 @@ class PreviewRowSerializer(serializers.Serializer[Any]):
     row = serializers.IntegerField()
     split = serializers.ChoiceField(choices=_SPLITS)
     messages = MessageSerializer(many=True)
+    rejected = serializers.CharField(
+        required=False, default="", help_text="The other answer of a preference; else empty."
+    )
 
 
 class DatasetVersionBriefSerializer(serializers.ModelSerializer[DatasetVersion]):
@@ -135,7 +141,7 @@ class DatasetVersionDetailSerializer(DatasetVersionSerializer):
 
 
 class ColumnsSerializer(StrictSerializer[Any]):
-    """Which column plays which part; either instruction and output, or messages."""
+    """Which column plays which part; either instruction and output, or messages, or text."""
 
     instruction = serializers.CharField(required=False)
     input = serializers.CharField(required=False)
@@ -143,6 +149,10 @@ class ColumnsSerializer(StrictSerializer[Any]):
     system = serializers.CharField(required=False)
     messages = serializers.CharField(required=False)
     split = serializers.CharField(required=False)
+    rejected = serializers.CharField(
+        required=False, help_text="The answer that was liked less than output."
+    )
+    text = serializers.CharField(required=False)
 
 
 @extend_schema_field(ColumnsSerializer)
@@ -216,6 +226,10 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
             "architecture",
             "context_length",
             "parameters",
+            "scheme",
+            "format",
+            "acceptance",
+            "acceptance_reason",
             "artifact",
             "source_path",
             "base",
@@ -241,11 +255,33 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
         return dict(Reference(dataset_version).data)
 
 
+class ArrivalSerializer(serializers.ModelSerializer[HubImport]):
+    class Meta:
+        model = HubImport
+        fields = (
+            "hub",
+            "repository",
+            "revision",
+            "commit",
+            "size",
+            "received",
+            "spared",
+            "trouble",
+        )
+        read_only_fields = fields
+
+
 class ModelVersionDetailSerializer(ModelVersionSerializer):
     state_reason = serializers.SerializerMethodField(help_text="Why it is in that state.")
+    fetched = serializers.SerializerMethodField(help_text="Where it comes from, if from a hub.")
 
     class Meta(ModelVersionSerializer.Meta):
-        fields = (*ModelVersionSerializer.Meta.fields, "state_reason")  # type: ignore[assignment]
+        fields = (*ModelVersionSerializer.Meta.fields, "state_reason", "fetched")  # type: ignore[assignment]
+
+    @extend_schema_field(ArrivalSerializer(allow_null=True))
+    def get_fetched(self, version: ModelVersion) -> dict[str, Any] | None:
+        found = hub_import_of(version)
+        return ArrivalSerializer(found).data if found else None
 
     def get_state_reason(self, version: ModelVersion) -> str:
         last = version.transitions.last()
@@ -265,6 +301,17 @@ class ImportSerializer(OwnedSerializer):
     name = serializers.SlugField(max_length=80, help_text="Of the model; a known name adds to it.")
     path = serializers.CharField(
         max_length=1000, help_text="A folder below one of NINEFOLD_MODEL_ROOTS on the server."
+    )
+
+
+class FetchSerializer(OwnedSerializer):
+    name = serializers.SlugField(max_length=80, help_text="Of the model; a known name adds to it.")
+    hub = serializers.ChoiceField(choices=registry.hub_names())
+    repository = serializers.CharField(
+        max_length=200, help_text="Owner and name, for example Qwen/Qwen3-8B."
+    )
+    revision = serializers.CharField(
+        max_length=200, help_text="A branch, a tag or a commit, for example main."
     )
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 from rest_framework.routers import SimpleRouter
 
-from apps.models.api import problems, storage, views
+from apps.models.api import catalog, problems, sizing, storage, views
 
 #: Imported for what it registers.
 REGISTERS = (problems,)
@@ -19,6 +19,9 @@ router.register("storage/runs", storage.StorageRunViewSet, basename="storage-run
 router.register("storage/artifacts", storage.StoredArtifactViewSet, basename="storage-artifact")
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("catalog", catalog.CatalogView.as_view(), name="catalog-list"),
+    path("catalog/<str:key>", catalog.CatalogEntryView.as_view(), name="catalog-entry-of"),
+    path("sizing", sizing.SizingView.as_view(), name="sizing-of"),
     path("storage", storage.StorageView.as_view(), name="storage-use"),
     path("storage/plan", storage.PlanView.as_view(), name="storage-plan"),
     path("storage/rules", storage.RulesListView.as_view(), name="storage-rules-list"),

@@ -18,6 +18,7 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.models import selectors
 from apps.models.api import serializers
+from apps.models.api.acceptances import AcceptanceActions
 from apps.models.models import (
     Artifact,
     Dataset,
@@ -26,7 +27,7 @@ from apps.models.models import (
     ModelLine,
     ModelVersion,
 )
-from apps.models.services import datasets, versions
+from apps.models.services import datasets, hub_imports, versions
 from controlplane.domain.permissions import Permission, Scope
 from controlplane.web.parsers import BoundedMultiPartParser
 from controlplane.web.rest import AnyAccept, ResourceViewSet
@@ -167,9 +168,7 @@ class ModelViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
         responses=serializers.ModelVersionDetailSerializer,
     ),
 )
-class ModelVersionViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[ModelVersion]
-):
+class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, AcceptanceActions):
     token_scope = Scope.MODELS
     queries = {"list": serializers.ModelVersionFilters}
 
@@ -210,6 +209,39 @@ class ModelVersionViewSet(
         accounts.require(request.user, Permission.CONTRIBUTE, team=given["team"])
         version = versions.model_version_import(actor=acting_user(request), **given)
         return Response(self.get_serializer(version).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Fetch a repository of a hub as a model version",
+        description="The hub is asked now; its files come in the background, and go on where they were after "
+        "a broken line or a restart.",
+        tags=["models"],
+        request=serializers.FetchSerializer,
+        responses={201: serializers.ModelVersionDetailSerializer},
+    )
+    @idempotent
+    @action(detail=False, methods=["post"])
+    def fetch(self, request: Request) -> Response:
+        given = self.checked(serializers.FetchSerializer)
+        accounts.require(request.user, Permission.CONTRIBUTE, team=given["team"])
+        version = hub_imports.hub_import_request(actor=acting_user(request), **given)
+        return Response(self.get_serializer(version).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="End an import from a hub",
+        description="What has arrived is kept for another try.",
+        tags=["models"],
+        request=None,
+        responses=serializers.ModelVersionDetailSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, uid: str) -> Response:
+        version = self.get_object()
+        accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
+        hub_imports.hub_import_cancel(
+            version=version, actor=acting_user(request), at=timezone.now()
+        )
+        return Response(self.get_serializer(version).data)
 
     @extend_schema(
         summary="Folders that can be registered",

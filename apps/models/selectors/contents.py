@@ -68,6 +68,8 @@ class ShownRow:
     #: Within its split, from 1.
     number: int
     messages: tuple[Mapping[str, str], ...]
+    #: The other answer of a preference; else empty.
+    rejected: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +112,12 @@ def _lines(stream: Any) -> Iterator[bytes]:
 
 
 def _shown(line: bytes, number: int, wanted: str) -> ShownRow | None:
-    """The row, if the text is in one of its messages."""
+    """The row, if the text is in it."""
     content = _json(line.decode(errors="replace"))
-    messages = content.get("messages", []) if isinstance(content, dict) else []
-    if wanted and not any(wanted in str(one.get("content", "")).casefold() for one in messages):
+    row = content if isinstance(content, dict) else {}
+    messages, rejected = row.get("messages", []), str(row.get("rejected", ""))
+    texts = [str(one.get("content", "")) for one in messages] + [rejected]
+    if wanted and not any(wanted in text.casefold() for text in texts):
         return None
     return ShownRow(
         number=number,
@@ -121,6 +125,7 @@ def _shown(line: bytes, number: int, wanted: str) -> ShownRow | None:
             {"role": str(one.get("role", "")), "content": _cut(str(one.get("content", "")))}
             for one in messages
         ),
+        rejected=_cut(rejected),
     )
 
 

@@ -16,7 +16,7 @@ from controlplane.domain.retention import Item
 from controlplane.domain.storage import StorageKind
 
 #: Sources without which nothing may be deleted.
-REQUIRED = frozenset({"jobs", "serving"})
+REQUIRED = frozenset({"jobs", "serving", "workflows"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

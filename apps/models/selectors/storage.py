@@ -13,6 +13,7 @@ from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.models.models import (
     Artifact,
+    HubImport,
     ModelVersion,
     RetentionRule,
     StorageMeasure,
@@ -253,6 +254,9 @@ def digests_referenced() -> Iterator[str]:
     rows = Artifact.objects.filter(removed_at=None).order_by("pk")
     for files in rows.values_list("files", flat=True).iterator(chunk_size=200):
         yield from (file["digest"] for file in files)
+    arriving = HubImport.objects.filter(version__artifact=None).order_by("pk")
+    for stored in arriving.values_list("stored", flat=True).iterator(chunk_size=200):
+        yield from (digest for _, digest, _ in stored)
     for source in sources():
         yield from source.digests()
 

@@ -10,8 +10,10 @@ from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.models.models import Artifact, DatasetVersion, Evaluation, ModelVersion
 from apps.models.services.artifacts import File, RegistrationRefused, artifact_create
+from apps.models.services.catalog import version_facts
 from apps.models.services.versions import facts_of, line_with_next_number
 from controlplane.domain.models import MODEL, ModelEvent, ModelRefused
+from controlplane.domain.quantization import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +36,13 @@ def model_version_register(
     base: ModelVersion | None,
     dataset_version: DatasetVersion | None,
     metrics: Mapping[str, Any],
+    verdict: Verdict | None = None,
 ) -> ModelVersion:
     """The version that an attempt made; the same one when asked again.
 
-    :raises RegistrationRefused: if the files are no model.
+    With a verdict it is one that was quantized, and accepted or not as that says.
+
+    :raises RegistrationRefused: if the files are no model, or plain weights where quantized ones were to be.
     """
     known = ModelVersion.objects.filter(attempt_uid=origin.attempt_uid).first()
     if known is not None:
@@ -46,6 +51,11 @@ def model_version_register(
         config, parameters = facts_of(files)
     except ModelRefused as refusal:
         raise RegistrationRefused(f"what it made is no model: {refusal}") from None
+    facts = version_facts(config=config, parameters=parameters)
+    if base is not None:
+        facts["catalog_model"] = base.catalog_model
+    if verdict is not None:
+        facts |= _quantized(verdict, facts, base=base)
     line, number = line_with_next_number(team=None if origin.shared else origin.team, name=name)
     version = ModelVersion.objects.create(
         line=line,
@@ -57,9 +67,7 @@ def model_version_register(
             files=files,
             made_by=f"attempt:{origin.attempt_uid}",
         ),
-        architecture=config.architecture,
-        context_length=config.context_length,
-        parameters=parameters,
+        **facts,
         base=base,
         dataset_version=dataset_version,
         job_uid=origin.job_uid,
@@ -76,6 +84,19 @@ def model_version_register(
         job=origin.job_uid,
     )
     return version
+
+
+def _quantized(
+    verdict: Verdict, facts: Mapping[str, Any], *, base: ModelVersion | None
+) -> dict[str, Any]:
+    """:raises RegistrationRefused: if the weights are plain."""
+    if not facts["format"]:
+        raise RegistrationRefused(
+            "what it made is not quantized: its config.json has no quantization_config"
+        )
+    quantized = {"acceptance": verdict.acceptance, "acceptance_reason": verdict.reason}
+    # Several weights are packed into one stored number; there are as many as before.
+    return quantized | ({"parameters": base.parameters} if base is not None else {})
 
 
 def evaluation_register(

@@ -17,8 +17,9 @@ from django.db.models import Max
 from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.models import selectors
-from apps.models.models import Artifact, ModelLine, ModelVersion, ModelVersionTransition
+from apps.models.models import Artifact, HubImport, ModelLine, ModelVersion, ModelVersionTransition
 from apps.models.services.artifacts import File, artifact_create, chunks
+from apps.models.services.catalog import version_facts
 from apps.models.services.storage_charges import storage_check_room
 from controlplane.domain.models import (
     MODEL,
@@ -211,9 +212,7 @@ def model_version_imported(*, version: ModelVersion, files: Sequence[File], at: 
         at=at,
         reason=reason,
         artifact=artifact,
-        architecture=config.architecture,
-        context_length=config.context_length,
-        parameters=parameters,
+        **version_facts(config=config, parameters=parameters, names=_names(version)),
     )
     publish(
         "model.imported",
@@ -222,6 +221,12 @@ def model_version_imported(*, version: ModelVersion, files: Sequence[File], at: 
         reason=reason,
         at=at.isoformat(),
     )
+
+
+def _names(version: ModelVersion) -> list[str]:
+    """What its origin is called: a hub's repository, or a folder."""
+    fetched = HubImport.objects.filter(version=version).values_list("repository", flat=True)
+    return [*fetched, version.source_path.rstrip("/").rpartition("/")[2]]
 
 
 @transaction.atomic

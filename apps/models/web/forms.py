@@ -17,11 +17,13 @@ from controlplane.domain.datasets.schemas import ColumnMapping
 class DatasetForm(TeamForm):
     """A file that becomes a version of the named dataset."""
 
-    more = ("instruction", "input", "output", "system", "messages", "split")
+    more = ("instruction", "input", "output", "rejected", "system", "messages", "text", "split")
 
     file = forms.FileField(
         label=_("File"),
-        help_text=_("JSON Lines, JSON or CSV, in UTF-8, with question and answer or chat columns."),
+        help_text=_(
+            "JSON Lines, JSON or CSV, in UTF-8, with question and answer, chat, preference or text columns."
+        ),
         widget=forms.ClearableFileInput(attrs={"accept": ".jsonl,.json,.csv,.ndjson"}),
     )
     name = forms.SlugField(
@@ -36,8 +38,10 @@ class DatasetForm(TeamForm):
     instruction = forms.CharField(label=_("Column of the question"), required=False)
     input = forms.CharField(label=_("Column of the input"), required=False)
     output = forms.CharField(label=_("Column of the answer"), required=False)
+    rejected = forms.CharField(label=_("Column of the rejected answer"), required=False)
     system = forms.CharField(label=_("Column of the system message"), required=False)
     messages = forms.CharField(label=_("Column of the messages"), required=False)
+    text = forms.CharField(label=_("Column of the text"), required=False)
     split = forms.CharField(label=_("Column of the split"), required=False)
 
     def clean(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from apps.models import selectors
 from apps.models.services import versions as services
 from apps.models.web.files import file_answer
 from apps.models.web.forms import ImportForm
+from apps.models.web.hubs import tabs
 from controlplane.domain.models import ModelRefused
 from controlplane.domain.permissions import Permission
 from controlplane.domain.storage import StorageQuotaExceeded
@@ -70,5 +71,5 @@ def model_import(request: SignedIn) -> HttpResponse:
         else:
             messages.success(request, _("%(version)s is being imported.") % {"version": version})
             return redirect("model-version", uid=version.uid)
-    context = {"form": form, "roots": settings.NINEFOLD_MODEL_ROOTS}
+    context = {"form": form, "roots": settings.NINEFOLD_MODEL_ROOTS, "tabs": tabs("folder")}
     return render(request, "registry/model_import.html", context, status=422 if bound else 200)

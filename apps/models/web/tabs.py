@@ -1,4 +1,4 @@
-"""The parts of a dataset version's page; one of them is in the app that knows who uses it."""
+"""The parts of pages of which one is in the app that knows who uses it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,18 @@ from django.utils.translation import pgettext
 
 from apps.models.models import DatasetVersion
 from controlplane.web.pages import Tab
+
+
+def models_tabs(current: str) -> list[Tab]:
+    """``current`` is ``catalog``, ``ours`` or ``sizing``."""
+    parts = (
+        ("catalog", pgettext("tab", "Catalog"), "catalog"),
+        ("ours", pgettext("tab", "Ours"), "models"),
+        ("sizing", _("What fits where"), "sizing"),
+    )
+    return [
+        Tab(label=label, href=reverse(name), current=key == current) for key, label, name in parts
+    ]
 
 
 def dataset_tabs(version: DatasetVersion, current: str) -> list[Tab]:

@@ -95,10 +95,16 @@ def dataset_check(request: SignedIn) -> HttpResponse:
         else:
             columns = found.columns
             # Input and system are taken where a row has them; these are in every row.
-            parts = (columns.messages, columns.instruction, columns.output, columns.split)
+            parts = (
+                columns.messages,
+                columns.instruction,
+                columns.output,
+                columns.rejected,
+                columns.text,
+                columns.split,
+            )
             context |= {
                 "found": found,
-                "talks": bool(columns.messages),
                 "used": [name for name in parts if name],
                 "rows": found.preview[:_ROWS_SHOWN],
             }

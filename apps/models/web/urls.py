@@ -2,10 +2,19 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.models.web import datasets, models, storage, uploads
+from apps.models.web import acceptances, catalog, datasets, hubs, models, sizing, storage, uploads
 
 urlpatterns = [
     path("models/import", models.model_import, name="model-import"),
+    path("models/sizing", sizing.calculator, name="sizing"),
+    path("models/sizing/curve.json", sizing.curve, name="sizing-curve"),
+    path("models/catalog", catalog.catalog, name="catalog"),
+    path("models/catalog/compare", catalog.compare, name="catalog-compare"),
+    path("models/catalog/<str:key>", catalog.entry, name="catalog-entry"),
+    path("models/fetch", hubs.model_fetch, name="model-fetch"),
+    path("models/versions/<str:uid>/cancel", hubs.fetch_cancel, name="model-fetch-cancel"),
+    path("models/versions/<str:uid>/accept", acceptances.version_accept, name="version-accept"),
+    path("models/versions/<str:uid>/reject", acceptances.version_reject, name="version-reject"),
     path("models/versions/<str:uid>/retry", models.model_version_retry, name="model-version-retry"),
     path("models/versions/<str:uid>/files/<path:path>", models.model_file, name="model-file"),
     path("datasets", datasets.datasets, name="datasets"),

@@ -19,13 +19,13 @@ from django.utils import timezone
 
 from apps.monitoring.models import WebhookDelivery
 from apps.monitoring.selectors import webhooks
-from apps.monitoring.selectors.outside import outbound
 from apps.monitoring.services.webhooks import Outcome, delivery_record
 from controlplane.domain.deliveries import arrived
 from controlplane.domain.egress import EgressRefused
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.persistence.leases import loop_lease
 from controlplane.ports.outbound import OutboundFailed
+from controlplane.web.outside import outbound
 
 log = logging.getLogger(__name__)
 

@@ -33,6 +33,20 @@ WORDS: Mapping[NewsKind, Words] = {
     NewsKind.JOB_CANCELLED: Words(
         label=_("A job was cancelled"), title=_("%(name)s was cancelled"), icon="player-stop"
     ),
+    NewsKind.PIPELINE_SUCCEEDED: Words(
+        label=_("A pipeline has succeeded"), title=_("%(name)s has succeeded"), icon="circle-check"
+    ),
+    NewsKind.PIPELINE_HELD: Words(
+        label=_("A pipeline is held at a gate"),
+        title=_("%(name)s is held at a gate"),
+        icon="hourglass",
+    ),
+    NewsKind.PIPELINE_FAILED: Words(
+        label=_("A pipeline has failed"), title=_("%(name)s has failed"), icon="circle-x"
+    ),
+    NewsKind.PIPELINE_CANCELLED: Words(
+        label=_("A pipeline was cancelled"), title=_("%(name)s was cancelled"), icon="player-stop"
+    ),
     NewsKind.DEPLOYMENT_READY: Words(
         label=_("A deployment is ready"), title=_("%(name)s is ready"), icon="rocket"
     ),
@@ -99,6 +113,7 @@ def told(event: Event) -> Told:
 
 _PAGES = {
     Subject.JOB: "job",
+    Subject.PIPELINE: "pipeline",
     Subject.DEPLOYMENT: "deployment",
     Subject.MODEL_VERSION: "model-version",
     Subject.WEBHOOK: "webhook",

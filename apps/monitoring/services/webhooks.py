@@ -13,7 +13,6 @@ from apps.accounts.models import Team, User
 from apps.accounts.selectors import require
 from apps.accounts.services import audit
 from apps.monitoring.models import Event, Webhook, WebhookDelivery, WebhookTry
-from apps.monitoring.selectors.outside import outbound
 from apps.monitoring.selectors.webhooks import SENDABLE
 from apps.monitoring.services.telling import Happening, event_tell
 from controlplane.domain.deliveries import (
@@ -30,6 +29,7 @@ from controlplane.domain.permissions import Permission
 from controlplane.outbox.messages import publish
 from controlplane.persistence.encryption import encrypt
 from controlplane.persistence.models import new_uid
+from controlplane.web.outside import outbound
 
 SECRET_PREFIX = "nfw-"  # noqa: S105 - what secrets begin with, so that scanners recognise a leaked one
 ANSWER_KEPT = 500

@@ -26,6 +26,7 @@ LOOPS: Mapping[str, Word] = {
     "apps.jobs.tasks.sweep_launches": gettext_lazy("Stop what no job owns"),
     "apps.serving.tasks.reconcile_deployments": gettext_lazy("Start and watch deployments"),
     "apps.serving.tasks.sweep_launches": gettext_lazy("Stop what no deployment owns"),
+    "apps.workflows.tasks.reconcile_pipelines": gettext_lazy("Take pipelines further"),
     "apps.serving.tasks.publish_snapshot": gettext_lazy("Tell gateways"),
     "apps.fleet.tasks.sync_inventories": gettext_lazy("Take stock of clusters"),
     "apps.models.tasks.import_models": gettext_lazy("Import models"),

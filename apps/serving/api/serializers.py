@@ -12,7 +12,7 @@ from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.serving import selectors
 from apps.serving.models import ApiKey, Backend, Deployment, Replica, Revision, UsageRecord
-from apps.serving.services.deployments import Configuration
+from apps.serving.services.configurations import Configuration
 from controlplane.domain.serving import DeploymentState
 from controlplane.web.rest import Filters, Query, Reference, StrictSerializer, VisibleField
 

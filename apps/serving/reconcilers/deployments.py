@@ -53,6 +53,8 @@ def _turn(deployment: Deployment, at: datetime) -> None:
     current = [replica for replica in live if replica.backend_id == backend.pk]
     older = [replica for replica in live if replica.backend_id != backend.pk]
     _level(deployment, backend, current, at)
+    if older:
+        _clear(deployment, backend, older, at)
     ready = [replica for replica in current if replica.state == ReplicaState.READY]
     if len(ready) >= deployment.replica_count:
         services.traffic_move(deployment=deployment, backend=backend)
@@ -89,6 +91,17 @@ def _level(deployment: Deployment, backend: Backend, current: list[Replica], at:
             why="the deployment was scaled down",
             at=at,
         )
+
+
+def _clear(deployment: Deployment, backend: Backend, older: list[Replica], at: datetime) -> None:
+    """Replicas of a revision that was replaced before it served hold cards that the newest may want."""
+    serving = selectors.backends_serving(deployment)
+    services.replicas_stop(
+        replicas=[replica for replica in older if replica.backend_id not in serving],
+        reason=ReleaseReason.FINISHED,
+        why=f"revision {backend.revision.number} takes its place",
+        at=at,
+    )
 
 
 def _tell_state(deployment: Deployment, current: list[Replica], ready: int, at: datetime) -> None:

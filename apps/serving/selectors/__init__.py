@@ -25,6 +25,7 @@ from apps.serving.models import (
     Replica,
     Revision,
     Route,
+    RouteBackend,
     UsageRecord,
 )
 from controlplane.domain.serving import ReplicaState
@@ -60,6 +61,12 @@ def live_replicas(deployment: Deployment) -> QuerySet[Replica]:
     return Replica.objects.filter(
         backend__revision__deployment=deployment, state__in=LIVE_REPLICAS
     ).select_related("backend__revision", "cluster")
+
+
+def backends_serving(deployment: Deployment) -> set[int]:
+    """Primary keys of the backends that its callers reach now."""
+    weights = RouteBackend.objects.filter(route__deployment=deployment, weight__gt=0)
+    return set(weights.values_list("backend", flat=True))
 
 
 def engine_key(replica: Replica) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,8 +12,6 @@ from django.db.models import Max
 from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.jobs.services import SpecRefused
-from apps.models import selectors as registry_selectors
-from apps.models.models import ModelVersion
 from apps.quotas import services as quotas
 from apps.quotas.models import Queue
 from apps.serving.models import (
@@ -28,10 +25,14 @@ from apps.serving.models import (
     RouteBackend,
 )
 from apps.serving.selectors import OWNER_KIND
+from apps.serving.services.configurations import (
+    MOST_REPLICAS,
+    Configuration,
+    configuration_check,
+)
 from controlplane.domain.claims import GangShape, ReleaseReason, RoleShape
 from controlplane.domain.fields import Finding
 from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.models import ModelState
 from controlplane.domain.resources import Bytes, Millicpu, Resources
 from controlplane.domain.serving import (
     DEPLOYMENT,
@@ -47,69 +48,7 @@ from controlplane.persistence.moves import LeaseLost, move
 from controlplane.ports import registry
 from controlplane.ports.engines import ROLES, Task
 
-MOST_REPLICAS = 64
 ALL_TRAFFIC = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
-    """What one revision serves, and how."""
-
-    model_version: ModelVersion
-    engine: str = "transformers"
-    spec: Mapping[str, Any] = field(default_factory=dict)
-    chips: tuple[str, ...] = ("cpu",)
-    #: Cards of one replica.
-    cards: int = 1
-
-    @classmethod
-    def of(cls, revision: Revision) -> Configuration:
-        """What that revision serves, to be served once more."""
-        return cls(
-            model_version=revision.model_version,
-            engine=revision.engine,
-            spec=revision.spec,
-            chips=tuple(revision.chips),
-            cards=revision.cards,
-        )
-
-
-def configuration_check(configuration: Configuration, *, replicas: int) -> tuple[Finding, ...]:
-    """Everything wrong with it; empty means that it can be deployed."""
-    version = configuration.model_version
-    findings: list[Finding] = []
-    if version.state != ModelState.READY:
-        findings.append(
-            Finding(field="model_version", message=f"{version} is {version.state}, not ready")
-        )
-    if not 1 <= replicas <= MOST_REPLICAS:
-        findings.append(
-            Finding(field="replicas", message=f"must be 1 to {MOST_REPLICAS}, got {replicas}")
-        )
-    if not 1 <= configuration.cards <= 1024:
-        findings.append(
-            Finding(field="cards", message=f"must be 1 to 1024, got {configuration.cards}")
-        )
-    known = registry.chips()
-    unknown = [chip for chip in configuration.chips if chip not in known]
-    if unknown or not configuration.chips:
-        findings.append(
-            Finding(
-                field="chips",
-                message=f"{', '.join(unknown) or 'nothing'} is no known chip; use {', '.join(known)}",
-            )
-        )
-        return tuple(findings)
-    if configuration.engine not in registry.engine_names():
-        message = f"no engine is called {configuration.engine!r}"
-        return (*findings, Finding(field="engine", message=message))
-    findings += registry.engine(configuration.engine).check(
-        Task.SERVE,
-        configuration.spec,
-        chip=known[configuration.chips[0]],
-        model=registry_selectors.model_facts(version),
-    )
-    return tuple(findings)
 
 
 def _refuse(configuration: Configuration, *, replicas: int) -> None:
@@ -166,6 +105,7 @@ def deployment_create(
 
 def _revision_add(deployment: Deployment, configuration: Configuration, actor: User) -> Backend:
     last = deployment.revisions.aggregate(last=Max("number"))["last"] or 0
+    configuration = configuration.with_engine()
     engine = registry.engine(configuration.engine)
     revision = Revision.objects.create(
         deployment=deployment,

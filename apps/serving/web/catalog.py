@@ -23,6 +23,7 @@ from apps.accounts.models import Team
 from apps.accounts.web.requests import SignedIn
 from apps.models import selectors as registry
 from apps.models.models import ModelLine, ModelVersion
+from apps.models.web.tabs import models_tabs
 from apps.serving.selectors import catalog as selectors
 from apps.serving.web.lineage import drawn_versions
 from controlplane.domain.resources import bytes_in_words
@@ -110,7 +111,7 @@ def models(request: SignedIn) -> HttpResponseBase:
     )
     if table.wants_csv:
         return table.csv(filename="models.csv")
-    return render(request, "registry/models.html", {"table": table})
+    return render(request, "registry/models.html", {"table": table, "tabs": models_tabs("ours")})
 
 
 @login_required

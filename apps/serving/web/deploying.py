@@ -26,6 +26,7 @@ from apps.quotas.models import Queue
 from apps.serving import selectors
 from apps.serving.models import Deployment
 from apps.serving.services import deployments as services
+from apps.serving.services.configurations import Configuration, configuration_check
 from apps.serving.web.deployment_acts import found_for
 from apps.serving.web.deployments import found_visible
 from apps.serving.web.forms import ConfigurationForm, DeploymentForm, RevisionForm
@@ -87,11 +88,22 @@ def deployment_check(request: SignedIn) -> HttpResponse:
     if form.is_valid():
         form.check_name()
         form.add_findings(
-            services.configuration_check(
-                form.configuration(), replicas=form.cleaned_data["replicas"]
-            )
+            configuration_check(form.configuration(), replicas=form.cleaned_data["replicas"])
         )
     return _checked(request, form, queue=form.cleaned_data.get("queue"))
+
+
+@login_required
+@require_POST
+def deployment_fields(request: SignedIn) -> HttpResponse:
+    """The fields that depend on model, chip and engine, for those that the form of a deployment has chosen."""
+    form = DeploymentForm(initial=_typed(request), user=request.user)
+    return render(request, "serving/engine_fields.html", {"form": form})
+
+
+def _typed(request: SignedIn) -> dict[str, Any]:
+    """What stands in the form, unchecked; nothing of it is wrong yet."""
+    return {name: value for name, value in request.POST.items() if value}
 
 
 @login_required
@@ -103,7 +115,7 @@ def revision_check(request: SignedIn, uid: str) -> HttpResponse:
     form = RevisionForm(request.POST, user=request.user, newest=newest)
     if form.is_valid():
         replicas = max(1, found.replica_count)
-        form.add_findings(services.configuration_check(form.configuration(), replicas=replicas))
+        form.add_findings(configuration_check(form.configuration(), replicas=replicas))
     return _checked(request, form, queue=found.queue, deployment=found)
 
 
@@ -153,7 +165,7 @@ def deployment_quick(request: SignedIn, uid: str) -> HttpResponse:
                     actor=request.user,
                     team=team,
                     name=name,
-                    configuration=services.Configuration(model_version=version),
+                    configuration=Configuration(model_version=version),
                     queue=queue,
                 ).uid
             ),

@@ -16,6 +16,7 @@ from apps.accounts.web.requests import SignedIn
 from apps.jobs.services import SpecRefused
 from apps.serving.models import Deployment
 from apps.serving.services import deployments as services
+from apps.serving.services.configurations import Configuration
 from apps.serving.web.deployments import found_visible
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.permissions import Permission
@@ -76,7 +77,7 @@ def deployment_roll_back(request: SignedIn, found: Deployment, number: int) -> s
     )
     services.deployment_revise(
         deployment=found,
-        configuration=services.Configuration.of(earlier),
+        configuration=Configuration.of(earlier),
         actor=request.user,
         at=timezone.now(),
     )

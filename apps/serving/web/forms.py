@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.urls import reverse_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -19,21 +21,29 @@ from apps.models.models import ModelVersion
 from apps.quotas import selectors as quotas
 from apps.serving import selectors
 from apps.serving.models import Revision
-from apps.serving.services.deployments import Configuration
+from apps.serving.selectors.engines import engine_best
+from apps.serving.services.configurations import Configuration
+from apps.serving.web.engine_fields import NAMES, drawn, engine_field, form_name, spec_fields
+from controlplane.domain.fields import at_path
 from controlplane.ports import registry
 from controlplane.ports.engines import Task
 from controlplane.web.forms import PlainForm
 
-ENGINE = "transformers"
-#: What the form shows of an engine's fields.
-_SPEC = ("precision", "queue_size")
+#: Which of the engine's fields can be had depends on these.
+_REDRAWS: Mapping[str, Any] = {
+    "hx-post": reverse_lazy("deployment-fields"),
+    "hx-target": "#engine-fields",
+    "hx-trigger": "change",
+    "hx-include": "closest form",
+    "hx-params": "not once",
+}
 
 
 class ConfigurationForm(PlainForm):
     """What one revision serves, and how."""
 
-    more = ("chip", "cards", "precision", "queue_size")
-    finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip"}
+    more = ("engine", "cards", *NAMES)
+    finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip", "model": "model_version"}
 
     model_version = forms.ModelChoiceField(
         label=_("Model"),
@@ -43,15 +53,9 @@ class ConfigurationForm(PlainForm):
     )
     chip = forms.ChoiceField(label=_("Chip"))
     cards = forms.IntegerField(label=_("Cards of one replica"), initial=1, min_value=1)
-    precision = forms.ChoiceField(
-        label=_("Precision"),
-        choices=[("auto", _("automatic")), ("float32", "float32"), ("bfloat16", "bfloat16")],
-        required=False,
-    )
-    queue_size = forms.IntegerField(label=_("Requests that may wait"), required=False, min_value=0)
 
     def offer(self, user: User) -> None:
-        """Fill the choices with what this person may use."""
+        """Fill the choices with what this person may use, and draw the engine's fields."""
         version, chip = self.fields["model_version"], self.fields["chip"]
         assert isinstance(version, forms.ModelChoiceField)  # noqa: S101 - declared above
         assert isinstance(chip, forms.ChoiceField)  # noqa: S101 - declared above
@@ -59,25 +63,68 @@ class ConfigurationForm(PlainForm):
         there = fleet.cards_by_chip()
         chip.choices = [
             (name, name if name in there else gettext("%(chip)s – none here") % {"chip": name})
-            for name in registry.chips()
+            for name in sorted(registry.chips(), key=lambda name: name not in there)
         ]
-        defaults = registry.engine(ENGINE).normalise(Task.SERVE, {})
-        self.fields["queue_size"].widget.attrs["placeholder"] = defaults.get("queue_size", "")
+        self._draw(chip.choices[0][0], version.queryset)
+
+    def _draw(self, first_chip: str, versions: QuerySet[ModelVersion]) -> None:
+        chip = registry.chips().get(self._chosen("chip") or first_chip)
+        uid = self._chosen("model_version")
+        version = versions.filter(uid=uid).first() if uid else None
+        facts = models.model_facts(version) if version else None
+        self.fields["engine"] = engine_field(chip=chip, model=facts)
+        engine = self._chosen("engine")
+        if engine not in registry.engine_names() or (
+            Task.SERVE not in registry.engine(engine).tasks
+        ):
+            engine = engine_best(chip=chip, model=facts) if chip else registry.engine_names()[0]
+        self.fields |= drawn(engine=engine, chip=chip, model=facts)
+        for name in ("engine", *NAMES):
+            self.dress(self.fields[name])
+        for name in ("model_version", "chip", "engine"):
+            self.fields[name].widget.attrs |= _REDRAWS
+
+    def _chosen(self, name: str) -> str:
+        return str(self.data.get(name) or self.initial.get(name) or "")
+
+    @property
+    def engine_fields(self) -> list[forms.BoundField]:
+        """Those of the engine, which are folded away."""
+        return [self[name] for name in NAMES]
+
+    @property
+    def engine_open(self) -> bool:
+        """An engine was chosen, or something of it is wrong or was asked for, so it must be seen."""
+        return bool(self["engine"].value()) or any(
+            field.errors or field.value() not in (None, "", field.field.initial)
+            for field in self.engine_fields
+        )
 
     def configuration(self) -> Configuration:
         """What the filled form describes; empty fields are the engine's to fill."""
         values = self.cleaned_data
         return Configuration(
             model_version=values["model_version"],
-            engine=ENGINE,
+            engine=values["engine"],
             spec=self._filled(),
             chips=(values["chip"],),
             cards=values["cards"],
         )
 
     def _filled(self) -> dict[str, Any]:
-        values = self.cleaned_data
-        return {name: values[name] for name in _SPEC if values[name] not in (None, "")}
+        """The spec as far as it was filled in; what is greyed out was not."""
+        spec: dict[str, Any] = {}
+        for path in spec_fields():
+            name = form_name(path)
+            value = self.cleaned_data.get(name)
+            if value in (None, "") or self.fields[name].disabled:
+                continue
+            *parents, key = path.split(".")
+            place = spec
+            for parent in parents:
+                place = place.setdefault(parent, {})
+            place[key] = value
+        return spec
 
 
 class RevisionForm(ConfigurationForm):
@@ -87,8 +134,9 @@ class RevisionForm(ConfigurationForm):
         shown = {
             "model_version": newest.model_version.uid,
             "chip": newest.chips[0],
+            "engine": newest.engine,
             "cards": newest.cards,
-            **{name: newest.spec.get(name) for name in _SPEC},
+            **{form_name(path): at_path(newest.spec, path) for path in spec_fields()},
         }
         super().__init__(*args, initial=shown, **kwargs)
         self._newest = newest
@@ -97,11 +145,11 @@ class RevisionForm(ConfigurationForm):
     def configuration(self) -> Configuration:
         """What the form does not show stays as it is in the newest revision."""
         asked = super().configuration()
-        unseen = {name: value for name, value in self._newest.spec.items() if name not in _SPEC}
+        shown = {path.partition(".")[0] for path in spec_fields()}
+        unseen = {name: value for name, value in self._newest.spec.items() if name not in shown}
         chips = self._newest.chips
         return replace(
             asked,
-            engine=self._newest.engine,
             spec={**unseen, **asked.spec},
             chips=tuple(chips) if asked.chips[0] == chips[0] else asked.chips,
         )
@@ -110,7 +158,7 @@ class RevisionForm(ConfigurationForm):
 class DeploymentForm(TeamForm, ConfigurationForm):
     """A new deployment."""
 
-    field_order = ("team", "model_version", "name", "replicas")
+    field_order = ("team", "model_version", "name", "replicas", "chip", "engine", "cards")
 
     name = forms.SlugField(
         label=_("Name"),
@@ -122,6 +170,7 @@ class DeploymentForm(TeamForm, ConfigurationForm):
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
         self.offer(user)
+        self.order_fields(self.field_order)
 
     def check_name(self) -> None:
         """Say beside it that somebody serves under the name, before the form is sent."""

@@ -11,17 +11,24 @@ from apps.serving.web import (
     keys,
     lineage,
     playground,
+    quantizations,
     versions,
 )
 
 urlpatterns = [
     path("models", catalog.models, name="models"),
     path("models/versions/<str:uid>", versions.model_version, name="model-version"),
+    path(
+        "models/versions/<str:uid>/quantization",
+        quantizations.version_quantization,
+        name="model-version-quantization",
+    ),
     path("models/<str:uid>", catalog.model, name="model"),
     path("datasets/versions/<str:uid>/lineage", lineage.dataset_lineage, name="dataset-lineage"),
     path("deployments", deployments.deployments, name="deployments"),
     path("deployments/new", deploying.deployment_new, name="deployment-new"),
     path("deployments/check", deploying.deployment_check, name="deployment-check"),
+    path("deployments/fields", deploying.deployment_fields, name="deployment-fields"),
     path("deployments/of/<str:uid>", deploying.deployment_quick, name="deployment-quick"),
     path("deployments/<str:uid>", deployments.deployment, name="deployment"),
     path(

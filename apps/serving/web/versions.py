@@ -17,10 +17,13 @@ from apps.jobs import selectors as jobs
 from apps.models import selectors as registry
 from apps.models.models import ModelVersion
 from apps.models.selectors.contents import model_description
+from apps.models.selectors.hubs import headway, hub_import_of
+from apps.models.selectors.quantizations import is_quantized
+from apps.models.web.catalog import catalog_part
 from apps.serving.selectors import catalog as selectors
 from apps.serving.selectors import route_name_free
 from apps.serving.web.lineage import drawn_versions
-from controlplane.domain.models import ModelState
+from controlplane.domain.models import Acceptance, ModelState
 from controlplane.domain.permissions import Permission, allows
 from controlplane.web.pages import Tab, show
 
@@ -30,6 +33,7 @@ class NextSteps:
     """For each thing that can be done with the version, why it cannot be done; empty where it can."""
 
     tune: str
+    quantize: str
     evaluate: str
     deploy: str
     download: str
@@ -39,7 +43,7 @@ class NextSteps:
     @property
     def reasons(self) -> list[str]:
         """Each once, in the order of the buttons."""
-        told = (self.tune, self.evaluate, self.deploy, self.download)
+        told = (self.tune, self.quantize, self.evaluate, self.deploy, self.download)
         return list(dict.fromkeys(reason for reason in told if reason))
 
 
@@ -51,8 +55,8 @@ def model_version(request: SignedIn, uid: str) -> HttpResponse:
     tab = asked if asked in ("files", "lineage") else "overview"
     context: dict[str, Any] = {
         "version": version,
-        "steps": _steps(request, version),
-        "tabs": _tabs(version, tab),
+        "steps": steps_of(request, version),
+        "tabs": tabs_of(version, tab),
     }
     if tab == "files":
         return render(request, "registry/version_files.html", context)
@@ -64,14 +68,18 @@ def model_version(request: SignedIn, uid: str) -> HttpResponse:
     return show(request, "registry/model_version.html", context, fragment="live", changing=changing)
 
 
-def _tabs(version: ModelVersion, current: str) -> list[Tab]:
+def tabs_of(version: ModelVersion, current: str) -> list[Tab]:
     page = reverse("model-version", args=[version.uid])
     files = len(version.artifact.files) if version.artifact else None
-    return [
+    tabs = [
         Tab(label=_("Overview"), href=page, current=current == "overview"),
         Tab(label=_("Files"), href=f"{page}?tab=files", current=current == "files", count=files),
         Tab(label=_("Lineage"), href=f"{page}?tab=lineage", current=current == "lineage"),
     ]
+    if is_quantized(version):
+        href = reverse("model-version-quantization", args=[version.uid])
+        tabs.insert(1, Tab(label=_("Quantization"), href=href, current=current == "quantization"))
+    return tabs
 
 
 def _overview(request: SignedIn, version: ModelVersion) -> dict[str, Any]:
@@ -79,7 +87,11 @@ def _overview(request: SignedIn, version: ModelVersion) -> dict[str, Any]:
     maker = None
     if version.job_uid:
         maker = jobs.jobs_visible(request.user).filter(uid=version.job_uid).first()
+    arriving = hub_import_of(version)
     return {
+        **catalog_part(version),
+        "arriving": arriving,
+        "headway": headway(arriving) if arriving else None,
         "evaluations": registry.evaluations_of(version, user=request.user),
         "moves": list(version.transitions.all()),
         "described": model_description(version.artifact),
@@ -88,7 +100,7 @@ def _overview(request: SignedIn, version: ModelVersion) -> dict[str, Any]:
     }
 
 
-def _steps(request: SignedIn, version: ModelVersion) -> NextSteps:
+def steps_of(request: SignedIn, version: ModelVersion) -> NextSteps:
     held = accounts.roles_by_team(request.user)
     missing = _missing(version)
     team = version.line.team_id or min(held, default=0)
@@ -98,12 +110,19 @@ def _steps(request: SignedIn, version: ModelVersion) -> NextSteps:
     no_deploy = _(
         "Your roles let you look, not deploy; an administrator of the team can change that."
     )
+    plain = "" if run else no_run
+    if is_quantized(version):
+        plain = _("It is quantized; train or quantize the version that it was made from.")
+    unfit = ""
+    if version.acceptance == Acceptance.REJECTED:
+        unfit = _("It lost more than its tolerance allows; somebody must accept it first.")
     return NextSteps(
-        tune=missing or ("" if run else no_run),
+        tune=missing or plain,
+        quantize=missing or plain,
         evaluate=missing or ("" if run else no_run),
-        deploy=missing or ("" if deploy else no_deploy),
+        deploy=missing or unfit or ("" if deploy else no_deploy),
         download=missing,
-        name=route_name_free(version.line.name) if deploy and not missing else "",
+        name=route_name_free(version.line.name) if deploy and not missing and not unfit else "",
     )
 
 

@@ -16,6 +16,7 @@ from config.settings.environment import (
     one_of,
     secret,
 )
+from config.settings.hubs import hub_access
 from config.settings.outbound import egress_policy, egress_proxy, mail_server, public_url
 
 BASE_DIR = ROOT
@@ -40,6 +41,8 @@ NINEFOLD_PUBLIC_URL = public_url(NINEFOLD_CONTROL_URL)
 #: What the product itself may call at the wish of its users, such as webhooks.
 NINEFOLD_EGRESS = egress_policy()
 NINEFOLD_EGRESS_PROXY = egress_proxy()
+#: Where models are fetched from: mirrors and tokens, by hub.
+NINEFOLD_HUBS = hub_access()
 
 _mail = mail_server()
 EMAIL_BACKEND = _mail.backend
@@ -91,6 +94,7 @@ INSTALLED_APPS = [
     "apps.quotas",
     "apps.jobs",
     "apps.serving",
+    "apps.workflows",
     "apps.monitoring",
     "config",
 ]
@@ -264,10 +268,17 @@ SPECTACULAR_SETTINGS = {
         "JobKind": "apps.jobs.models.Job.KINDS",
         "JobState": "apps.jobs.models.Job.STATES",
         "AttemptState": "apps.jobs.models.Attempt.STATES",
+        "ChipKind": "apps.models.api.catalog_serializers.CHIP_KINDS",
+        "CatalogTask": "apps.models.models.CatalogCell.TASKS",
+        "Support": "apps.models.models.CatalogCell.STATUSES",
+        "Caveat": "apps.models.models.CatalogCell.CAVEATS",
         "ModelState": "apps.models.models.ModelVersion.STATES",
         "ArtifactKind": "apps.models.models.Artifact.KINDS",
         "StorageRunKind": "apps.models.models.StorageRun.KINDS",
         "ClaimState": "apps.quotas.models.Claim.STATES",
+        "PipelineState": "apps.workflows.models.Pipeline.STATES",
+        "StepKind": "apps.workflows.models.Step.KINDS",
+        "StepState": "apps.workflows.models.Step.STATES",
         "DeploymentState": "apps.serving.models.Deployment.STATES",
         "ReplicaState": "apps.serving.models.Replica.STATES",
         "NewsKind": "apps.monitoring.models.KINDS",
@@ -283,11 +294,13 @@ SPECTACULAR_SETTINGS = {
         {"name": "accounts", "description": "Who you are, your teams and tokens."},
         {"name": "datasets", "description": "Rows to train and test on."},
         {"name": "models", "description": "Models, their versions and what was measured on them."},
+        {"name": "catalog", "description": "What is publicly known of models, and where they run."},
         {
             "name": "storage",
             "description": "What uses space, quotas, and what is kept for how long.",
         },
         {"name": "jobs", "description": "Fine-tunes, evaluations and scripts."},
+        {"name": "pipelines", "description": "Several jobs and a deployment as one piece of work."},
         {"name": "serving", "description": "Deployments, gateway keys and usage."},
         {"name": "scheduling", "description": "Queues, and what waits in them."},
         {"name": "fleet", "description": "Clusters, nodes and cards."},

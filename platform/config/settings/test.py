@@ -15,10 +15,14 @@ os.environ.setdefault("NINEFOLD_GATEWAY_TOKEN", "only-for-the-tests")
 os.environ.setdefault("NINEFOLD_HOME", "/nonexistent/ninefold")
 
 from config.settings.base import *  # noqa: F403
-from config.settings.base import STORAGES
+from config.settings.base import NINEFOLD_HUBS, STORAGES
+from config.settings.hubs import HubAccess
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {
     **STORAGES,
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
+
+# No test calls a hub of the world outside; one that needs a hub brings its own.
+NINEFOLD_HUBS = {name: HubAccess(address="http://127.0.0.1:9") for name in NINEFOLD_HUBS}

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from controlplane.domain.fields import Finding
+from controlplane.domain.geometry import Geometry, nearest_size
 from controlplane.domain.resources import Bytes
 
 
@@ -102,14 +104,41 @@ class Chip:
     rings: tuple[tuple[int, ...], ...] = ()
     #: Cards are given out in aligned groups of so many once more than one is asked for (dies of a pair).
     aligned_to: int = 1
+    #: A request that is larger than a ring takes the same positions in each of several rings.
+    split_evenly: bool = False
     #: The extended resource by which Kubernetes counts its cards; empty where there is none.
     resource: str = ""
     #: Labels of nodes that bear it: name → the value that means this chip.
     node_labels: Mapping[str, str] = field(default_factory=dict)
     confidence: Confidence = Confidence.VERIFIED
+    #: Names of its figures that no document of the maker confirms, such as ``memory_bandwidth``.
+    unverified: frozenset[str] = frozenset()
     #: Where the figures were read.
     sources: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         return self.title or self.name
+
+    @property
+    def geometry(self) -> Geometry:
+        """The rules of a usual node of it."""
+        return Geometry(
+            sizes=self.legal_request_sizes,
+            rings=self.rings,
+            aligned_to=self.aligned_to,
+            split_evenly=self.split_evenly,
+        )
+
+
+def check_cards(chip: Chip, cards: int) -> Finding | None:
+    """What is wrong with asking for so many cards of one node; None if the hardware gives them out."""
+    sizes = chip.legal_request_sizes
+    if chip.geometry.allows(cards):
+        return None
+    allowed = ", ".join(map(str, sizes))
+    return Finding(
+        field="cards",
+        message=f"{cards} cards of {chip.name} cannot be had on one node, which gives out {allowed}; "
+        f"ask for {nearest_size(sizes, cards)}",
+    )

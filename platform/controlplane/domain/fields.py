@@ -38,7 +38,8 @@ class Limit:
 
     #: Dotted path of the field, for example ``method`` or ``parallel.pipeline``.
     field: str
-    #: The choices that are out of reach; empty means every value but the field's default.
+    #: The choices that are out of reach; empty means every value but the field's default and the least that
+    #: it can be, by which nothing is asked for.
     values: tuple[Any, ...] = ()
     #: Why, in words that fit behind "not available:".
     reason: str
@@ -115,9 +116,10 @@ def check_limits(
     for limit in limits:
         value = at_path(spec, limit.field)
         asked = value if isinstance(value, list) else [value]
-        default = default_at(fields, limit.field)
+        field = _field_at(fields, limit.field)
+        nothing = (None, default_at(fields, limit.field), field.least if field else None)
         for each in asked:
-            beyond = each in limit.values if limit.values else each not in (None, default)
+            beyond = each in limit.values if limit.values else each not in nothing
             if beyond:
                 message = f"{limit.field} cannot be {each!r} here: {limit.reason}"
                 found.append(Finding(field=limit.field, message=message))
@@ -139,6 +141,12 @@ def default_at(fields: Sequence[Field], path: str) -> Any:
     if field is None or isinstance(field.default, Required):
         return default_at(field.fields, rest) if field and rest else None
     return default_at(field.fields, rest) if rest else field.default
+
+
+def _field_at(fields: Sequence[Field], path: str) -> Field | None:
+    name, _, rest = path.partition(".")
+    field = next((each for each in fields if each.name == name), None)
+    return _field_at(field.fields, rest) if field and rest else field
 
 
 def subset(fields: Sequence[Field], *names: str) -> tuple[Field, ...]:
@@ -218,10 +226,15 @@ def _within(field: Field, value: float) -> bool:
 def _bounds(field: Field) -> str:
     words = []
     if field.least is not None:
-        words.append(f"{'>' if field.above_least else '≥'} {field.least:g}")
+        words.append(f"{'>' if field.above_least else '≥'} {_plain(field.least)}")
     if field.most is not None:
-        words.append(f"≤ {field.most:g}")
+        words.append(f"≤ {_plain(field.most)}")
     return " and ".join(words)
+
+
+def _plain(bound: float) -> str:
+    """As people write it: 10485760 rather than 1.04858e+07."""
+    return str(int(bound)) if bound == int(bound) else f"{bound:g}"
 
 
 def _wrong_list(field: Field, value: Any, *, at: str) -> str | None:

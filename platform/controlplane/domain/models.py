@@ -14,7 +14,7 @@ what it was, what it was made from, and what was made from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -73,6 +73,12 @@ class ModelConfig:
 
     architecture: str
     context_length: int
+    #: What the weights are quantized to, for example ``w8a8``; empty for plain ones.
+    scheme: str = ""
+    #: How quantized weights are written, for example ``compressed-tensors``; empty for plain ones.
+    format: str = ""
+    #: All of it.
+    raw: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +127,69 @@ def read_config(config: Any) -> ModelConfig:
             f"the architecture must be a name of at most {LONGEST_ARCHITECTURE} characters, "
             f"got {str(architecture)[:LONGEST_ARCHITECTURE]!r}"
         )
-    return ModelConfig(architecture=architecture, context_length=_context_length(config))
+    scheme, written = _quantization(config)
+    return ModelConfig(
+        architecture=architecture,
+        context_length=_context_length(config),
+        scheme=scheme,
+        format=written,
+        raw=dict(config),
+    )
+
+
+#: Longest name of a scheme or format.
+_LONGEST_SCHEME = 40
+
+
+def _quantization(config: Mapping[str, Any]) -> tuple[str, str]:
+    """Scheme and format of quantized weights, empty for plain ones.
+
+    :raises ModelRefused: if it says that they are quantized, but not how.
+    """
+    given = config.get("quantization_config")
+    if not isinstance(given, Mapping):
+        told = _scheme_named(config.get("quantize"))
+        return (told, "modelslim") if told else ("", "")
+    method = _scheme_named(given.get("quant_method"))
+    if not method:
+        raise ModelRefused(
+            "quantization_config must name its quant_method, for example "
+            f'"compressed-tensors", got {str(given.get("quant_method"))[:_LONGEST_SCHEME]!r}'
+        )
+    groups = given.get("config_groups")
+    first = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
+    if isinstance(first, Mapping):
+        return _scheme_of(first.get("weights"), first.get("input_activations")) or method, method
+    bits = _bits(given.get("bits", given.get("w_bit")))
+    return (f"w{bits}a16" if bits else method), method
+
+
+def _scheme_of(weights: Any, activations: Any) -> str:
+    """Of a group of compressed-tensors: ``w4a16`` and the like, ``fp8`` where numbers are floating; else empty."""
+    given = weights if isinstance(weights, Mapping) else {}
+    acts = activations if isinstance(activations, Mapping) else {}
+    bits = _bits(given.get("num_bits"))
+    if not bits:
+        return ""
+    if given.get("type") == "float":
+        return f"fp{bits}"
+    return f"w{bits}a{_bits(acts.get('num_bits')) or _PLAIN_BITS}"
+
+
+#: Of what is not quantized, and the most that quantized numbers have.
+_PLAIN_BITS = 16
+
+
+def _bits(value: Any) -> int:
+    """0 if it is no width of a number."""
+    good = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _PLAIN_BITS
+    return value if good else 0
+
+
+def _scheme_named(name: Any) -> str:
+    """In lower case; empty if it is no name."""
+    good = isinstance(name, str) and len(name) <= _LONGEST_SCHEME and name.isprintable()
+    return str(name).lower() if good else ""
 
 
 _SHAPE_FIELDS: Mapping[str, tuple[str, ...]] = {

@@ -16,6 +16,10 @@ class NewsKind(StrEnum):
     JOB_SUCCEEDED = "job.succeeded"
     JOB_FAILED = "job.failed"
     JOB_CANCELLED = "job.cancelled"
+    PIPELINE_SUCCEEDED = "pipeline.succeeded"
+    PIPELINE_HELD = "pipeline.held"
+    PIPELINE_FAILED = "pipeline.failed"
+    PIPELINE_CANCELLED = "pipeline.cancelled"
     DEPLOYMENT_READY = "deployment.ready"
     DEPLOYMENT_TROUBLED = "deployment.troubled"
     DEPLOYMENT_RECOVERED = "deployment.recovered"
@@ -37,6 +41,7 @@ class Subject(StrEnum):
     """What the news is about."""
 
     JOB = "job"
+    PIPELINE = "pipeline"
     DEPLOYMENT = "deployment"
     MODEL_VERSION = "model_version"
     WEBHOOK = "webhook"
@@ -85,6 +90,18 @@ NEWS: Mapping[NewsKind, News] = {
         severity=Severity.BAD, subject=Subject.JOB, group="end", channels=_BOTH
     ),
     NewsKind.JOB_CANCELLED: News(severity=Severity.INFO, subject=Subject.JOB, group="end"),
+    NewsKind.PIPELINE_SUCCEEDED: News(
+        severity=Severity.GOOD, subject=Subject.PIPELINE, group="end"
+    ),
+    NewsKind.PIPELINE_HELD: News(
+        severity=Severity.BAD, subject=Subject.PIPELINE, group="end", channels=_BOTH
+    ),
+    NewsKind.PIPELINE_FAILED: News(
+        severity=Severity.BAD, subject=Subject.PIPELINE, group="end", channels=_BOTH
+    ),
+    NewsKind.PIPELINE_CANCELLED: News(
+        severity=Severity.INFO, subject=Subject.PIPELINE, group="end"
+    ),
     NewsKind.DEPLOYMENT_READY: News(
         severity=Severity.GOOD, subject=Subject.DEPLOYMENT, group="health"
     ),

@@ -18,6 +18,7 @@ class AdvisoryLock(IntEnum):
     TELL_OF_EVENT = 6
     COLLECT_GARBAGE = 7
     MEASURE_STORAGE = 8
+    LOAD_CATALOG = 9
 
 
 def lock_in_transaction(lock: AdvisoryLock, key: int = 0) -> None:

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.faults import FaultMap
+from controlplane.domain.geometry import Geometry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,8 @@ class Exporter:
     """Where a card's figures come from.
 
     Keys of ``series`` are the product's own names: ``utilization`` (percent), ``memory_used`` and
-    ``memory_total`` (bytes), ``temperature`` (°C), ``power`` (W), ``health``, ``fault``.
+    ``memory_total`` (bytes), ``temperature`` (°C), ``power`` (W), ``health`` (1 is healthy), ``fault`` (a code of
+    the vendor's fault map as a number, 0 where there is none; of several series each may bear one).
     """
 
     name: str
@@ -39,6 +41,8 @@ class Exporter:
     #: The label that tells cards apart.
     card_label: str = ""
     series: Mapping[str, Series] = field(default_factory=dict)
+    #: How the fault map writes the codes that are printed as numbers: 10, or 16 for eight digits.
+    fault_base: int = 10
     #: False where the names were not read in a public source.
     verified: bool = True
 
@@ -63,6 +67,13 @@ class VendorProfile:
     collectives: Collectives | None = None
     #: Extended resources that stand for its cards or slices; regular expressions.
     resource_patterns: tuple[str, ...] = ()
+    #: Labels or annotations of a node whose value is a name or alias of its chip, the best first.
+    model_labels: tuple[str, ...] = ()
+    #: The one that says how much memory a card has, in MiB unless it ends in ``G``; empty where there is none.
+    memory_label: str = ""
+    #: The one that says how the cards hang together, and what its values mean.
+    layout_label: str = ""
+    layouts: Mapping[str, Geometry] = field(default_factory=dict)
     #: The variable that a device plug-in or container runtime sets; empty where there is none.
     runtime_variable: str = ""
     exporter: Exporter | None = None
@@ -74,6 +85,8 @@ class VendorProfile:
     engines: Mapping[str, str] = field(default_factory=dict)
     #: False until somebody ran the product's own work on one of these cards.
     run_on_hardware: bool = False
+    #: Where the names above were read.
+    sources: tuple[str, ...] = ()
 
 
 @runtime_checkable

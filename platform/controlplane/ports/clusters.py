@@ -133,6 +133,11 @@ class Endpoint:
 class Cluster(Protocol):
     """Where Launches run."""
 
+    @property
+    def runs_images(self) -> bool:
+        """Whether it starts containers; otherwise it runs only what brings a software environment."""
+        ...
+
     def inventory(self) -> tuple[ObservedNode, ...]:
         """Every node with its cards, in name order.
 

@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field, Finding, Limit
+from controlplane.domain.sizing import USUAL, EngineMemory
 from controlplane.ports.launches import EngineEnvironment, InputTree, Launch, Placement
 
 
@@ -82,6 +83,10 @@ class EngineProfile:
     flags: FlagsChecked = FlagsChecked.UNVERIFIED
     #: Formats of quantized weights that it loads or makes, for example ``compressed-tensors``.
     formats: frozenset[str] = frozenset()
+    #: How it uses memory, for sizing.
+    memory: EngineMemory = USUAL
+    #: What people who operate it should know, such as what it answers without a key.
+    remarks: tuple[str, ...] = ()
     #: Where its arguments were read.
     sources: tuple[str, ...] = ()
 

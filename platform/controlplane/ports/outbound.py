@@ -38,8 +38,10 @@ class Outbound(Protocol):
         """
         ...
 
-    def fetch(self, url: str, *, headers: Mapping[str, str] | None = None) -> Answer:
-        """GET.
+    def fetch(
+        self, url: str, *, headers: Mapping[str, str] | None = None, largest: int | None = None
+    ) -> Answer:
+        """GET, for an answer of at most ``largest`` bytes; without it the adapter's own bound holds.
 
         :raises EgressRefused: if the policy forbids the URL or an address that it leads to.
         :raises OutboundFailed: if no whole answer came in time, or it was too large.

@@ -6,17 +6,20 @@ core changes. Apps never import ``controlplane.adapters``: they ask here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.metadata import entry_points
 from typing import Any, cast
 
-from controlplane.domain.accelerators import Chip
+from controlplane.domain.accelerators import Chip, ChipKind
 from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.geometry import Geometry, MalformedGroups
 from controlplane.ports.artifacts import ArtifactStore
 from controlplane.ports.chips import ChipPlugin
 from controlplane.ports.clusters import Cluster
-from controlplane.ports.engines import Engine
+from controlplane.ports.discovery import geometry_on
+from controlplane.ports.engines import Engine, EngineProfile
+from controlplane.ports.hubs import Hub
 from controlplane.ports.outbound import Outbound
 
 
@@ -56,11 +59,22 @@ def outbound(policy: EgressPolicy, proxy: str) -> Outbound:
 
 
 @cache
+def hub(name: str) -> Hub:
+    """:raises UnknownAdapter: if no package provides it."""
+    return cast(Hub, _load("ninefold.hubs", name)())
+
+
+def hub_names() -> tuple[str, ...]:
+    return tuple(sorted(entry.name for entry in entry_points(group="ninefold.hubs")))
+
+
+@cache
 def engine(name: str) -> Engine:
     """:raises UnknownAdapter: if no package provides it."""
     return cast(Engine, _load("ninefold.engines", name)())
 
 
+@cache
 def engine_names() -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in entry_points(group="ninefold.engines")))
 
@@ -68,19 +82,33 @@ def engine_names() -> tuple[str, ...]:
 @cache
 def chip_plugins() -> Mapping[str, ChipPlugin]:
     plugins: dict[str, ChipPlugin] = {}
-    for entry in entry_points(group="ninefold.chips"):
+    for entry in sorted(entry_points(group="ninefold.chips"), key=lambda entry: entry.name):
         plugin = cast(ChipPlugin, entry.load()())
         plugins[plugin.vendor] = plugin
     return plugins
 
 
 def chips() -> Mapping[str, Chip]:
-    """Every chip of every plug-in, by name."""
-    return {chip.name: chip for plugin in chip_plugins().values() for chip in plugin.chips()}
+    """Every chip of every plug-in, by name: processors, which each machine has, before what is built in."""
+    every = [chip for plugin in chip_plugins().values() for chip in plugin.chips()]
+    kinds = tuple(ChipKind)
+    return {chip.name: chip for chip in sorted(every, key=lambda chip: kinds.index(chip.kind))}
 
 
 def chip_plugin(chip: Chip) -> ChipPlugin:
     return chip_plugins()[chip.vendor]
+
+
+def image_template(profile: EngineProfile, *, engine: str, chip: Chip) -> str:
+    """The image of the engine on the chip as it is written down; empty if nobody knows one.
+
+    The chip's own name goes first, then the vendor's, then what the vendor says of the engine.
+    """
+    known = profile.images.get(chip.name) or profile.images.get(chip.vendor)
+    if known:
+        return known
+    maker = chip_plugins().get(chip.vendor)
+    return maker.profile().images.get(engine, "") if maker else ""
 
 
 def chip_called(name: str) -> Chip | None:
@@ -90,3 +118,22 @@ def chip_called(name: str) -> Chip | None:
     return known.get(wanted) or next(
         (chip for chip in known.values() if wanted in chip.aliases), None
     )
+
+
+def geometries_on(labels: Mapping[str, str], names: Iterable[str]) -> Mapping[str, Geometry]:
+    """How the cards of each of those chips hang together on a node with those labels.
+
+    A chip is absent if any of its cards are as good as any others, or if no plug-in knows it. Where an
+    operator's word cannot be read, what is usual for the chip holds.
+    """
+    known = chips()
+    found = {}
+    for name in names:
+        if chip := known.get(name):
+            try:
+                geometry = geometry_on(chip_plugin(chip), chip, labels)
+            except MalformedGroups:
+                geometry = chip.geometry
+            if not geometry.plain:
+                found[name] = geometry
+    return found

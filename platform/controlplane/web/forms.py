@@ -27,14 +27,18 @@ class PlainForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
-            css = next(
-                (name for kind, name in _CLASSES.items() if isinstance(field.widget, kind)),
-                "form-control",
-            )
-            field.widget.attrs.setdefault("class", css)
-            if isinstance(field, forms.SlugField):
-                # Nobody knows what a "slug" is.
-                field.error_messages["invalid"] = _("Use Latin letters, digits, - and _ only.")
+            self.dress(field)
+
+    def dress(self, field: forms.Field) -> None:
+        """Give it the product's look; for fields that are added later, too."""
+        css = next(
+            (name for kind, name in _CLASSES.items() if isinstance(field.widget, kind)),
+            "form-control",
+        )
+        field.widget.attrs.setdefault("class", css)
+        if isinstance(field, forms.SlugField):
+            # Nobody knows what a "slug" is.
+            field.error_messages["invalid"] = _("Use Latin letters, digits, - and _ only.")
 
     @property
     def first_fields(self) -> list[forms.BoundField]:

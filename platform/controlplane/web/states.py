@@ -42,6 +42,8 @@ LOOKS: Mapping[str, Look] = {
     "backoff": _look(_("restarting"), "refresh", "orange"),
     "failed": _look(_("failed"), "circle-x", "red"),
     "isolated": _look(_("isolated"), "shield", "red"),
+    "held": _look(pgettext_lazy("pipeline", "held at a gate"), "hourglass", "orange"),
+    "skipped": _look(pgettext_lazy("step", "skipped"), "chevron-right", "secondary"),
     "cancelled": _look(_("cancelled"), "player-stop", "secondary"),
     "stopped": _look(_("stopped"), "player-stop", "secondary"),
     "released": _look(_("released"), "player-stop", "secondary"),
@@ -71,6 +73,17 @@ LOOKS: Mapping[str, Look] = {
     "paused": _look(_("paused"), "player-pause", "secondary"),
     "switched_off": _look(_("switched off"), "ban", "red"),
     "arrived": _look(_("arrived"), "circle-check", "green"),
+    "supported": _look(pgettext_lazy("engine", "supported"), "circle-check", "green"),
+    "experimental": _look(pgettext_lazy("engine", "experimental"), "alert-circle", "yellow"),
+    "legacy": _look(pgettext_lazy("engine", "older release"), "history", "orange"),
+    "unsupported": _look(pgettext_lazy("engine", "unsupported"), "ban", "red"),
+    "unsaid": _look(_("unknown"), "help-circle", "secondary"),
+    "elsewhere": _look(pgettext_lazy("engine", "no engine here"), "circle-dashed", "secondary"),
+    "accepted": _look(pgettext_lazy("quantized model", "accepted"), "circle-check", "green"),
+    "rejected": _look(pgettext_lazy("quantized model", "not accepted"), "circle-x", "red"),
+    "overridden": _look(
+        pgettext_lazy("quantized model", "accepted by a person"), "alert-circle", "yellow"
+    ),
     "given_up": _look(_("given up"), "circle-x", "red"),
 }
 

@@ -6,6 +6,7 @@ from tests.e2e.demo.fleet import fleet
 from tests.e2e.demo.jobs import jobs
 from tests.e2e.demo.monitoring import monitoring
 from tests.e2e.demo.people import people
+from tests.e2e.demo.pipelines import pipelines
 from tests.e2e.demo.registry import registry
 from tests.e2e.demo.serving import serving
 from tests.e2e.demo.storage import stored
@@ -18,6 +19,7 @@ def company() -> dict[str, str]:
     known = registry(who)
     made = jobs(who, where, known)
     served = serving(who, where, known, made)
+    lines = pipelines(who, where, known, made, served)
     told = monitoring(who)
     stored(who)
     uids = {
@@ -28,10 +30,14 @@ def company() -> dict[str, str]:
         "dataset.version": known.addresses.uid,
         "dataset.chats": known.chats.uid,
         "model.base": known.base.uid,
+        "model.catalogued": known.catalogued.uid,
         "model.importing": known.importing.uid,
+        "model.arriving": known.arriving.uid,
         "model.refused": known.refused.uid,
         "model.tuned": made.tuned.uid,
         "model.line": made.tuned.line.uid,
+        "model.quantized": made.quantized.uid,
+        "model.unfit": made.unfit.uid,
         "key": served.key.uid,
         "queue": where.maps.uid,
         "notification": told.notification.uid,
@@ -40,6 +46,8 @@ def company() -> dict[str, str]:
     }
     for state in ("waiting", "preparing", "running", "stopping", "failed", "cancelled"):
         uids[f"job.{state}"] = getattr(made, state).uid
+    for state in ("running", "held", "succeeded", "failed"):
+        uids[f"pipeline.{state}"] = getattr(lines, state).uid
     for kind in ("succeeded", "evaluation", "script"):
         uids[f"job.{kind}"] = getattr(made, kind).uid
     for number, job in enumerate(made.siblings):

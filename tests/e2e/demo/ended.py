@@ -10,6 +10,7 @@ from apps.jobs.models import Job
 from apps.models.models import ModelVersion
 from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs import AttemptEvent, JobEvent, JobKind
+from controlplane.ports.clusters import ExitCause
 from tests.e2e.demo.clock import ago, before
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
 from tests.e2e.demo.work import Work, end, report, start, submit, succeed
@@ -32,6 +33,30 @@ def evaluations(work: Work, fleet: Fleet, versions: tuple[ModelVersion, ...]) ->
     return job
 
 
+def quantized(work: Work, fleet: Fleet) -> tuple[ModelVersion, ModelVersion]:
+    """One that kept what it knew, and one that lost too much."""
+    found = []
+    for hours, name, scheme, lost in (
+        (30, "address-parser-w8a8", "w8a8-smoothquant", 0.4),
+        (26, "address-parser-w4a16", "w4a16-awq", 6.0),
+    ):
+        with ago(hours=hours):
+            job = submit(
+                work,
+                f"quantize {work.model}",
+                kind=JobKind.QUANTIZE,
+                spec={"scheme": scheme, "max_length": 128},
+                output=name,
+            )
+        attempt = start(job, at=before(hours=hours, minutes=-2), fleet=fleet)
+        with ago(hours=hours, minutes=-9):
+            made = succeed(job, attempt, at=before(hours=hours, minutes=-8), loss=lost)
+        assert made is not None
+        found.append(made)
+    kept, unfit = found
+    return kept, unfit
+
+
 def script(work: Work, fleet: Fleet) -> Job:
     with ago(days=2):
         job = submit(work, "count rows by province", kind=JobKind.SCRIPT)
@@ -44,30 +69,31 @@ def script(work: Work, fleet: Fleet) -> Job:
 
 
 def failed(work: Work, fleet: Fleet) -> Job:
-    """Ran out of memory, was retried, and ran out of disk."""
+    """Ran out of memory, was tried again in smaller batches, and ran out of disk."""
     with ago(hours=20):
         job = submit(
             replace(work, chip=NPU, cards=4), "longer sequences", output="address-parser-long"
         )
     for number, (hours, cause, said) in enumerate(
         (
-            (20, "oom", "ended with exit code 137: it was killed for want of memory"),
-            (7, "program", "ended with exit code 28: the disk is full"),
+            (20, ExitCause.OUT_OF_MEMORY, "it was killed for want of memory"),
+            (7, ExitCause.DISK_FULL, "ended with exit code 28: the disk is full"),
         )
     ):
-        if number:
-            services.job_retry(job=job, actor=work.actor, at=before(hours=hours))
         attempt = start(job, at=before(hours=hours), fleet=fleet)
         at = before(hours=hours - 3)
         report(attempt, steps=180 + number * 90, total=600, at=at, floor=0.5)
+        answer = services.memory_answer(attempt)
+        no_memory = cause is ExitCause.OUT_OF_MEMORY
         end(
             attempt,
             AttemptEvent.FAIL,
-            JobEvent.FAIL,
+            JobEvent.REQUEUE if no_memory else JobEvent.FAIL,
             at=at,
-            reason=said,
-            exit_code=137 if cause == "oom" else 28,
+            reason=f"{said}; {answer.reason}" if no_memory else said,
+            exit_code=137 if no_memory else 28,
             exit_cause=cause,
+            overrides=answer.overrides if no_memory else None,
             log_tail="step 270/600  loss 0.9120\nOSError: [Errno 28] No space left on device",
         )
         job.refresh_from_db()

@@ -15,9 +15,9 @@ from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests.e2e.demo.clock import before
 from tests.e2e.demo.people import People
 
-#: Names say it: nobody owns these.
-GPU = "sample-gpu-80g"
-NPU = "sample-npu-64g"
+#: Chips that plug-ins know; the cards are made up.
+GPU = "nvidia-h800"
+NPU = "ascend-910b3"
 CARDS_OF_A_NODE = 8
 
 

@@ -30,6 +30,10 @@ class Jobs:
     theirs: Job
     tuned: ModelVersion
     theirs_tuned: ModelVersion
+    #: Quantized, and accepted by its figures.
+    quantized: ModelVersion
+    #: Quantized, and not.
+    unfit: ModelVersion
 
 
 def jobs(people: People, fleet: Fleet, known: Registry) -> Jobs:
@@ -69,6 +73,7 @@ def jobs(people: People, fleet: Fleet, known: Registry) -> Jobs:
         output="query-rewriter",
     )
     evaluation = ended.evaluations(work, fleet, (v1, v2, tuned))
+    quantized, unfit = ended.quantized(replace(work, model=tuned), fleet)
     script = ended.script(work, fleet)
     ended.history(work, fleet)
     failed = ended.failed(work, fleet)
@@ -88,4 +93,6 @@ def jobs(people: People, fleet: Fleet, known: Registry) -> Jobs:
         theirs=theirs,
         tuned=tuned,
         theirs_tuned=theirs_tuned,
+        quantized=quantized,
+        unfit=unfit,
     )

@@ -8,13 +8,17 @@ import json
 import random
 import struct
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 
 from apps.accounts.models import Team, User
-from apps.models.models import DatasetVersion, ModelLine, ModelVersion
+from apps.models.models import CatalogModel, DatasetVersion, HubImport, ModelLine, ModelVersion
+from apps.models.selectors.catalog import published
 from apps.models.services import datasets, outputs
+from apps.models.services.catalog import catalog_load
 from apps.models.services.versions import model_version_failed
 from tests import factories
 from tests.e2e.demo.clock import ago, before
@@ -39,7 +43,10 @@ class Registry:
     #: Everybody's.
     base: ModelVersion
     other_base: ModelVersion
+    #: Of an entry of the catalog, with a configuration that says something else than it.
+    catalogued: ModelVersion
     importing: ModelVersion
+    arriving: ModelVersion
     refused: ModelVersion
 
 
@@ -61,17 +68,22 @@ def registry(people: People) -> Registry:
             body=_instructions(200, seed=8),
             suffix="jsonl",
         )
+    catalog_load(catalog=published(), at=timezone.now())
     with ago(days=180):
         base = _shared(people, "ninefold-tiny-qwen2", "attempt-of-the-first-base")
         other = _shared(people, "ninefold-tiny-llama", "attempt-of-the-other-base")
+    catalogued = _catalogued(people)
     importing, refused = _imports(people)
+    arriving = _arrival(people)
     return Registry(
         addresses=addresses,
         chats=chats,
         queries=queries,
         base=base,
         other_base=other,
+        catalogued=catalogued,
         importing=importing,
+        arriving=arriving,
         refused=refused,
     )
 
@@ -197,3 +209,52 @@ def _imports(people: People) -> tuple[ModelVersion, ModelVersion]:
             **values, number=2, source_path="/models/qwen2.5-7b-instruct"
         )
     return importing, refused
+
+
+def _arrival(people: People) -> ModelVersion:
+    """One that comes from a hub, with a third of it here and a line that broke a moment ago."""
+    size, third = 3_554_214_752, 1_190_000_000
+    with ago(minutes=6):
+        line = ModelLine.objects.create(team=people.maps, name="qwen3-1.7b")
+        arriving = ModelVersion.objects.create(line=line, number=1, created_by=people.ada)
+    HubImport.objects.create(
+        version=arriving,
+        hub="modelscope",
+        address="https://modelscope.cn",
+        repository="Qwen/Qwen3-1.7B",
+        revision="master",
+        commit="master",
+        files=[{"path": "model.safetensors", "size": size, "sha256": "0" * 64, "git_sha1": ""}],
+        size=size,
+        received=third,
+        speed=11_400_000.0,
+        failures=1,
+        trouble="the connection broke before the answer was whole: Connection reset by peer",
+        retry_at=timezone.now() + timedelta(days=1),
+    )
+    return arriving
+
+
+@transaction.atomic
+def _catalogued(people: People) -> ModelVersion:
+    with ago(days=12):
+        version = factories.model_version(
+            actor=people.ada, team=people.maps, name="qwen-for-long-texts"
+        )
+    version.catalog_model = CatalogModel.objects.get(key="qwen2.5-7b-instruct")
+    version.parameters = 7_615_616_512
+    version.context_length = 131_072
+    version.config = {
+        "architectures": ["Qwen2ForCausalLM"],
+        "model_type": "qwen2",
+        "num_hidden_layers": 28,
+        "hidden_size": 3584,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+        "intermediate_size": 18944,
+        "vocab_size": 152064,
+        "max_position_embeddings": 131072,
+        "torch_dtype": "float16",
+    }
+    version.save(update_fields=["catalog_model", "parameters", "context_length", "config"])
+    return version

@@ -15,6 +15,7 @@ from apps.quotas.reconcilers import cycle_run
 from apps.quotas.services import claim_release
 from apps.serving.models import ApiKey, Backend, Deployment, Replica
 from apps.serving.services import deployments as services
+from apps.serving.services.configurations import Configuration
 from apps.serving.services.keys import key_create, key_revoke
 from apps.serving.services.usage import usage_record
 from controlplane.domain.claims import ReleaseReason
@@ -85,7 +86,7 @@ def _deployment(
         actor=actor,
         team=team,
         name=name,
-        configuration=services.Configuration(model_version=model),
+        configuration=Configuration(model_version=model),
         queue=queue,
         replicas=replicas,
     )
@@ -140,7 +141,7 @@ def _revise(deployment: Deployment, model: ModelVersion, actor: User, fleet: Fle
     with ago(days=5) as at:
         services.deployment_revise(
             deployment=deployment,
-            configuration=services.Configuration(model_version=model),
+            configuration=Configuration(model_version=model),
             actor=actor,
             at=at,
         )

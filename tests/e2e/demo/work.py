@@ -58,9 +58,10 @@ def submit(
             name=name,
             spec=spec or ({"argv": ["python", "count.py"]} if not wants_model else {}),
             queue=work.queue,
+            engine="llm_compressor" if kind is JobKind.QUANTIZE else "transformers",
             model_version=work.model if wants_model else None,
             dataset_version=work.dataset if wants_model else None,
-            output_name=output if kind is JobKind.FINETUNE else "",
+            output_name=output if kind in (JobKind.FINETUNE, JobKind.QUANTIZE) else "",
             cards=work.cards,
         ),
     )
@@ -153,6 +154,17 @@ def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVe
             metrics={"exact_match": loss, "perplexity": round(1 / loss, 3), "rows": 160},
         )
         said = f"evaluated {job.model_version} on {job.dataset_version}"
+    elif job.kind == JobKind.QUANTIZE:
+        assert job.model_version is not None
+        made = factories.quantized_version(
+            actor=job.created_by,
+            team=job.team,
+            base=job.model_version,
+            name=job.output_name,
+            lost=loss,
+            attempt=attempt,
+        )
+        said = f"made {made}"
     else:
         files = [("lines.csv", b"province,rows\nZhejiang,412\n"), ("notes/summary.txt", b"1,600\n")]
         outputs.outputs_register(origin=origin, files=[factories.stored(*file) for file in files])

@@ -19,6 +19,7 @@ from apps.jobs.models import Job
 from apps.models.models import ModelVersion, ModelVersionTransition
 from apps.serving.models import ApiKey, Deployment
 from apps.serving.services import deployments, keys, snapshots, usage
+from apps.serving.services.configurations import Configuration
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.models import MODEL, ModelEvent
 from controlplane.domain.permissions import Scope
@@ -61,7 +62,7 @@ def lived_in(company: Company, boss: User) -> LivedIn:
         actor=company.engineer,
         team=company.team,
         name="parser",
-        configuration=deployments.Configuration(model_version=company.model, engine=ENGINE),
+        configuration=Configuration(model_version=company.model, engine=ENGINE),
         queue=company.queue,
     )
     running, _ = company.running()

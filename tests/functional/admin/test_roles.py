@@ -52,6 +52,10 @@ TEAMS_THINGS = {
     "serving.Route",
     "serving.RouteBackend",
     "serving.UsageRecord",
+    "workflows.Pipeline",
+    "workflows.PipelineTransition",
+    "workflows.Step",
+    "workflows.StepTransition",
 }
 SEES = {
     Role.VIEWER: set(),

@@ -24,6 +24,7 @@ LISTS = (
     "model-versions",
     "evaluations",
     "jobs",
+    "pipelines",
     "queues",
     "claims",
     "clusters",

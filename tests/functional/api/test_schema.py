@@ -14,6 +14,7 @@ from tests.functional.api.callers import API
 MAIN_REQUESTS = (
     ("/api/v1/jobs", "post"),
     ("/api/v1/jobs/check", "post"),
+    ("/api/v1/pipelines", "post"),
     ("/api/v1/deployments", "post"),
     ("/api/v1/keys", "post"),
     ("/api/v1/tokens", "post"),
@@ -55,7 +56,13 @@ def test_every_operation_has_a_summary_one_tag_and_problems(schema: dict[str, An
 def test_every_post_of_a_person_takes_an_idempotency_key_unless_it_changes_nothing(
     schema: dict[str, Any],
 ) -> None:
-    changes_nothing = {"/api/v1/jobs/check", "/api/v1/datasets/inspect"}
+    changes_nothing = {
+        "/api/v1/jobs/check",
+        "/api/v1/jobs/render",
+        "/api/v1/pipelines/check",
+        "/api/v1/datasets/inspect",
+        "/api/v1/sizing",
+    }
     for path, methods in schema["paths"].items():
         if "post" not in methods or path in changes_nothing or "/attempts/{uid}/" in path:
             continue

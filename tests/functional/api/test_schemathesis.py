@@ -20,6 +20,7 @@ from django.core.management import call_command
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, models, transaction
 from django.test import override_settings
+from django.utils import timezone
 from hypothesis import HealthCheck, Phase, settings
 from pytest_django import DjangoDbBlocker
 from schemathesis.checks import not_a_server_error
@@ -33,9 +34,19 @@ from apps.accounts import services as accounts
 from apps.accounts.models import Team
 from apps.fleet.models import Card, Cluster, Node
 from apps.jobs.models import Job
-from apps.models.models import Dataset, DatasetVersion, Evaluation, ModelLine, ModelVersion
+from apps.models.models import (
+    CatalogModel,
+    Dataset,
+    DatasetVersion,
+    Evaluation,
+    ModelLine,
+    ModelVersion,
+)
+from apps.models.selectors.catalog import published as catalog_published
+from apps.models.services.catalog import catalog_load
 from apps.quotas.models import Claim, Queue
 from apps.serving.models import ApiKey, Deployment
+from apps.workflows.models import Pipeline
 from config.wsgi import application
 from controlplane.domain.permissions import Scope
 from tests import factories
@@ -48,9 +59,12 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
+#: Collections whose rows go by a name that is no uid, and the parameter that takes it.
+NAMED: dict[str, tuple[type[models.Model], str]] = {"catalog": (CatalogModel, "key")}
 #: Where the uids of a collection are found.
 REAL: dict[str, type[models.Model]] = {
     "jobs": Job,
+    "pipelines": Pipeline,
     "deployments": Deployment,
     "keys": ApiKey,
     "model-versions": ModelVersion,
@@ -91,6 +105,7 @@ def authorization(
         override_settings(NINEFOLD_HOME=home, NINEFOLD_MODEL_ROOTS=[str(home / "models")]),
         transaction.atomic(),
     ):
+        catalog_load(catalog=catalog_published(), at=timezone.now())
         team = factories.team()
         fill(Empty(team=team, user=factories.person(team=team), queue=factories.queue()))
         _, token = accounts.token_create(
@@ -147,11 +162,11 @@ def test_an_answer_is_what_the_schema_says_and_no_fault_of_ours(
 def _name_something_real(case: schemathesis.Case[Any]) -> None:
     """Put the uid of a row there in half of the cases, chosen by what was made up."""
     collection = case.path.removeprefix("/api/v1/").partition("/")[0]
-    given = (case.path_parameters or {}).get("uid")
-    kind = REAL.get(collection)
+    kind, name = NAMED.get(collection) or (REAL.get(collection), "uid")
+    given = (case.path_parameters or {}).get(name)
     if kind is None or not isinstance(given, str) or not given:
         return
-    uids = list(kind._default_manager.order_by("pk").values_list("uid", flat=True))
-    place = zlib.crc32(given.encode()) % (2 * len(uids))
-    if place < len(uids):
-        case.path_parameters["uid"] = uids[place]
+    names = list(kind._default_manager.order_by("pk").values_list(name, flat=True))
+    place = zlib.crc32(given.encode()) % (2 * len(names))
+    if place < len(names):
+        case.path_parameters[name] = names[place]

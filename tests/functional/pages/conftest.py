@@ -16,6 +16,7 @@ from apps.jobs.models import Job
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from apps.serving.models import ApiKey, Deployment
+from apps.workflows.models import Pipeline
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.permissions import Role
 from tests import factories
@@ -46,6 +47,8 @@ class Filled:
     script: Job
     ready: Deployment
     degraded: Deployment
+    pipeline: Pipeline
+    held: Pipeline
     key: ApiKey
 
 
@@ -91,6 +94,9 @@ def fill(empty: Empty) -> Filled:
     factories.schedule()
     factories.evaluation(model=base, dataset=dataset, exact_match=0.01, actor=user)
     factories.evaluation(model=tuned, dataset=dataset, exact_match=0.75, actor=user)
+    whole: dict[str, Any] = {**work, "model": base}
+    pipeline = factories.pipeline(**whole, name="the whole way")
+    held = factories.pipeline(**whole, name="not good enough", state="held")
     key, _text = factories.api_key(**own)
     return Filled(
         team=team,
@@ -107,6 +113,8 @@ def fill(empty: Empty) -> Filled:
         script=script,
         ready=ready,
         degraded=degraded,
+        pipeline=pipeline,
+        held=held,
         key=key,
     )
 

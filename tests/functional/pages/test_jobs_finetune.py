@@ -12,9 +12,9 @@ from django.utils import timezone
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.estimates import Estimate
-from controlplane.domain.estimates import PROCESS
 from controlplane.domain.jobs import AttemptState
 from controlplane.domain.resources import Bytes
+from controlplane.domain.sizing import PROCESS
 from controlplane.ports import registry
 from tests import factories
 from tests.functional.pages.conftest import Empty, Filled

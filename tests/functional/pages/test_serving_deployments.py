@@ -13,6 +13,7 @@ from apps.fleet.models import Card
 from apps.quotas.models import Allocation
 from apps.serving.models import Deployment, Replica, Revision
 from apps.serving.services import deployments as services
+from apps.serving.services.configurations import Configuration
 from apps.serving.services.usage import usage_record
 from tests.functional.pages.conftest import Filled
 
@@ -42,7 +43,7 @@ def called(filled: Filled, *, ago: timedelta, outcome: str = "ok", first: float 
 def revised(filled: Filled) -> Revision:
     return services.deployment_revise(
         deployment=filled.ready,
-        configuration=services.Configuration(model_version=filled.base, cards=2),
+        configuration=Configuration(model_version=filled.base, cards=2),
         actor=filled.user,
         at=timezone.now(),
     )

@@ -17,7 +17,9 @@ from apps.accounts.services import membership_set, token_create
 from apps.fleet.models import Card, Node
 from apps.jobs.models import Attempt, Job
 from apps.jobs.services.filters import filter_save
-from apps.models.models import Artifact, Evaluation, ModelVersion
+from apps.models.models import Artifact, DatasetVersion, Evaluation, ModelVersion
+from apps.models.selectors.catalog import published
+from apps.models.services.catalog import catalog_load
 from apps.models.services.versions import model_version_failed
 from apps.monitoring.models import Event, Notification, Webhook, WebhookDelivery
 from apps.quotas.models import Claim, Queue
@@ -68,6 +70,7 @@ class Side:
 
 
 def shared() -> Shared:
+    catalog_load(catalog=published(), at=timezone.now())
     root = factories.person("root", admin=True)
     return Shared(
         cluster=factories.cluster(cards=8),
@@ -97,6 +100,7 @@ def side(word: str, company: Shared) -> Side:
     names |= {"team": team.uid, "team.slug": team.slug}
     names |= _work(word, team, maker, company)
     names |= _served(word, team, maker, company, names)
+    names |= _in_a_row(word, team, maker, company, names)
     names |= _heard(word, team, maker, names)
     token, _text = token_create(
         user=maker,
@@ -134,6 +138,7 @@ def _work(word: str, team: Team, maker: User, company: Shared) -> dict[str, str]
     waiting = factories.job(**work, name=f"{word} waiting", cards=9)
     factories.schedule()
     evaluation = factories.evaluation(model=version, dataset=dataset, actor=maker)
+    unfit = factories.quantized_version(**own, base=version, name=f"{word}-small", lost=9)
     broken = ModelVersion.objects.create(
         line=version.line, number=2, source_path=f"/models/{word}", created_by=maker
     )
@@ -155,6 +160,7 @@ def _work(word: str, team: Team, maker: User, company: Shared) -> dict[str, str]
         "job.succeeded": succeeded.uid,
         "job.waiting": waiting.uid,
         "job.script": script.uid,
+        "version.unfit": unfit.uid,
         "attempt.failed": failed.attempts.get().uid,
         "attempt": Attempt.objects.get(pk=attempt.pk).uid,
     }
@@ -182,6 +188,29 @@ def _served(
         "deployment.stopped.name": stopped.name,
         "replica": replica.uid,
         "key": key.uid,
+    }
+
+
+def _in_a_row(
+    word: str, team: Team, maker: User, company: Shared, names: dict[str, str]
+) -> dict[str, str]:
+    """One pipeline that runs, one that failed, one that a gate holds."""
+    made = {
+        state: factories.pipeline(
+            actor=maker,
+            team=team,
+            queue=Queue.objects.get(uid=names["queue"]),
+            model=company.base,
+            dataset=DatasetVersion.objects.get(uid=names["dataset_version"]),
+            name=f"{word} {state}",
+            state=state,
+        ).uid
+        for state in ("running", "failed", "held")
+    }
+    return {
+        "pipeline": made["running"],
+        "pipeline.failed": made["failed"],
+        "pipeline.held": made["held"],
     }
 
 

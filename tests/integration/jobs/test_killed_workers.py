@@ -18,7 +18,7 @@ from apps.quotas.models import Allocation, Claim
 from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs import ENDED_JOB_STATES, AttemptState, JobState
 from controlplane.outbox.models import OutboxMessage
-from controlplane.ports.clusters import Phase
+from controlplane.ports.clusters import ExitCause, Phase
 from tests.integration.company import Company
 from tests.integration.mortality import Mortal, Worker, live
 
@@ -189,3 +189,29 @@ def test_a_preempted_job_goes_on_once_wherever_its_worker_is_killed(
     deaths = deaths_of(company, worker, begin=begin, check=check, launches=2, ended=gone_on)
 
     assert deaths > 40
+
+
+def test_a_job_without_memory_is_tried_again_once_wherever_its_worker_is_killed(
+    committed_company: Company, worker: Worker
+) -> None:
+    company = committed_company
+
+    def begin() -> Job:
+        spec = {"batch_size": 4, "gradient_accumulation": 1, "out_of_memory_retries": 1}
+        job, attempt = company.running(spec=spec)
+        company.cluster.finish(attempt.launch_name, exit_code=12, cause=ExitCause.OUT_OF_MEMORY)
+        return job
+
+    def check(job: Job, died: str) -> None:
+        assert job.state == JobState.SUCCEEDED, died
+        first, second = job.attempts.order_by("number")
+        assert (first.state, first.exit_cause) == (AttemptState.FAILED, "out_of_memory"), died
+        assert second.continues == first, died
+        assert second.overrides == {"batch_size": 2, "gradient_accumulation": 2}, died
+        assert events(job) == ["start", "requeue", "start", "succeed"], died
+        assert_nothing_is_held(first, died)
+        assert_nothing_is_held(second, died)
+
+    deaths = deaths_of(company, worker, begin=begin, check=check, launches=2)
+
+    assert deaths > 60

@@ -17,6 +17,7 @@ from apps.serving.models import Deployment, GatewaySnapshot, Replica, Route
 from apps.serving.reconcilers import sweeps
 from apps.serving.services import deployments as services
 from apps.serving.services import snapshots
+from apps.serving.services.configurations import Configuration, configuration_check
 from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.serving import DeploymentState, ReplicaState
@@ -27,8 +28,8 @@ from tests.integration.company import ENGINE, Company, ready_model
 from tests.integration.threads import at_once, raised
 
 
-def configuration(company: Company, **changes: Any) -> services.Configuration:
-    return services.Configuration(**{"model_version": company.model, "engine": ENGINE, **changes})
+def configuration(company: Company, **changes: Any) -> Configuration:
+    return Configuration(**{"model_version": company.model, "engine": ENGINE, **changes})
 
 
 def create(company: Company, name: str = "parser", replicas: int = 1) -> Deployment:
@@ -371,7 +372,7 @@ def test_each_thing_wrong_with_a_configuration_is_named(company: Company) -> Non
     company.model.state = "importing"
     bad = configuration(company, chips=("tpu-v9",), cards=0)
 
-    findings = services.configuration_check(bad, replicas=0)
+    findings = configuration_check(bad, replicas=0)
 
     assert {one.field for one in findings} == {"model_version", "replicas", "cards", "chips"}
 
@@ -494,3 +495,25 @@ def test_two_workers_at_once_create_the_wanted_replicas(committed_company: Compa
     company.turn_deployments()
     live = Replica.objects.exclude(state__in=(ReplicaState.STOPPED, ReplicaState.STOPPING))
     assert live.filter(backend__revision__deployment=deployment).count() == 2
+
+
+def test_a_revision_that_is_replaced_before_it_served_gives_its_cards_back(
+    company: Company,
+) -> None:
+    """With two cards, the third revision could otherwise never start."""
+    deployment = serving(company)
+    for _ in range(2):
+        services.deployment_revise(
+            deployment=deployment,
+            configuration=configuration(company),
+            actor=company.engineer,
+            at=company.at,
+        )
+        turn(company)
+    for _ in range(3):
+        turn(company)
+        serve_all(company)
+    deployment.refresh_from_db()
+    assert deployment.state == DeploymentState.READY
+    live = [one for one in replicas_of(deployment) if one.state != ReplicaState.STOPPED]
+    assert [one.backend.revision.number for one in live] == [3]

@@ -10,6 +10,7 @@ from apps.fleet import selectors as fleet
 from apps.quotas.models import Allocation, Claim
 from apps.serving.models import Deployment, Replica
 from apps.serving.services import deployments as services
+from apps.serving.services.configurations import Configuration
 from controlplane.domain.serving import DeploymentState
 from controlplane.ports.clusters import Phase
 from tests.integration.company import ENGINE, Company
@@ -49,7 +50,7 @@ def create(company: Company, name: str) -> Deployment:
         actor=company.engineer,
         team=company.team,
         name=name,
-        configuration=services.Configuration(model_version=company.model, engine=ENGINE),
+        configuration=Configuration(model_version=company.model, engine=ENGINE),
         queue=company.queue,
     )
 

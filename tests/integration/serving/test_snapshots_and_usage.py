@@ -13,6 +13,7 @@ from apps.accounts.models import AuditEntry
 from apps.serving import selectors
 from apps.serving.models import ApiKey, GatewaySnapshot, UsageBatch, UsageRecord
 from apps.serving.services import deployments, keys, snapshots, usage
+from apps.serving.services.configurations import Configuration
 from tests.integration.company import ENGINE, Company
 from tests.integration.threads import at_once, raised
 
@@ -162,7 +163,7 @@ def test_a_route_without_a_ready_replica_is_told_without_endpoints(company: Comp
         actor=company.engineer,
         team=company.team,
         name="parser",
-        configuration=deployments.Configuration(model_version=company.model, engine=ENGINE),
+        configuration=Configuration(model_version=company.model, engine=ENGINE),
         queue=company.queue,
     )
 

@@ -24,7 +24,8 @@ from apps.models.services.storage import (
 )
 from apps.models.services.storage_garbage import storage_measure
 from apps.models.services.storage_retention import removal_apply, retention_plan, retention_run
-from apps.serving.services.deployments import Configuration, deployment_create
+from apps.serving.services.configurations import Configuration
+from apps.serving.services.deployments import deployment_create
 from controlplane.domain.jobs import JobState
 from controlplane.domain.retention import ItemKind, Removal, Rules
 from controlplane.domain.storage import StorageKind

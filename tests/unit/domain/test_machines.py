@@ -16,6 +16,7 @@ from controlplane.domain.claims import CLAIM
 from controlplane.domain.jobs import ATTEMPT, ENDED_JOB_STATES, JOB, LIVE_ATTEMPT_STATES
 from controlplane.domain.machines import IllegalTransition, Machine
 from controlplane.domain.models import MODEL
+from controlplane.domain.pipelines import PIPELINE, STEP
 from controlplane.domain.serving import DEPLOYMENT, REPLICA
 
 ARROWS: Mapping[str, str] = {
@@ -56,8 +57,27 @@ ARROWS: Mapping[str, str] = {
         ready delete deleted, deleted restore ready,
         ready remove removed, deleted remove removed
     """,
+    "pipeline": """
+        running succeed succeeded, running hold held, running fail failed, running cancel cancelled,
+        held go_on running, held cancel cancelled,
+        failed go_on running, cancelled go_on running, succeeded go_on running
+    """,
+    "step": """
+        waiting begin running, waiting fail failed, waiting skip skipped,
+        running succeed succeeded, running miss held, running fail failed, running cancel cancelled,
+        held wave succeeded, failed retry waiting, cancelled retry waiting, skipped resume waiting
+    """,
 }
-MACHINES: tuple[Machine[Any, Any], ...] = (JOB, ATTEMPT, CLAIM, DEPLOYMENT, REPLICA, MODEL)
+MACHINES: tuple[Machine[Any, Any], ...] = (
+    JOB,
+    ATTEMPT,
+    CLAIM,
+    DEPLOYMENT,
+    REPLICA,
+    MODEL,
+    PIPELINE,
+    STEP,
+)
 
 
 def states(machine: Machine[Any, Any]) -> list[StrEnum]:
@@ -124,6 +144,8 @@ def test_every_event_is_used(machine: Machine[Any, Any]) -> None:
         (DEPLOYMENT, set()),
         (REPLICA, {"stopped"}),
         (MODEL, {"removed"}),
+        (PIPELINE, set()),
+        (STEP, {"succeeded"}),
     ],
     ids=lambda value: value.name if isinstance(value, Machine) else "",
 )
@@ -137,7 +159,7 @@ def test_nothing_leads_out_of_a_final_state(machine: Machine[Any, Any], final: s
 
 
 @pytest.mark.parametrize(
-    "machine", [JOB, ATTEMPT, CLAIM, REPLICA], ids=lambda machine: machine.name
+    "machine", [JOB, ATTEMPT, CLAIM, REPLICA, STEP], ids=lambda machine: machine.name
 )
 def test_from_every_state_an_end_can_be_reached(machine: Machine[Any, Any]) -> None:
     ends = set(ENDED_JOB_STATES) if machine is JOB else set(machine.final)

@@ -39,8 +39,57 @@ def test_the_context_length_is_found_where_families_keep_it(
 
 
 def test_the_architecture_is_the_first_that_is_named() -> None:
-    config = read_config({**QWEN, "architectures": ["First", "Second"]})
-    assert config == ModelConfig(architecture="First", context_length=512)
+    given = {**QWEN, "architectures": ["First", "Second"]}
+    assert read_config(given) == ModelConfig(architecture="First", context_length=512, raw=given)
+
+
+@pytest.mark.parametrize(
+    ("more", "scheme", "written"),
+    [
+        ({}, "", ""),
+        ({"quantization_config": None}, "", ""),
+        ({"quantize": "W8A8"}, "w8a8", "modelslim"),
+        ({"quantization_config": {"quant_method": "gptq", "bits": 8}}, "w8a16", "gptq"),
+        ({"quantization_config": {"quant_method": "FP8"}}, "fp8", "fp8"),
+        ({"quantization_config": {"quant_method": "awq", "bits": 10**60}}, "awq", "awq"),
+        (
+            {"quantization_config": {"quant_method": "compressed-tensors", "config_groups": {}}},
+            "compressed-tensors",
+            "compressed-tensors",
+        ),
+        (
+            {
+                "quantization_config": {
+                    "quant_method": "compressed-tensors",
+                    "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float"}}},
+                }
+            },
+            "fp8",
+            "compressed-tensors",
+        ),
+        (
+            {
+                "quantization_config": {
+                    "quant_method": "compressed-tensors",
+                    "config_groups": {"g": {"weights": {"num_bits": True}}},
+                }
+            },
+            "compressed-tensors",
+            "compressed-tensors",
+        ),
+    ],
+)
+def test_it_is_read_how_weights_are_quantized(
+    more: dict[str, object], scheme: str, written: str
+) -> None:
+    config = read_config({**QWEN, **more})
+    assert (config.scheme, config.format) == (scheme, written)
+
+
+@pytest.mark.parametrize("method", [None, "", 8, "x" * 41, "a\nb"])
+def test_quantized_weights_without_a_method_are_refused(method: object) -> None:
+    with pytest.raises(ModelRefused, match="must name its quant_method"):
+        read_config({**QWEN, "quantization_config": {"quant_method": method}})
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_a_model_that_cannot_be_trained_may_still_be_served() -> None:
         (
             SCRIPT | {"maximum_run_time_seconds": 0},
             "maximum_run_time_seconds",
-            "≥ 1 and ≤ 2.592e+06",
+            "≥ 1 and ≤ 2592000",
         ),
         (SCRIPT | {"environment": {"1x": "y"}}, "environment", "letters, digits"),
         (SCRIPT | {"environment": {"LD_PRELOAD": "y"}}, "environment", "may not set LD_PRELOAD"),

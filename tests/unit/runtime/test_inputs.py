@@ -73,3 +73,25 @@ def test_code_must_be_one_known_archive(folders: Folders) -> None:
 def test_an_input_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="input 'model' is missing"):
         Folders(work=tmp_path, inputs=tmp_path).model()
+
+
+def _preference(**more: object) -> str:
+    return json.dumps({**json.loads(_row("user", "assistant")), **more})
+
+
+def test_a_preference_comes_with_the_answer_that_was_liked_less(folders: Folders) -> None:
+    path = folders.inputs / "dataset" / "train.jsonl"
+    path.write_text(_preference(rejected="another"), encoding="utf-8")
+    (found,) = folders.preferences("train")
+    assert found.messages[-1]["content"] == "a assistant"
+    assert found.rejected == "another"
+
+
+@pytest.mark.parametrize("more", [{}, {"rejected": ""}, {"rejected": 7}])
+def test_a_row_without_a_rejected_answer_is_no_preference(
+    folders: Folders, more: dict[str, object]
+) -> None:
+    path = folders.inputs / "dataset" / "train.jsonl"
+    path.write_text(_preference(**more), encoding="utf-8")
+    with pytest.raises(BadInput, match="row 1 has no rejected answer; dpo learns from rows"):
+        folders.preferences("train")

@@ -17,6 +17,8 @@ from apps.fleet import reconcilers as fleet_reconcilers
 from apps.fleet import services as fleet
 from apps.jobs.services import JobRequest, job_submit
 from apps.models.models import ModelLine
+from apps.models.selectors.catalog import published as catalog_published
+from apps.models.services.catalog import catalog_load
 from apps.quotas import services as quotas
 from apps.quotas.models import Queue
 from config.settings.environment import secret
@@ -35,6 +37,8 @@ class Command(BaseCommand):
         queue = quotas.queue_ensure_default()
         fleet.cluster_ensure(name="local", kind="local")
         fleet_reconcilers.inventories_sync(at=timezone.now())
+        loaded = catalog_load(catalog=catalog_published(), at=timezone.now())
+        self.stdout.write(f"the catalog of models: {loaded.lines()[-1]}")
         for name in SAMPLE_MODELS:
             self._sample_model(name, admin=admin, team=team, queue=queue)
 

@@ -54,6 +54,8 @@ class FakeCluster:
     ``obedient`` processes end as soon as they are asked to; others are killed when the grace is over.
     """
 
+    runs_images = True
+
     def __init__(
         self,
         *,

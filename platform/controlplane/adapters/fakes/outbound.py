@@ -43,13 +43,18 @@ class MemoryOutbound:
     def check(self, url: str) -> None:
         self._policy.check_target(target_of(url))
 
-    def fetch(self, url: str, *, headers: Mapping[str, str] | None = None) -> Answer:
-        return self._call("GET", url, body=b"", headers=headers or {})
+    def fetch(
+        self, url: str, *, headers: Mapping[str, str] | None = None, largest: int | None = None
+    ) -> Answer:
+        bound = self._largest if largest is None else largest
+        return self._call("GET", url, body=b"", headers=headers or {}, largest=bound)
 
     def post(self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
-        return self._call("POST", url, body=body, headers=headers or {})
+        return self._call("POST", url, body=body, headers=headers or {}, largest=self._largest)
 
-    def _call(self, method: str, url: str, *, body: bytes, headers: Mapping[str, str]) -> Answer:
+    def _call(
+        self, method: str, url: str, *, body: bytes, headers: Mapping[str, str], largest: int
+    ) -> Answer:
         target = target_of(url)
         self._policy.check_target(target)
         literal = target.literal
@@ -62,8 +67,8 @@ class MemoryOutbound:
         call = Call(method=method, target=target, headers=sent, body=body)
         self.calls.append(call)
         status, told, content = self._respond(call)
-        if len(content) > self._largest:
-            raise OutboundFailed(f"the answer has more than {self._largest} bytes")
+        if len(content) > largest:
+            raise OutboundFailed(f"the answer has more than {largest} bytes")
         return Answer(
             status=status,
             headers={name.lower(): value for name, value in told.items()},

@@ -73,14 +73,23 @@ class HttpOutbound:
     def check(self, url: str) -> None:
         self._policy.check_target(target_of(url))
 
-    def fetch(self, url: str, *, headers: Mapping[str, str] | None = None) -> Answer:
-        return self._call("GET", url, body=None, headers=headers or {})
+    def fetch(
+        self, url: str, *, headers: Mapping[str, str] | None = None, largest: int | None = None
+    ) -> Answer:
+        bound = self._largest if largest is None else largest
+        return self._call("GET", url, body=None, headers=headers or {}, largest=bound)
 
     def post(self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None) -> Answer:
-        return self._call("POST", url, body=body, headers=headers or {})
+        return self._call("POST", url, body=body, headers=headers or {}, largest=self._largest)
 
     def _call(
-        self, method: str, url: str, *, body: bytes | None, headers: Mapping[str, str]
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        largest: int,
     ) -> Answer:
         began = time.monotonic()
         target = target_of(url)
@@ -103,7 +112,7 @@ class HttpOutbound:
                 )
                 # The answer has taken the socket over, and must be closed where it is not read to its end.
                 with closing(connection.getresponse()) as response:
-                    content = self._content(response)
+                    content = _content(response, largest=largest)
         except _FAULTS as error:
             if not deadline.passed and not isinstance(error, TimeoutError):
                 raise OutboundFailed(
@@ -172,14 +181,15 @@ class HttpOutbound:
             connection.set_tunnel(str(address), target.port, scheme="http")
         return connection
 
-    def _content(self, response: HTTPResponse) -> bytes:
-        """:raises OutboundFailed: if there is more than fits."""
-        pieces = bytearray()
-        while piece := response.read(_PIECE):
-            pieces += piece
-            if len(pieces) > self._largest:
-                raise OutboundFailed(f"the answer has more than {self._largest} bytes")
-        return bytes(pieces)
+
+def _content(response: HTTPResponse, *, largest: int) -> bytes:
+    """:raises OutboundFailed: if there is more than fits."""
+    pieces = bytearray()
+    while piece := response.read(_PIECE):
+        pieces += piece
+        if len(pieces) > largest:
+            raise OutboundFailed(f"the answer has more than {largest} bytes")
+    return bytes(pieces)
 
 
 class _Deadline:

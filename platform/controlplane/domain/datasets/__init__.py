@@ -4,16 +4,18 @@
 
     bytes ─▶ sources    size, file kind, encoding       ─▶ numbered lines of text
           ─▶ formats    JSON Lines, JSON array, CSV     ─▶ numbered records
-          ─▶ schemas    instruction, chat, ShareGPT     ─▶ messages, split
+          ─▶ schemas    instruction, chat, preference … ─▶ messages, rejected, split
           ─▶ splits     given, or by hash and seed      ─▶ train, validation, test
           ─▶ profiles   counts, lengths, duplicates     ─▶ statistics, preview
                           (all put together in ``inspections``)
 
-A row is kept as one line ``{"messages":[{"role":…,"content":…},…]}``, so a file says the same, byte
+A row is kept as one line ``{"messages":[{"role":…,"content":…},…]}``, with the ``rejected`` answer of a
+preference behind, so a file says the same, byte
 for byte, whatever it was uploaded as. Nothing is repaired or dropped: a file is taken whole, or
 refused with the rows that are wrong.
 """
 
+from controlplane.domain.datasets.conversations import Message, Role
 from controlplane.domain.datasets.inspections import CanonicalFile, Inspection, inspect
 from controlplane.domain.datasets.profiles import (
     HISTOGRAM_EDGES,
@@ -22,7 +24,7 @@ from controlplane.domain.datasets.profiles import (
     Statistics,
 )
 from controlplane.domain.datasets.refusals import DatasetRefused, Limits, Problem
-from controlplane.domain.datasets.schemas import ColumnMapping, Message, Role, Schema
+from controlplane.domain.datasets.schemas import ColumnMapping, Schema
 from controlplane.domain.datasets.sources import Format
 from controlplane.domain.datasets.splits import Fractions, Split
 

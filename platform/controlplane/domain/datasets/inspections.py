@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from controlplane.domain.datasets import schemas
+from controlplane.domain.datasets.conversations import Message, RowRefused, printable
 from controlplane.domain.datasets.formats import Record, records
 from controlplane.domain.datasets.profiles import PreviewRow, Profiler, Statistics
 from controlplane.domain.datasets.refusals import Limits, ProblemLog
-from controlplane.domain.datasets.schemas import ColumnMapping, Layout, Message, RowRefused, Schema
+from controlplane.domain.datasets.schemas import ColumnMapping, Layout, Schema
 from controlplane.domain.datasets.sources import Format, open_source
 from controlplane.domain.datasets.splits import Fractions, Split, Splitter
 from controlplane.domain.datasets.warnings import RowWarning, RowWarnings
@@ -96,6 +97,8 @@ class _Row:
     number: int
     split: Split
     messages: tuple[Message, ...]
+    #: The other answer of a preference; else empty.
+    rejected: str
     line: bytes
     #: The split of an earlier row with the same content.
     equal_in: Split | None
@@ -133,12 +136,12 @@ def inspect(
     warnings = RowWarnings()
     writers = {split: _Digester() for split in Split}
     for row in _rows(stream, reading, log, context):
-        profiler.take(row.number, row.split, row.messages)
+        profiler.take(row.number, row.split, row.messages, rejected=row.rejected)
         warnings.take(
             row.number,
             split=row.split,
             equal_in=row.equal_in,
-            characters=sum(len(message.content) for message in row.messages),
+            characters=sum(len(message.content) for message in row.messages) + len(row.rejected),
         )
         writers[row.split].take(row.line)
     layout = context.layout
@@ -163,12 +166,18 @@ def inspect(
     )
 
 
-def canonical_line(messages: Sequence[Message]) -> bytes:
+def canonical_line(messages: Sequence[Message], *, rejected: str = "") -> bytes:
     """The one way to write a row: compact JSON in UTF-8, with its line feed.
+
+    ``rejected`` is the other answer of a preference.
 
     :raises RowRefused: if a content has half of a surrogate pair.
     """
-    row = {"messages": [{"role": m.role.value, "content": m.content} for m in messages]}
+    row: dict[str, object] = {
+        "messages": [{"role": m.role.value, "content": m.content} for m in messages]
+    }
+    if rejected:
+        row["rejected"] = rejected
     try:
         return (_ENCODER.encode(row) + "\n").encode()
     except UnicodeEncodeError:
@@ -208,8 +217,9 @@ def _row(record: Record, layout: Layout, splitter: Splitter, log: ProblemLog) ->
     number, fields = record
     try:
         messages = schemas.read(fields, layout)
+        rejected = schemas.read_rejected(fields, layout)
         given = schemas.read_split(fields, layout)
-        line = canonical_line(messages)
+        line = canonical_line(messages, rejected=rejected)
     except RowRefused as refused:
         log.add(str(refused), row=number, column=refused.column)
         return None
@@ -218,6 +228,7 @@ def _row(record: Record, layout: Layout, splitter: Splitter, log: ProblemLog) ->
         number=number,
         split=split,
         messages=messages,
+        rejected=rejected,
         line=line,
         equal_in=splitter.equal_in,
     )
@@ -227,7 +238,7 @@ def _note_ignored(record: Record, layout: Layout, ignored: dict[str, None]) -> N
     used = layout.columns.names()
     for name in record[1]:
         if name not in used and len(ignored) < _IGNORED_SHOWN:
-            ignored[schemas.printable(name)] = None
+            ignored[printable(name)] = None
 
 
 class _Digester:

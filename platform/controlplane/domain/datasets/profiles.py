@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from controlplane.domain.datasets.schemas import Message, Role
+from controlplane.domain.datasets.conversations import Message, Role
 from controlplane.domain.datasets.splits import Split
 
 #: Lower edges of the histogram's buckets, in characters of a whole row; the last one is open.
@@ -32,6 +32,8 @@ class PreviewRow:
     split: Split
     #: Contents are cut at :data:`PREVIEW_CHARACTERS` with an ellipsis.
     messages: tuple[Message, ...]
+    #: The other answer of a preference; else empty.
+    rejected: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,19 +64,22 @@ class Profiler:
         self._characters = 0
         self.preview: list[PreviewRow] = []
 
-    def take(self, row: int, split: Split, messages: Sequence[Message]) -> None:
+    def take(
+        self, row: int, split: Split, messages: Sequence[Message], *, rejected: str = ""
+    ) -> None:
         self._rows[split] += 1
         self._roles.update(message.role for message in messages)
         *before, last = messages
         prompt = sum(len(message.content) for message in before)
         self._prompts[prompt] += 1
         self._answers[len(last.content)] += 1
-        length = prompt + len(last.content)
+        length = prompt + max(len(last.content), len(rejected))
         self._characters += length
         self._histogram[bisect_right(HISTOGRAM_EDGES, length) - 1] += 1
         if len(self.preview) < self._preview_rows:
             shown = tuple(_shortened(message) for message in messages)
-            self.preview.append(PreviewRow(row=row, split=split, messages=shown))
+            other = rejected and _shortened(Message(role=Role.ASSISTANT, content=rejected)).content
+            self.preview.append(PreviewRow(row=row, split=split, messages=shown, rejected=other))
 
     def statistics(self) -> Statistics:
         """Of at least one row."""

@@ -3,7 +3,8 @@
 1. order the waiting claims: priority, then age;
 2. for each, take its acceptable chips in order of preference;
 3. check the queue: open, and under its cap;
-4. place every replica of the gang in one cluster, first fit over nodes in name order, or none of it;
+4. place every replica of the gang in one cluster, first fit over nodes in name order, or none of it; the
+   cards of a replica stay inside a ring and its pairs together, as the node's geometry wants it;
 5. mark what was taken, so that the next claim sees it;
 6. explain each choice and each refusal.
 """
@@ -42,7 +43,7 @@ class _Ledger:
     free: dict[str, list[CardView]]
     room: dict[str, Resources]
     used: dict[str, Counter[str]]
-    taken: list[tuple[str, list[CardView], Resources]] = field(default_factory=list)
+    taken: list[tuple[str, tuple[CardView, ...], Resources]] = field(default_factory=list)
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> _Ledger:
@@ -59,15 +60,14 @@ class _Ledger:
         """Cards for one replica on that node, or None if it does not fit there."""
         if not node.schedulable or not _fits(role.limits, self.room[node.uid]):
             return None
-        matching = [card for card in self.free[node.uid] if card.chip == chip]
-        if len(matching) < role.cards:
+        chosen = node.pick(self.free[node.uid], chip=chip, count=role.cards)
+        if chosen is None:
             return None
-        chosen = matching[: role.cards]
         for card in chosen:
             self.free[node.uid].remove(card)
         self.room[node.uid] = _minus(self.room[node.uid], role.limits)
         self.taken.append((node.uid, chosen, role.limits))
-        return tuple(chosen)
+        return chosen
 
     def undo(self) -> None:
         """Give back what was taken since the last ``keep``."""

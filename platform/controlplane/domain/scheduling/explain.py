@@ -74,10 +74,24 @@ def explain_no_room(
             reason=(f"needs {largest.cards} × {chip} on one node; the largest node has {biggest}"),
             numbers={"wanted": largest.cards, "largest_node": biggest},
         )
+    whole_nodes = {node.uid: node.cards for node in snapshot.nodes}
+    if not _together(snapshot, whole_nodes, chip=chip, count=largest.cards):
+        return _explain_geometry(largest.cards, claim, chip, snapshot)
     available = {uid: sum(card.chip == chip for card in cards) for uid, cards in free.items()}
     best = max(available.values(), default=0)
     if cards_would_fit:
         return _explain_memory(claim, available, room, snapshot)
+    together = _together(snapshot, free, chip=chip, count=largest.cards)
+    if best >= largest.cards and not together:
+        return Refusal(
+            claim=claim.uid,
+            code=RefusalCode.NOT_TOGETHER,
+            reason=(
+                f"needs {largest.cards} × {chip} that hang together on one node; "
+                f"{best} are free on the best node, but not in one ring or whole pairs"
+            ),
+            numbers={"wanted": largest.cards, "best_node": best},
+        )
     return Refusal(
         claim=claim.uid,
         code=RefusalCode.NO_FREE_CARDS,
@@ -91,6 +105,34 @@ def explain_no_room(
             "total": total,
             "best_node": best,
         },
+    )
+
+
+def _together(
+    snapshot: Snapshot, cards: Mapping[str, Sequence[CardView]], *, chip: str, count: int
+) -> bool:
+    """Whether some node could give so many of those cards."""
+    return any(
+        node.pick(cards[node.uid], chip=chip, count=count) is not None for node in snapshot.nodes
+    )
+
+
+def _explain_geometry(cards: int, claim: ClaimView, chip: str, snapshot: Snapshot) -> Refusal:
+    """No node gives out so many, however free it is."""
+    sizes = sorted(
+        {
+            count
+            for node in snapshot.nodes
+            for count in range(1, len(node.cards) + 1)
+            if node.pick(node.cards, chip=chip, count=count)
+        }
+    )
+    given = ", ".join(map(str, sizes))
+    return Refusal(
+        claim=claim.uid,
+        code=RefusalCode.NEVER_FITS,
+        reason=f"needs {cards} × {chip} on one node; the nodes give out {given}",
+        numbers={"wanted": cards},
     )
 
 

@@ -10,6 +10,8 @@ from enum import StrEnum
 class RefusalCode(StrEnum):
     #: No node has enough free cards now.
     NO_FREE_CARDS = "no_free_cards"
+    #: Enough are free on a node, but not such as hang together.
+    NOT_TOGETHER = "not_together"
     #: No node could ever hold one replica of it.
     NEVER_FITS = "never_fits"
     NO_SUCH_CHIP = "no_such_chip"

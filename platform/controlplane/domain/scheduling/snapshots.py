@@ -10,12 +10,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import GangShape
+from controlplane.domain.geometry import Geometry, choose
 from controlplane.domain.resources import Resources
 
 
@@ -43,6 +44,21 @@ class NodeView:
     #: CPU and memory promised to admitted claims.
     promised: Resources = Resources()
     schedulable: bool = True
+    #: How its cards hang together, by chip; absent means that any are as good as any others.
+    geometries: Mapping[str, Geometry] = field(default_factory=dict)
+
+    def pick(
+        self, cards: Sequence[CardView], *, chip: str, count: int
+    ) -> tuple[CardView, ...] | None:
+        """So many of those cards of it, in index order; None if they cannot be had together."""
+        matching = [card for card in cards if card.chip == chip]
+        geometry = self.geometries.get(chip)
+        if geometry is None:
+            return tuple(matching[:count]) if len(matching) >= count else None
+        chosen = choose([card.index for card in matching], count, geometry)
+        if chosen is None:
+            return None
+        return tuple(card for card in matching if card.index in chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ submitted, and written out then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.domain.fields import Field, Kind
+from controlplane.domain.fields import Field, Finding, Kind
 
 LARGEST_SEED = 2**31 - 1
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
@@ -113,7 +113,7 @@ _GRPO = (
     Field(
         name="generations",
         label="Answers a prompt",
-        help="Compared with each other; the batch size must be a multiple of it.",
+        help="Compared with each other; batch size × accumulation must be a multiple of it.",
         kind=Kind.INTEGER,
         default=8,
         least=2,
@@ -458,6 +458,14 @@ FINETUNE = (
         default="validation",
         optional=True,
     ),
+    Field(
+        name="engine_version",
+        label="Engine version",
+        help="Of the image that runs; empty is the one that the renderer was written for.",
+        kind=Kind.TEXT,
+        default=None,
+        optional=True,
+    ),
 )
 
 #: Models below this size know nothing that a high learning rate could spoil.
@@ -477,6 +485,30 @@ TINY_RECIPE: Mapping[str, Any] = {
 def recommended(*, parameters: int) -> Mapping[str, Any]:
     """Values that suit a model of that size better than the defaults, to fill a form with."""
     return dict(TINY_RECIPE) if 0 < parameters < _TINY_PARAMETERS else {}
+
+
+def laid_over(recommended: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for, over what suits the model.
+
+    Rates and rows that suit learning from answers do not suit learning from preferences or rewards.
+    """
+    rates = ("learning_rate",) if spec.get("objective") in OBJECTIVE_RATES else ()
+    return {**{key: value for key, value in recommended.items() if key not in rates}, **spec}
+
+
+def check_groups(spec: Mapping[str, Any]) -> Iterator[Finding]:
+    """Whether the batches of a complete spec hold whole groups of answers, which ``grpo`` compares."""
+    if spec["objective"] != "grpo":
+        return
+    step = spec["batch_size"] * spec["gradient_accumulation"]
+    group = spec["grpo"]["generations"]
+    if step % group:
+        yield Finding(
+            field="batch_size",
+            message=f"batch_size × gradient_accumulation must be a multiple of grpo.generations, which is "
+            f"{group}, got {spec['batch_size']} × {spec['gradient_accumulation']} = {step}; "
+            f"{-(-step // group) * group} rows a step would be right",
+        )
 
 
 def default_rate(*, objective: str, method: str) -> float:

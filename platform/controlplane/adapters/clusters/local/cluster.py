@@ -62,6 +62,8 @@ class LocalCluster:
     by default the folder ``artifacts`` in ``home``.
     """
 
+    runs_images = False
+
     def __init__(
         self,
         home: str | Path,
@@ -123,6 +125,11 @@ class LocalCluster:
 
     def launch(self, launch: Launch) -> None:
         check_launch(launch, nodes=self.inventory())
+        if launch.image and launch.engine is None:
+            raise LaunchRefused(
+                f"this cluster starts no containers, and {launch.image} is one; choose an engine that brings a "
+                "software environment, or a cluster that runs images"
+            )
         folder = self._home.launch(launch.name)
         if not folder.path.is_dir():
             self._check_continued(launch)

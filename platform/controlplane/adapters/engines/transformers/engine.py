@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
+from controlplane.adapters.engines import runtime
 from controlplane.adapters.engines.transformers import specs
-from controlplane.domain import fields
+from controlplane.domain import fields, quantization
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field, Finding, Limit
+from controlplane.domain.resources import Bytes
+from controlplane.domain.sizing import EngineMemory, Mixed, ServingTraits
 from controlplane.domain.specs import training
 from controlplane.ports.engines import (
-    ROLES,
     EngineProfile,
     FlagsChecked,
     ModelFacts,
     RenderRequest,
     Task,
 )
-from controlplane.ports.launches import EngineEnvironment, Launch, Placement, Probe, Role
-from controlplane.ports.registry import chip_plugin
+from controlplane.ports.launches import EngineEnvironment, Launch
 
-#: Time to end the current step and write a checkpoint, or to let open requests end.
-_GRACE: Mapping[Task, timedelta] = {
-    Task.FINETUNE: timedelta(minutes=2),
-    Task.EVALUATE: timedelta(seconds=15),
-    Task.SCRIPT: timedelta(seconds=30),
-    Task.SERVE: timedelta(seconds=30),
-}
-_START_WITHIN = timedelta(minutes=10)
-_ENVIRONMENT: Mapping[str, str] = {
-    "NINEFOLD_WORK": "{work}",
-    "NINEFOLD_INPUTS": "{inputs}",
-    "HF_HOME": "{work}/tmp/huggingface",
-    "HF_HUB_OFFLINE": "1",
-    "HF_DATASETS_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "PYTHONUNBUFFERED": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}
+#: Measured in ``tests/engine/test_sizing.py``: prompts go through whole, one request at a time, and nothing is
+#: recorded; attention over a compressed cache writes its scores down.
+_MEMORY = EngineMemory(
+    serving=ServingTraits(
+        step_tokens=None, concurrency=1, graphs=Bytes(0), fused_latent=False, block=1
+    ),
+    half=Mixed.AUTOCAST,
+    drops_gradients=True,
+)
 
 
 class TransformersEngine:
@@ -55,7 +41,12 @@ class TransformersEngine:
     tasks = frozenset(specs.FIELDS)
 
     def profile(self) -> EngineProfile:
-        return EngineProfile(title="Transformers", flags=FlagsChecked.RUN)
+        return EngineProfile(
+            title="Transformers",
+            flags=FlagsChecked.RUN,
+            formats=frozenset({quantization.COMPRESSED_TENSORS}),
+            memory=_MEMORY,
+        )
 
     def runs_on(self, task: Task, chip: Chip) -> str:
         """It goes wherever torch has a device."""
@@ -63,7 +54,7 @@ class TransformersEngine:
 
     def environment(self) -> EngineEnvironment:
         """torch by itself, then everything else by the hashed lock."""
-        return _environment()
+        return runtime.environment()
 
     def fields(self, task: Task) -> tuple[Field, ...]:
         """What can be set, with labels, limits and defaults, for forms and API descriptions."""
@@ -72,7 +63,8 @@ class TransformersEngine:
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[Limit, ...]:
-        return specs.LIMITS.get(task, ())
+        limits = specs.LIMITS.get(task, ())
+        return (specs.method_limit(chip), *limits) if task is Task.FINETUNE else limits
 
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         """Values that suit the model better than the defaults."""
@@ -92,6 +84,8 @@ class TransformersEngine:
         table = specs.FIELDS[task]
         limits = self.limits(task, chip=chip, model=model)
         wrong = (*fields.check(table, spec), *fields.check_limits(table, spec, limits))
+        if task is Task.FINETUNE and not wrong:
+            wrong = tuple(training.check_groups(self.normalise(task, spec)))
         if model is None or task is Task.SCRIPT:
             return wrong
         return (*wrong, *_check_model(task, spec, model=model))
@@ -110,52 +104,28 @@ class TransformersEngine:
 
         :raises ValueError: unless there is exactly one placement; this engine does not cross nodes.
         """
-        if len(request.placements) != 1:
-            raise ValueError(
-                f"the transformers engine runs one replica, not {len(request.placements)}"
-            )
         spec = self.normalise(request.task, request.spec)
-        serves = request.task is Task.SERVE
-        secret = "NINEFOLD_ENGINE_KEY" if serves else "NINEFOLD_ATTEMPT_TOKEN"
-        return Launch(
-            name=request.name,
-            roles=(_role(request, placement=request.placements[0]),),
-            files={
-                "spec.json": json.dumps(specs.runtime_spec(spec), ensure_ascii=False, indent=2)
-                + "\n"
-            },
-            inputs=request.inputs,
-            engine=self.environment(),
-            secrets={secret: request.token} if request.token else {},
-            run_within=timedelta(seconds=spec["maximum_run_time_seconds"])
-            if request.task is Task.SCRIPT
-            else None,
-            grace=_GRACE[request.task],
-            continues=request.continues,
-            labels=request.labels,
+        limited = request.task is Task.SCRIPT
+        return runtime.launch(
+            request,
+            spec=specs.runtime_spec(spec),
+            run_within=timedelta(seconds=spec["maximum_run_time_seconds"]) if limited else None,
         )
 
 
-def _role(request: RenderRequest, *, placement: Placement) -> Role:
-    argv = ["{python}", "-m", "ninefold_runtime", request.task.value, "--spec", "{work}/spec.json"]
-    environment = dict(_ENVIRONMENT)
-    environment |= chip_plugin(request.chip).environment(request.chip, cards=placement.cards)
-    if request.report_url:
-        environment["NINEFOLD_REPORT_URL"] = request.report_url
-    serves = request.task is Task.SERVE
-    if serves:
-        argv += ["--port", "{port:http}"]
-    return Role(
-        name=ROLES[request.task],
-        argv=tuple(argv),
-        placements=(placement,),
-        environment=environment,
-        ports=("http",) if serves else (),
-        probe=Probe(port="http", path="/health", start_within=_START_WITHIN) if serves else None,
-    )
-
-
 def _check_model(task: Task, spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[Finding]:
+    if task is Task.FINETUNE:
+        yield from quantization.check_plain(
+            name=model.name, scheme=model.scheme or model.format, why="training needs plain weights"
+        )
+    else:
+        yield from quantization.check_loadable(
+            name=model.name,
+            scheme=model.scheme,
+            written=model.format,
+            engine="transformers",
+            formats=frozenset({quantization.COMPRESSED_TENSORS}),
+        )
     if task is Task.FINETUNE and model.architecture not in specs.TRAINABLE:
         yield Finding(
             field="model",
@@ -186,13 +156,3 @@ def _check_model(task: Task, spec: Mapping[str, Any], *, model: ModelFacts) -> I
                 f"{name} must be ≤ {model.context_length}, the context of {model.name}, got {length}"
             ),
         )
-
-
-@cache
-def _environment() -> EngineEnvironment:
-    folder = files("controlplane.adapters.engines.transformers")
-    lock = folder.joinpath("requirements.lock").read_text(encoding="utf-8")
-    wanted = folder.joinpath("requirements.in").read_text(encoding="utf-8").split()
-    torch = next(word for word in wanted if word.startswith("torch=="))
-    digest = hashlib.sha256(f"{torch}\n{lock}".encode()).hexdigest()
-    return EngineEnvironment(name=f"transformers-{digest[:8]}", preinstall=(torch,), lock=lock)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from controlplane.domain.accelerators import Chip, ChipKind
 from controlplane.domain.fields import Field, Limit, subset
 from controlplane.domain.specs.evaluating import EVALUATE
 from controlplane.domain.specs.scripts import SCRIPT
@@ -16,7 +17,8 @@ from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports.engines import Task
 
 FIELDS: Mapping[Task, tuple[Field, ...]] = {
-    Task.FINETUNE: FINETUNE,
+    # It is part of this product, so there is no version to choose.
+    Task.FINETUNE: tuple(field for field in FINETUNE if field.name != "engine_version"),
     Task.EVALUATE: EVALUATE,
     Task.SCRIPT: SCRIPT,
     Task.SERVE: subset(SERVE, "model_name", "queue_size", "precision"),
@@ -25,38 +27,40 @@ FIELDS: Mapping[Task, tuple[Field, ...]] = {
 #: Settled by the product before the runtime is asked, or not known to it.
 _NOT_OF_RUNTIME = frozenset(
     {
-        "objective",
         "qlora",
-        "dpo",
-        "grpo",
         "parallel",
-        "recompute",
         "communication_dtype",
         "fused_operators",
         "out_of_memory_retries",
+        "engine_version",
     }
 )
 
 _ONE_PROCESS = "this engine runs one process on one node"
+_PARALLEL = ("tensor", "pipeline", "data", "context", "expert", "zero_stage")
 
 LIMITS: Mapping[Task, tuple[Limit, ...]] = {
     Task.FINETUNE: (
-        Limit(
-            field="objective",
-            values=("dpo", "grpo", "pretrain"),
-            reason="this engine learns from answers only",
-        ),
-        Limit(field="method", values=("qlora",), reason="this engine keeps weights as they are"),
         Limit(field="precision", values=("float16",), reason="training in it needs loss scaling"),
-        Limit(field="parallel.tensor", reason=_ONE_PROCESS),
-        Limit(field="parallel.pipeline", reason=_ONE_PROCESS),
-        Limit(field="parallel.data", reason=_ONE_PROCESS),
-        Limit(field="parallel.context", reason=_ONE_PROCESS),
-        Limit(field="parallel.expert", reason=_ONE_PROCESS),
-        Limit(field="parallel.zero_stage", reason=_ONE_PROCESS),
+        *(Limit(field=f"parallel.{name}", reason=_ONE_PROCESS) for name in _PARALLEL),
+        Limit(field="parallel.sequence", values=("on",), reason=_ONE_PROCESS),
+        Limit(
+            field="communication_dtype",
+            values=("float32", "bfloat16", "float16"),
+            reason=f"{_ONE_PROCESS}, which talks to nobody",
+        ),
         Limit(field="fused_operators", reason="it takes the kernels that torch has"),
     ),
 }
+
+
+def method_limit(chip: Chip | None) -> Limit:
+    """Why weights cannot be kept in 4 bits there."""
+    reason = "bitsandbytes, which does that, is not among the packages of this engine"
+    if chip is not None and chip.kind is not ChipKind.GPU:
+        reason = f"bitsandbytes, which keeps weights in few bits, does not run on {chip.label}"
+    return Limit(field="method", values=("qlora",), reason=reason)
+
 
 #: Causal language models that this engine trains: dense text models whose layers LoRA and TRL know.
 TRAINABLE = frozenset(

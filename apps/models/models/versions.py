@@ -1,4 +1,4 @@
-"""Artifacts, datasets, models, what they were made from, and what storage all of it takes."""
+"""Artifacts, datasets, model versions, and what they were made from."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from django.db import models
 
 from apps.accounts.models import Team, User
+from apps.models.models.catalog import CatalogModel
 from controlplane.domain.models import Acceptance, ModelState
-from controlplane.domain.storage import StorageKind
 from controlplane.persistence.models import Entity, Transition
 
 
@@ -164,6 +164,10 @@ class ModelVersion(Entity):
     acceptance_reason = models.TextField(blank=True, default="", db_default="")
     #: ``config.json`` as it was read; null for versions from before it was kept.
     config = models.JSONField(null=True, blank=True)
+    #: What the catalog says of these weights, where it is known which entry they are of.
+    catalog_model = models.ForeignKey(
+        CatalogModel, on_delete=models.PROTECT, null=True, blank=True, related_name="versions"
+    )
     base = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="derived"
     )
@@ -215,115 +219,6 @@ class Evaluation(Entity):
 
     def __str__(self) -> str:
         return f"{self.model_version} on {self.dataset_version}"
-
-
-class StorageQuota(models.Model):
-    """How many bytes a team may store. A team without a row has no limit."""
-
-    team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="storage_quota")
-    limit = models.BigIntegerField(help_text="Bytes.")
-
-    class Meta:
-        verbose_name_plural = "storage quotas"
-        constraints = (
-            models.CheckConstraint(condition=models.Q(limit__gte=0), name="quota_not_negative"),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.team}: {self.limit} bytes"
-
-
-class RetentionRule(models.Model):
-    """What a team wants kept; the row without a team is for all that have none of their own.
-
-    See ``controlplane.domain.retention.Rules`` for what the figures mean.
-    """
-
-    team = models.OneToOneField(
-        Team, on_delete=models.CASCADE, null=True, blank=True, related_name="retention_rule"
-    )
-    enabled = models.BooleanField(default=False)
-    keep_versions = models.PositiveIntegerField(null=True, blank=True)
-    checkpoint_days = models.PositiveIntegerField(null=True, blank=True)
-    failed_days = models.PositiveIntegerField(null=True, blank=True)
-    log_days = models.PositiveIntegerField(null=True, blank=True)
-
-    class Meta:
-        constraints = (
-            models.UniqueConstraint(
-                fields=("team",), name="retention_once_for_team", nulls_distinct=False
-            ),
-        )
-
-    def __str__(self) -> str:
-        return f"retention of {self.team or 'every other team'}"
-
-
-class StorageMeasure(models.Model):
-    """Bytes that only their place can tell: a working folder on a cluster, a log in the store."""
-
-    KINDS = [(kind.value, kind.value) for kind in StorageKind]
-
-    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
-    kind = models.CharField(max_length=20, choices=KINDS)
-    #: Of the attempt that it belongs to.
-    owner_uid = models.CharField(max_length=32)
-    size = models.BigIntegerField()
-    measured_at = models.DateTimeField()
-
-    class Meta:
-        constraints = (models.UniqueConstraint(fields=("kind", "owner_uid"), name="measured_once"),)
-        indexes = (models.Index(fields=("team", "kind"), name="measure_by_team"),)
-
-    def __str__(self) -> str:
-        return f"{self.kind} of {self.owner_uid[:8]}: {self.size} bytes"
-
-
-class StorageRun(Entity):
-    """One round of retention or of garbage collection, and what it did."""
-
-    class Kind(StrEnum):
-        RETENTION = "retention"
-        GARBAGE = "garbage"
-
-    KINDS = [(kind.value, kind.value) for kind in Kind]
-
-    kind = models.CharField(max_length=20, choices=KINDS)
-    dry_run = models.BooleanField(default=False)
-    started_at = models.DateTimeField()
-    ended_at = models.DateTimeField(null=True, blank=True)
-    #: Things looked at.
-    examined = models.PositiveIntegerField(default=0)
-    #: Garbage: blobs set aside, to be discarded by a later run.
-    set_aside = models.PositiveIntegerField(default=0)
-    #: Things that are gone, and their bytes.
-    removed = models.PositiveIntegerField(default=0)
-    removed_bytes = models.BigIntegerField(default=0)
-    #: Retention: ``[{"kind", "name", "size", "reason"}]``, the largest first, cut where it is long.
-    details = models.JSONField(default=list, blank=True)
-    #: Garbage: the last digest looked at; empty when the round is complete.
-    cursor = models.CharField(max_length=80, blank=True)
-    error = models.TextField(blank=True)
-
-    class Meta:
-        ordering = ("-id",)
-        indexes = (models.Index(fields=("kind", "-id"), name="storage_run_by_kind"),)
-
-    def __str__(self) -> str:
-        return f"{self.kind} at {self.started_at:%Y-%m-%d %H:%M}"
-
-
-class StoreSize(models.Model):
-    """What the artifact store held when it was last counted. One row."""
-
-    counted_at = models.DateTimeField()
-    blobs = models.BigIntegerField()
-    size = models.BigIntegerField()
-    #: Of these, set aside and to be discarded.
-    set_aside = models.BigIntegerField()
-
-    def __str__(self) -> str:
-        return f"{self.blobs} blobs, {self.size} bytes"
 
 
 def files_json(files: list[tuple[str, str, int]]) -> list[dict[str, Any]]:

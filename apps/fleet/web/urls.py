@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from apps.fleet.web import chips
+
+urlpatterns = [
+    path("fleet/chips", chips.chips, name="chips"),
+    path("fleet/chips/<slug:name>", chips.chip, name="chip"),
+]

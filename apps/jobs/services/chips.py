@@ -1,0 +1,85 @@
+"""From what somebody says of chips to the chips that a job may run on.
+
+::
+
+    cpu, ascend-910b3 …    that chip, by its name or an alias
+    gpu, npu               every chip of that kind        ┐ that the fleet has and the engine runs on,
+    any                    every chip                     ┘ the one with the most free cards first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from apps.quotas import selectors as quotas
+from controlplane.domain.accelerators import Chip, ChipKind
+from controlplane.domain.fields import Finding
+from controlplane.ports import registry
+from controlplane.ports.engines import Engine, Task
+
+ANY = "any"
+#: Words that stand for chips; ``cpu`` is the name of its one chip.
+WORDS = (ANY, ChipKind.GPU.value, ChipKind.NPU.value)
+
+
+def chips_expand(
+    asked: Sequence[str], *, engine: Engine, task: Task, free: Mapping[str, int] | None = None
+) -> tuple[tuple[Chip, ...], tuple[Finding, ...]]:
+    """The chips, the preferred first and each once, and what is wrong with what was asked.
+
+    ``free`` are the cards that nobody holds, by chip, for whoever has counted them already.
+    """
+    if free is None and any(word in WORDS for word in asked):
+        free = quotas.cards_free()
+    free = free or {}
+    chosen: dict[str, Chip] = {}
+    findings = []
+    if not asked:
+        findings.append(_finding(message="name at least one acceptable chip"))
+    for word in asked:
+        if word in WORDS:
+            found = _in_fleet(word, engine=engine, task=task, free=free)
+            if not found:
+                why = _none_found(word, engine=engine, task=task, free=free)
+                findings.append(_finding(message=why))
+            chosen |= {chip.name: chip for chip in found}
+            continue
+        chip = registry.chip_called(word)
+        if chip is None:
+            known = ", ".join((*WORDS, *registry.chips()))
+            findings.append(_finding(message=f"no chip is called {word!r}; known: {known}"))
+        elif reason := engine.runs_on(task, chip):
+            message = f"{engine.name} does not {task} on {chip.name}: {reason}"
+            findings.append(_finding(message=message))
+        else:
+            chosen[chip.name] = chip
+    return tuple(chosen.values()), tuple(findings)
+
+
+def _in_fleet(word: str, *, engine: Engine, task: Task, free: Mapping[str, int]) -> list[Chip]:
+    """Processors come last: whoever leaves the choice open wants an accelerator if there is one."""
+    chips = [
+        chip
+        for chip in registry.chips().values()
+        if chip.name in free and _meant(word, chip) and not engine.runs_on(task, chip)
+    ]
+    return sorted(chips, key=lambda chip: (chip.kind is ChipKind.CPU, -free[chip.name], chip.name))
+
+
+def _none_found(word: str, *, engine: Engine, task: Task, free: Mapping[str, int]) -> str:
+    known = registry.chips()
+    there = [known[name] for name in free if name in known]
+    meant = [chip for chip in there if _meant(word, chip)]
+    if not meant:
+        has = ", ".join(sorted(chip.name for chip in there)) or "no cards at all"
+        return f"the fleet has no card that {word!r} means; it has {has}"
+    reasons = "; ".join(f"{chip.name}: {engine.runs_on(task, chip)}" for chip in meant)
+    return f"{engine.name} does not {task} on any card that {word!r} means ({reasons})"
+
+
+def _meant(word: str, chip: Chip) -> bool:
+    return word in (ANY, chip.kind.value)
+
+
+def _finding(*, message: str) -> Finding:
+    return Finding(field="chips", message=message)

@@ -1,0 +1,46 @@
+"""What follows when an attempt ran out of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from apps.jobs.models import Attempt
+from controlplane.domain.jobs import JobKind
+from controlplane.domain.specs import memory
+from controlplane.ports.clusters import ExitCause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryAnswer:
+    """Whether it is tried again, and the words for it."""
+
+    #: Fields of the spec for the next attempt; None where there is to be none.
+    overrides: Mapping[str, int] | None
+    reason: str
+
+
+def memory_answer(attempt: Attempt) -> MemoryAnswer:
+    """Smaller batches as long as the spec allows another try and batches can become smaller."""
+    job = attempt.job
+    if job.kind != JobKind.FINETUNE:
+        return MemoryAnswer(overrides=None, reason="ask for less at once, or for more memory")
+    if job.cancel_requested_at is not None:
+        return MemoryAnswer(overrides=None, reason="it was being cancelled")
+    spec = {**job.spec, **(attempt.overrides or {})}
+    smaller = memory.smaller_batches(spec)
+    if smaller is None:
+        return MemoryAnswer(overrides=None, reason=memory.ADVICE)
+    before = job.attempts.filter(exit_cause=ExitCause.OUT_OF_MEMORY).exclude(pk=attempt.pk)
+    allowed = spec.get("out_of_memory_retries", 0)
+    if before.count() >= allowed:
+        reason = (
+            f"batch_size {spec['batch_size']} is still too much after {allowed} retries; run it again with "
+            f"batch_size {smaller['batch_size']} and gradient_accumulation {smaller['gradient_accumulation']}"
+        )
+        return MemoryAnswer(overrides=None, reason=reason)
+    reason = (
+        f"it is tried again with batch_size {spec['batch_size']} → {smaller['batch_size']} and "
+        f"gradient_accumulation {spec['gradient_accumulation']} → {smaller['gradient_accumulation']}"
+    )
+    return MemoryAnswer(overrides=smaller, reason=reason)

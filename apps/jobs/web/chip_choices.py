@@ -1,0 +1,127 @@
+"""The chips that a form offers: left to us, a kind, or one that the fleet has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.utils.text import format_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from apps.fleet import selectors as fleet
+from apps.fleet.selectors import KnownChip
+from apps.jobs import services
+from apps.jobs.web.limited_choices import LimitedSelect, offer
+from apps.quotas import selectors as quotas
+from controlplane.domain.accelerators import Chip, ChipKind, Confidence
+from controlplane.ports import registry
+from controlplane.ports.engines import Engine, Task
+from controlplane.web.forms import PlainForm
+
+_WORDS: Mapping[str, Any] = {
+    "any": _("any chip: the one with the most free cards"),
+    "gpu": _("any GPU"),
+    "npu": _("any NPU"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetChips:
+    """What the fleet has now, counted once for a page."""
+
+    known: tuple[KnownChip, ...]
+    #: Cards that nobody holds, by chip.
+    free: Mapping[str, int]
+
+    @classmethod
+    def counted(cls) -> FleetChips:
+        return cls(known=fleet.chips_known(), free=quotas.cards_free())
+
+    def choices(self, *, chosen: str = "") -> list[tuple[str, Any]]:
+        """Words, then the chips of the fleet; what was chosen before is offered although it has none."""
+        chips: list[tuple[str, Any]] = [
+            (
+                one.chip.name,
+                gettext("%(chip)s (%(cards)s cards)")
+                % {"chip": one.chip.label, "cards": f"{one.cards:,}"},
+            )
+            for one in self.known
+            if one.cards
+        ]
+        if chosen and chosen not in _WORDS and chosen not in dict(chips):
+            chips += [
+                (one.chip.name, format_lazy("{} ({})", one.chip.label, _("none in the fleet")))
+                for one in self.known
+                if one.chip.name == chosen
+            ]
+        return [*_WORDS.items(), *chips]
+
+    def reasons(self, names: Iterable[str], *, engine: Engine, task: Task) -> dict[str, str]:
+        """For each of them that the engine cannot run on here, why."""
+        reasons = {}
+        for name in names:
+            _chips, findings = services.chips_expand(
+                [name], engine=engine, task=task, free=self.free
+            )
+            if findings:
+                reasons[name] = findings[0].message
+        return reasons
+
+    def preferred(self, word: str, *, engine: Engine, task: Task) -> str:
+        """The chip that it would run on now; the word itself where there is none."""
+        chips, _findings = services.chips_expand([word], engine=engine, task=task, free=self.free)
+        return chips[0].name if chips else word
+
+
+class ChipsForm(PlainForm):
+    """The two chips that are compared."""
+
+    left = forms.ChoiceField(label=_("One chip"), widget=LimitedSelect, required=False)
+    right = forms.ChoiceField(label=_("Another chip"), widget=LimitedSelect, required=False)
+
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        *,
+        engine: Engine,
+        task: Task,
+        preferred: str = "",
+        chips_known: Sequence[KnownChip] | None = None,
+    ) -> None:
+        known = chips_known or fleet.chips_known()
+        chips = [one.chip for one in known]
+        reasons = {chip.name: why for chip in chips if (why := engine.runs_on(task, chip))}
+        running = [one for one in known if one.chip.name not in reasons] or known
+        usable = [one.chip for one in running]
+        left = registry.chip_called(str(data.get("left") or preferred))
+        left = left if left in usable else usable[0]
+        right = registry.chip_called(str(data.get("right") or "")) or _unlike(left, running)
+        #: What is compared, whatever was asked for.
+        self.chips: tuple[Chip, Chip] = (left, right)
+        super().__init__(initial={"left": left.name, "right": right.name})
+        usable_first = sorted(chips, key=lambda chip: chip.name in reasons)
+        choices = [(chip.name, chip.label) for chip in usable_first]
+        for name in ("left", "right"):
+            offer(self.fields[name], choices, reasons=reasons)
+
+
+def _unlike(left: Chip, known: Sequence[KnownChip]) -> Chip:
+    """One of another kind, or at least of another name, where there is one: there is most to see then.
+
+    What the fleet has comes first, then what is known best.
+    """
+
+    def rank(one: KnownChip) -> tuple[bool, ...]:
+        chip = one.chip
+        return (
+            chip.kind is left.kind,
+            chip.kind is ChipKind.CPU,
+            not one.cards,
+            chip.confidence is not Confidence.VERIFIED,
+        )
+
+    others = sorted((one for one in known if one.chip.name != left.name), key=rank)
+    return others[0].chip if others else left

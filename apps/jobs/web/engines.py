@@ -1,0 +1,148 @@
+"""The installed engines: what each does, where, from which image, and what it cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from apps.accounts.web.requests import SignedIn
+from apps.fleet import selectors as fleet
+from apps.jobs import selectors
+from apps.jobs.selectors.engines import EngineDescription, Place, Restriction, TaskView
+from controlplane.domain.accelerators import Chip
+from controlplane.ports import registry
+from controlplane.ports.engines import FlagsChecked, Task
+from controlplane.web.sentences import said
+
+TASKS: Mapping[str, Promise] = {
+    Task.FINETUNE: _("fine-tune"),
+    Task.EVALUATE: _("evaluate"),
+    Task.QUANTIZE: _("quantize"),
+    Task.SCRIPT: _("script"),
+    Task.SERVE: _("serve"),
+}
+#: A word, and what stands behind it.
+FLAGS: Mapping[FlagsChecked, tuple[Promise, Promise]] = {
+    FlagsChecked.RUN: (_("runs here"), _("It runs in the tests of this product.")),
+    FlagsChecked.PARSED: (
+        _("read by its own parser"),
+        _("Its own published parser reads what is rendered for it, in the tests of this product."),
+    ),
+    FlagsChecked.UNVERIFIED: (
+        _("flags unverified"),
+        _("Written from its documentation; nothing here has checked it."),
+    ),
+}
+FIGURES: Mapping[str, Promise] = {
+    "requests_running": _("requests that run"),
+    "requests_waiting": _("requests that wait"),
+    "requests_received": _("requests received"),
+    "requests_ok": _("requests answered"),
+    "requests_failed": _("requests failed"),
+    "prompt_tokens": _("tokens of prompts"),
+    "output_tokens": _("tokens of answers"),
+    "output_tokens_per_second": _("tokens of answers a second"),
+    "time_to_first_token": _("time to the first token"),
+    "inter_token_latency": _("time between tokens"),
+    "time_per_output_token": _("time per token of the answer"),
+    "latency": _("time of a whole request"),
+    "kv_cache_usage": _("use of the KV cache"),
+    "prefix_cache_hits": _("hits of the prefix cache"),
+    "prefix_cache_queries": _("questions to the prefix cache"),
+    "prefix_cache_hit_rate": _("hit rate of the prefix cache"),
+    "preemptions": _("requests set back"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRow:
+    """An engine of the list."""
+
+    engine: EngineDescription
+    tasks: tuple[Promise | str, ...]
+    flags: Promise
+    #: On how many it does something.
+    chips: int
+
+
+@login_required
+def engines(request: SignedIn) -> HttpResponse:
+    rows = [
+        EngineRow(
+            engine=engine,
+            tasks=tuple(TASKS.get(task, task) for task in engine.tasks),
+            flags=FLAGS[engine.flags][0],
+            chips=len({chip for chips in engine.chips.values() for chip in chips}),
+        )
+        for engine in selectors.engines()
+    ]
+    return render(request, "jobs/engines.html", {"rows": rows})
+
+
+@login_required
+def engine(request: SignedIn, name: str) -> HttpResponse:
+    described = selectors.engine_described(name)
+    if described is None:
+        raise Http404(f"no engine is called {name!r}")
+    word, meaning = FLAGS[described.flags]
+    here = fleet.cards_by_chip()
+    context = {
+        "engine": described,
+        "flags": word,
+        "flags_meaning": meaning,
+        "metrics": [
+            (FIGURES.get(ours, ours), series) for ours, series in described.metrics.items()
+        ],
+        "tasks": [
+            _task(view, here=here, version=described.default_version)
+            for view in selectors.engine_tasks(name)
+        ],
+        "remarks": [said(remark) for remark in described.remarks],
+    }
+    return render(request, "jobs/engine.html", context)
+
+
+def _task(view: TaskView, *, here: Mapping[str, Any], version: str) -> dict[str, Any]:
+    return {
+        "name": view.task,
+        "title": TASKS[view.task],
+        "count": view.count,
+        "runs": [_place(place, here=here, version=version) for place in view.runs],
+        "does_not_run": [_place(place, here=here, version=version) for place in view.does_not_run],
+        "restrictions": [_restriction(each) for each in view.restrictions],
+    }
+
+
+def _place(place: Place, *, here: Mapping[str, Any], version: str) -> dict[str, Any]:
+    return {
+        "chips": _words(place.chips),
+        "image": place.image.replace("{version}", version),
+        "why_not": said(place.why_not),
+        "here": [chip.label for chip in place.chips if chip.name in here],
+        "run_on_hardware": any(_run_on(chip) for chip in place.chips),
+    }
+
+
+def _restriction(restriction: Restriction) -> dict[str, Any]:
+    return {
+        "label": " › ".join(said(part) for part in restriction.label),
+        "values": [str(value) for value in restriction.values],
+        "reason": said(restriction.reason),
+        "chips": _words(restriction.chips),
+    }
+
+
+def _words(chips: Sequence[Chip]) -> str:
+    return ", ".join(chip.label for chip in chips)
+
+
+def _run_on(chip: Chip) -> bool:
+    """Whether anybody ran this product's work on such a card."""
+    return registry.chip_plugin(chip).profile().run_on_hardware

@@ -1,0 +1,162 @@
+"""Sizing by REST: what a model takes in memory on a chip, and what would fit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from drf_spectacular.utils import (
+    OpenApiExample,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_serializer,
+)
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.models import selectors as registry
+from apps.models.selectors import sizing
+from controlplane.domain.permissions import Scope
+from controlplane.domain.specs.sizing import SIZING, TASKS
+from controlplane.web.rest import Query, StrictSerializer, VisibleField
+
+_MODELS = ("model_version", "catalog", "config")
+#: Fields of a plan; ``cards`` is of one replica or run.
+_PLAN = {
+    "type": "object",
+    "properties": {
+        **{
+            name: {"type": "integer"}
+            for name in ("tensor", "pipeline", "data", "context", "expert", "zero_stage", "cards")
+        },
+        "sequence": {"type": "boolean"},
+    },
+    "required": ["tensor", "pipeline", "data", "context", "expert", "zero_stage", "cards"],
+}
+_FIELDS = "; ".join(f"{field.name}: {field.help}" for field in SIZING)
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "serve a model of the catalog",
+            value={
+                "catalog": "qwen2.5-72b-instruct",
+                "chip": "nvidia-h800",
+                "engine": "vllm",
+                "spec": {"task": "serve", "context": 8192, "concurrency": 32},
+            },
+            request_only=True,
+        ),
+    ]
+)
+class SizingRequestSerializer(StrictSerializer[Any]):
+    """One of ``model_version``, ``catalog`` and ``config`` says which model."""
+
+    model_version = VisibleField(visible=registry.model_versions_visible, required=False)
+    catalog = serializers.CharField(
+        required=False, max_length=200, help_text="Key of an entry of the catalog."
+    )
+    config = serializers.DictField(required=False, help_text="A model's config.json.")
+    chip = serializers.CharField(max_length=100, help_text="Its name, or another that it goes by.")
+    engine = serializers.CharField(
+        required=False,
+        max_length=100,
+        default="",
+        allow_blank=True,
+        help_text="Empty: one with a paged cache of which nothing else is known.",
+    )
+    spec = serializers.DictField(required=False, default=dict, help_text=_FIELDS)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if sum(name in attrs for name in _MODELS) != 1:
+            raise ValidationError({"model_version": [f"give exactly one of {', '.join(_MODELS)}"]})
+        return attrs
+
+
+class MemoryPartSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    bytes = serializers.IntegerField()
+
+
+class SizingFindingSerializer(serializers.Serializer[Any]):
+    field = serializers.CharField()
+    message = serializers.CharField()
+
+
+class SizingSerializer(serializers.Serializer[Any]):
+    model = serializers.CharField(source="subject.name")
+    parameters = serializers.IntegerField(source="subject.architecture.parameters")
+    active_parameters = serializers.IntegerField(source="subject.architecture.active_parameters")
+    attention = serializers.CharField(source="subject.architecture.attention")
+    chip = serializers.CharField(source="chip.name")
+    spec = serializers.DictField(source="question", help_text="With every default written out.")
+    task = serializers.ChoiceField(choices=[(task, task) for task in TASKS], source="answer.task")
+    parts = MemoryPartSerializer(many=True, source="answer.parts", help_text="Of the fullest card.")
+    not_at_once = serializers.IntegerField(
+        source="answer.not_at_once", help_text="Bytes of the parts that are never held together."
+    )
+    total = serializers.IntegerField(source="answer.total", help_text="Bytes of the fullest card.")
+    limit = serializers.IntegerField(
+        source="answer.limit",
+        allow_null=True,
+        help_text="Bytes of a card that may be used; null where the chip has no memory of its own.",
+    )
+    fits = serializers.BooleanField(source="answer.fits")
+    legal = serializers.BooleanField(
+        source="answer.legal", help_text="The plan can run at all, whatever memory it takes."
+    )
+    plan = serializers.SerializerMethodField()
+    proposed = serializers.BooleanField(
+        source="answer.proposed", help_text="The plan was not asked for."
+    )
+    replicas = serializers.IntegerField(source="answer.replicas")
+    cache_bytes_per_token = serializers.FloatField(source="answer.bytes_per_token")
+    largest_context = serializers.IntegerField(source="answer.largest_context", allow_null=True)
+    largest_concurrency = serializers.IntegerField(
+        source="answer.largest_concurrency", allow_null=True
+    )
+    largest_batch = serializers.IntegerField(source="answer.largest_batch", allow_null=True)
+    findings = SizingFindingSerializer(many=True, source="answer.findings")
+
+    @extend_schema_field(_PLAN)
+    def get_plan(self, sized: sizing.Sized) -> dict[str, Any]:
+        plan = sized.answer.plan
+        return {**asdict(plan), "cards": plan.cards}
+
+
+class SizingView(APIView):
+    token_scope = Scope.MODELS
+
+    @extend_schema(
+        summary="What a model takes in memory",
+        description=(
+            "Every part of the fullest card, the plan that was asked for or a proposed one, and the largest "
+            "context, concurrency or batch that would fit. What is wrong with a field is refused (422); what "
+            "does not fit is an answer with findings."
+        ),
+        tags=["models"],
+        request=SizingRequestSerializer,
+        responses=SizingSerializer,
+    )
+    def post(self, request: Request) -> Response:
+        Query.read(request)
+        body = SizingRequestSerializer(data=request.data, context={"request": request})
+        body.is_valid(raise_exception=True)
+        given = body.validated_data
+        sized = sizing.size(
+            _subject(given), given["spec"], chip=given["chip"], engine=given["engine"]
+        )
+        return Response(SizingSerializer(sized).data)
+
+
+def _subject(given: dict[str, Any]) -> sizing.Subject:
+    """:raises SizingRefused: if nobody knows how the model is built."""
+    if "model_version" in given:
+        return sizing.subject_of_version(given["model_version"])
+    if "catalog" in given:
+        return sizing.subject_of_entry(given["catalog"])
+    return sizing.subject_of_config(given["config"])

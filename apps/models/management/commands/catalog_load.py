@@ -1,0 +1,24 @@
+"""Bring the catalog's rows to what the data files of this release say, and print what changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from apps.models.selectors.catalog import published
+from apps.models.services.catalog import catalog_load
+from controlplane.domain.catalog.reading import CatalogRefused
+
+
+class Command(BaseCommand):
+    help = "Load the catalog of models from the data files; a second time nothing changes."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            catalog = published()
+        except CatalogRefused as refusal:
+            raise CommandError(str(refusal)) from None
+        for line in catalog_load(catalog=catalog, at=timezone.now()).lines():
+            self.stdout.write(line)

@@ -1,0 +1,172 @@
+"""The matrix of one entry: each task on each vendor's chips by each engine, and what it rests on.
+
+Vendors come from the installed chip plug-ins, engines from the evidence and from the vendors' profiles. What no
+source says of this very model is unknown, also where the maker says that an engine runs on its chips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from apps.models.selectors.catalog import engine_titles, installed_engines
+from controlplane.domain.accelerators import ChipKind
+from controlplane.domain.catalog import CatalogTask, Caveat, Cell, Entry, Support, best
+from controlplane.ports import registry
+from controlplane.ports.chips import ChipPlugin
+from controlplane.ports.engines import EngineProfile, Task
+
+TASKS: Mapping[Task, CatalogTask] = {
+    Task.FINETUNE: CatalogTask.TRAIN,
+    Task.SERVE: CatalogTask.SERVE,
+    Task.QUANTIZE: CatalogTask.QUANTIZE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vendor:
+    """A maker of chips, as its plug-in or only the evidence names it."""
+
+    name: str
+    title: str
+    #: None where no plug-in knows it.
+    kind: ChipKind | None
+    #: Engine → what the maker says of it on its chips, whatever the model.
+    engines: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One engine in one square of the matrix."""
+
+    engine: str
+    title: str
+    status: Support
+    #: Versions that the evidence speaks of, as a PEP 440 specifier.
+    versions: str
+    methods: tuple[str, ...]
+    evidence: tuple[str, ...]
+    caveat: Caveat | None
+    #: Whether this installation has a plug-in for the engine.
+    installed: bool
+    #: Versions that the plug-in renders for; empty without one, or where it is part of the product.
+    renders: str
+    #: What the maker of the chips says of the engine in general; empty where nothing.
+    maker_says: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixRow:
+    vendor: Vendor
+    squares: Mapping[CatalogTask, tuple[Claim, ...]]
+
+    @property
+    def claimed(self) -> bool:
+        """Whether anybody says anything of this model on these chips."""
+        return any(self.squares.values())
+
+    def status(self, task: CatalogTask) -> Support:
+        """The strongest claim of any engine."""
+        return best(claim.status for claim in self.squares[task])
+
+
+def vendors() -> Mapping[str, Vendor]:
+    """Every vendor with a plug-in, by name."""
+    return _vendors(tuple(registry.chip_plugins()))
+
+
+@lru_cache(maxsize=4)
+def _vendors(names: tuple[str, ...]) -> Mapping[str, Vendor]:
+    return {name: _vendor(registry.chip_plugins()[name]) for name in names}
+
+
+def _vendor(plugin: ChipPlugin) -> Vendor:
+    profile, chips = plugin.profile(), plugin.chips()
+    return Vendor(
+        name=profile.vendor,
+        title=profile.title,
+        kind=chips[0].kind if chips else None,
+        engines=profile.engines,
+    )
+
+
+def vendor_called(name: str) -> Vendor:
+    """The plug-in's vendor, or one that only the evidence knows."""
+    return vendors().get(name) or Vendor(name=name, title=name, kind=None, engines={})
+
+
+def _profile(engine: str) -> EngineProfile | None:
+    return registry.engine(engine).profile() if engine in installed_engines() else None
+
+
+def engine_title(name: str) -> str:
+    """What people call it: as its plug-in says, else as the catalog does."""
+    profile = _profile(name)
+    return profile.title if profile else engine_titles().get(name, name)
+
+
+def matrix(entry: Entry) -> tuple[MatrixRow, ...]:
+    """One row for each vendor: those that something is said of first, GPUs before NPUs."""
+    names = [*vendors(), *(cell.vendor for cell in entry.cells if cell.vendor not in vendors())]
+    rows = [_row(entry, vendor_called(name)) for name in dict.fromkeys(names)]
+    named = {cell.vendor for cell in entry.cells}
+    return tuple(
+        sorted(rows, key=lambda row: (row.vendor.name not in named, *in_order(row.vendor)))
+    )
+
+
+def in_order(vendor: Vendor) -> tuple[int, str]:
+    """GPUs, NPUs, CPUs, then what nobody knows; within each by title."""
+    kinds = (ChipKind.GPU, ChipKind.NPU, ChipKind.CPU)
+    place = kinds.index(vendor.kind) if vendor.kind in kinds else len(kinds)
+    return place, vendor.title.lower()
+
+
+def _row(entry: Entry, vendor: Vendor) -> MatrixRow:
+    squares = {
+        task: tuple(
+            sorted(
+                (
+                    *(_claim(cell, vendor) for cell in entry.claims(task, vendor=vendor.name)),
+                    *_said_by_maker(entry, task, vendor),
+                ),
+                key=lambda claim: (claim.status.rank, not claim.installed, claim.title.lower()),
+            )
+        )
+        for task in CatalogTask
+    }
+    return MatrixRow(vendor=vendor, squares=squares)
+
+
+def _claim(cell: Cell, vendor: Vendor) -> Claim:
+    profile = _profile(cell.engine)
+    return Claim(
+        engine=cell.engine,
+        title=engine_title(cell.engine),
+        status=cell.status,
+        versions=cell.versions,
+        methods=cell.methods,
+        evidence=cell.evidence,
+        caveat=cell.caveat,
+        installed=profile is not None,
+        renders=profile.versions if profile else "",
+        maker_says=vendor.engines.get(cell.engine, ""),
+    )
+
+
+def _said_by_maker(entry: Entry, task: CatalogTask, vendor: Vendor) -> list[Claim]:
+    """Installed engines that do the task and that the maker names, of which no source speaks here."""
+    spoken = {cell.engine for cell in entry.claims(task, vendor=vendor.name)}
+    return [
+        _claim(Cell(task=task, vendor=vendor.name, engine=name, status=Support.UNKNOWN), vendor)
+        for name in sorted(vendor.engines)
+        if name not in spoken and task in tasks_of(name)
+    ]
+
+
+def tasks_of(engine: str) -> frozenset[CatalogTask]:
+    """What an installed engine does; empty for others."""
+    if engine not in installed_engines():
+        return frozenset()
+    return frozenset(TASKS[task] for task in registry.engine(engine).tasks if task in TASKS)

@@ -1,0 +1,223 @@
+"""The catalog's rows, brought to what the data files say; which entry a version is of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from apps.models.models import CatalogCell, CatalogModel, ModelVersion
+from apps.models.selectors import catalog as selectors
+from controlplane.domain.architectures import ConfigRefused, read
+from controlplane.domain.catalog import Cell, Entry
+from controlplane.domain.catalog.matching import match
+from controlplane.domain.catalog.reading import Catalog
+from controlplane.domain.models import ModelConfig
+from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One field or cell of an entry that is no longer what it was."""
+
+    #: A field, or ``task/vendor/engine`` of a cell.
+    what: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogDiff:
+    """What a load changed, by the key of the entry."""
+
+    added: tuple[str, ...] = ()
+    changed: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
+    #: No longer in the data, so marked; their rows stay.
+    withdrawn: tuple[str, ...] = ()
+    #: In the data again.
+    returned: tuple[str, ...] = ()
+    unchanged: int = 0
+    #: Versions that an entry was found for.
+    linked: int = 0
+
+    def lines(self) -> list[str]:
+        """For people: one line for each difference, and a last one that counts."""
+        told = [f"+ {key}" for key in self.added]
+        for key, changes in self.changed.items():
+            told += [f"~ {key}: {one.what}: {one.before!r} → {one.after!r}" for one in changes]
+        told += [f"- {key}: withdrawn" for key in self.withdrawn]
+        told += [f"+ {key}: there again" for key in self.returned]
+        return [
+            *told,
+            f"{len(self.added)} added, {len(self.changed)} changed, {len(self.withdrawn)} withdrawn, "
+            f"{len(self.returned)} returned, {self.unchanged} unchanged; "
+            f"{self.linked} versions linked",
+        ]
+
+
+#: Fields of an entry that are columns of its row by the same name.
+_COLUMNS = tuple(name for name in selectors.COLUMNS if name != "key")
+
+
+@transaction.atomic
+def catalog_load(*, catalog: Catalog, at: datetime) -> CatalogDiff:
+    """Bring the rows to what the catalog says; a second time nothing changes.
+
+    What the catalog no longer has is marked as withdrawn, never deleted: versions refer to it.
+    """
+    lock_in_transaction(AdvisoryLock.LOAD_CATALOG)
+    rows = {row.key: row for row in CatalogModel.objects.prefetch_related("cells")}
+    added = [entry for key, entry in catalog.entries.items() if key not in rows]
+    outdated = [
+        (rows[key], entry)
+        for key, entry in catalog.entries.items()
+        if key in rows and rows[key].digest != entry.digest
+    ]
+    returned = [rows[key] for key in catalog.entries if key in rows and rows[key].withdrawn_at]
+    gone = [row for key, row in rows.items() if key not in catalog.entries and not row.withdrawn_at]
+    changed = {row.key: _changes(selectors.entry_of(row), entry) for row, entry in outdated}
+    created = CatalogModel.objects.bulk_create(
+        CatalogModel(key=entry.key, digest=entry.digest, **_values(entry)) for entry in added
+    )
+    for row, entry in outdated:
+        for name, value in _values(entry).items():
+            setattr(row, name, value)
+        row.digest = entry.digest
+    CatalogModel.objects.bulk_update([row for row, _ in outdated], ["digest", *_COLUMNS])
+    _cells_replace([*zip(created, added, strict=True), *outdated])
+    CatalogModel.objects.filter(pk__in=[row.pk for row in returned]).update(withdrawn_at=None)
+    CatalogModel.objects.filter(pk__in=[row.pk for row in gone]).update(withdrawn_at=at)
+    return CatalogDiff(
+        added=tuple(entry.key for entry in added),
+        changed=changed,
+        withdrawn=tuple(row.key for row in gone),
+        returned=tuple(row.key for row in returned),
+        unchanged=len(catalog.entries) - len(added) - len(outdated),
+        linked=_versions_link(catalog),
+    )
+
+
+def _values(entry: Entry) -> dict[str, Any]:
+    return {name: _plain(getattr(entry, name)) for name in _COLUMNS}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _cells_replace(rows: Sequence[tuple[CatalogModel, Entry]]) -> None:
+    CatalogCell.objects.filter(model__in=[row for row, _ in rows]).delete()
+    CatalogCell.objects.bulk_create(
+        CatalogCell(
+            model=row,
+            task=cell.task,
+            vendor=cell.vendor,
+            engine=cell.engine,
+            status=cell.status,
+            versions=cell.versions,
+            methods=list(cell.methods),
+            evidence=list(cell.evidence),
+            caveat=cell.caveat or "",
+        )
+        for row, entry in rows
+        for cell in entry.cells
+    )
+
+
+def _changes(before: Entry, after: Entry) -> tuple[Change, ...]:
+    fields = [
+        Change(what=name, before=old, after=new)
+        for name in _COLUMNS
+        if (old := _plain(getattr(before, name))) != (new := _plain(getattr(after, name)))
+    ]
+    old_cells, new_cells = _cells_by_name(before), _cells_by_name(after)
+    cells = [
+        Change(what=name, before=_told(old_cells.get(name)), after=_told(new_cells.get(name)))
+        for name in sorted(old_cells | new_cells)
+        if old_cells.get(name) != new_cells.get(name)
+    ]
+    return (*fields, *cells)
+
+
+def _cells_by_name(entry: Entry) -> dict[str, Cell]:
+    return {f"{cell.task}/{cell.vendor}/{cell.engine}": cell for cell in entry.cells}
+
+
+def _told(cell: Cell | None) -> str:
+    if cell is None:
+        return "nothing"
+    more = (cell.versions, ", ".join(cell.methods), ", ".join(cell.evidence), cell.caveat or "")
+    return "; ".join((cell.status.value, *(part for part in more if part)))
+
+
+def _versions_link(catalog: Catalog) -> int:
+    """Find the entry of versions that have none yet; how many were found."""
+    open_versions = ModelVersion.objects.filter(catalog_model=None, base=None).exclude(config=None)
+    found = 0
+    for version in open_versions.select_related("line"):
+        row = catalog_model_of(
+            config=version.config or {},
+            parameters=version.parameters,
+            names=[version.source_path.rstrip("/").rpartition("/")[2]],
+            entries=catalog.entries,
+        )
+        if row is not None:
+            found += ModelVersion.objects.filter(pk=version.pk, catalog_model=None).update(
+                catalog_model=row
+            )
+    return found
+
+
+def version_facts(
+    *, config: ModelConfig, parameters: int, names: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Columns of a version that follow from its ``config.json`` and its weights."""
+    raw = _storable(config.raw)
+    return {
+        "architecture": config.architecture,
+        "context_length": config.context_length,
+        "parameters": parameters,
+        "scheme": config.scheme,
+        "format": config.format,
+        "config": raw,
+        "catalog_model": catalog_model_of(config=raw, parameters=parameters, names=names),
+    }
+
+
+def _storable(config: Any) -> Any:
+    """As PostgreSQL keeps it, which knows neither NUL nor numbers that are none."""
+    if isinstance(config, Mapping):
+        return {_storable(key): _storable(value) for key, value in config.items()}
+    if isinstance(config, list):
+        return [_storable(value) for value in config]
+    if isinstance(config, str):
+        return config.replace("\0", "").encode("utf-8", "replace").decode()
+    return None if isinstance(config, float) and not math.isfinite(config) else config
+
+
+def catalog_model_of(
+    *,
+    config: Mapping[str, Any],
+    parameters: int,
+    names: Sequence[str] = (),
+    entries: Mapping[str, Entry] | None = None,
+) -> CatalogModel | None:
+    """The row of the entry that a model is of; None where none is known for sure.
+
+    ``names`` are repositories or folders that it came from, the best first; what ``config.json`` calls itself
+    is asked last. ``parameters`` are those of its weights, 0 where they were not counted.
+    """
+    known = selectors.shelf().entries if entries is None else entries
+    own = config.get("_name_or_path")
+    try:
+        built = read(config, parameters=parameters or None)
+    except ConfigRefused:
+        built = None
+    entry = match(
+        known.values(), names=[*names, own] if isinstance(own, str) else names, built=built
+    )
+    return None if entry is None else CatalogModel.objects.filter(key=entry.key).first()

@@ -1,0 +1,1 @@
+"""Pipelines: several jobs and a deployment as one piece of work."""

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
+from rest_framework import serializers
+
+from apps.accounts.api.serializers import OwnedSerializer
+from apps.models import selectors as registry
+from apps.quotas import selectors as quotas
+from apps.workflows.models import Pipeline, Step
+from apps.workflows.services import LONGEST_REASON, PipelineRequest, StepRequest
+from controlplane.domain.pipelines import Gate, Otherwise, PipelineState, StepKind
+from controlplane.domain.specs.evaluating import METRICS
+from controlplane.web.rest import Filters, Reference, StrictSerializer, VisibleField
+
+_KINDS = [(kind.value, kind.value) for kind in StepKind]
+_OTHERWISE = [(choice.value, choice.value) for choice in Otherwise]
+#: What fits an integer column.
+_LARGEST = 2**31 - 1
+_GATE_HELP = f"One of {', '.join(METRICS)} behind evaluate; accepted behind quantize."
+_DATASET = "6f0d2a7d8f7b4a44a7c3f3b8a5b9c2d1"
+
+EXAMPLE = {
+    "name": "addresses, the whole way",
+    "model_version": "0f4f6b0c7a4e4d5b9d3c1c8f2f6f5a10",
+    "steps": [
+        {
+            "kind": "finetune",
+            "dataset_version": _DATASET,
+            "output_name": "address-parser",
+            "spec": {"method": "lora", "epochs": 3},
+        },
+        {
+            "kind": "evaluate",
+            "dataset_version": _DATASET,
+            "spec": {"metrics": ["exact_match"], "split": "test"},
+            "gate": {"figure": "exact_match", "threshold": 0.8, "otherwise": "stop"},
+        },
+        {
+            "kind": "quantize",
+            "dataset_version": _DATASET,
+            "output_name": "address-parser-w8a8",
+            "spec": {"scheme": "w8a8-smoothquant"},
+            "gate": {"figure": "accepted", "otherwise": "stop"},
+        },
+        {"kind": "deploy", "deployment_name": "address-parser", "replicas": 1},
+    ],
+}
+
+
+class StepSerializer(serializers.ModelSerializer[Step]):
+    spec = serializers.DictField(
+        help_text="The engine's fields as they were given; the job has them with every default."
+    )
+    chips = serializers.ListField(child=serializers.CharField())
+    dataset_version = Reference(allow_null=True)
+    model_version = Reference(allow_null=True, help_text="What it works on, once it has begun.")
+    gate = serializers.DictField(allow_null=True)
+    job = Reference(allow_null=True)
+    deployment = Reference(allow_null=True)
+    made = Reference(allow_null=True, help_text="The model version that it made.")
+    figures = serializers.DictField(help_text="What it measured.")
+
+    class Meta:
+        model = Step
+        fields = (
+            "uid",
+            "number",
+            "kind",
+            "state",
+            "state_reason",
+            "engine",
+            "spec",
+            "chips",
+            "cards",
+            "dataset_version",
+            "output_name",
+            "deployment_name",
+            "replicas",
+            "model_version",
+            "job",
+            "deployment",
+            "made",
+            "figures",
+            "gate",
+            "gate_passed",
+            "gate_verdict",
+            "waved_by",
+            "waved_reason",
+            "began_at",
+            "ended_at",
+        )
+
+
+class PipelineSerializer(serializers.ModelSerializer[Pipeline]):
+    team = Reference()
+    created_by = serializers.CharField(source="created_by.username")
+    model_version = Reference(help_text="What the first step works on.")
+    queue = serializers.CharField(source="queue.name")
+    cancel_requested_by = serializers.CharField(
+        source="cancel_requested_by.username", allow_null=True, default=None
+    )
+    steps = StepSerializer(many=True)
+
+    class Meta:
+        model = Pipeline
+        fields = (
+            "uid",
+            "name",
+            "state",
+            "state_reason",
+            "team",
+            "created_by",
+            "created_at",
+            "ended_at",
+            "model_version",
+            "queue",
+            "cancel_requested_at",
+            "cancel_requested_by",
+            "steps",
+        )
+
+
+class PipelineEventSerializer(serializers.Serializer[Any]):
+    step = serializers.IntegerField(
+        allow_null=True, help_text="The step's number; null for the pipeline itself."
+    )
+    from_state = serializers.CharField(source="move.from_state")
+    event = serializers.CharField(source="move.event")
+    to_state = serializers.CharField(source="move.to_state")
+    reason = serializers.CharField(source="move.reason")
+    actor = serializers.CharField(source="move.actor")
+    at = serializers.DateTimeField(source="move.at")
+
+
+class PipelineFilters(Filters):
+    lookups = {
+        "state": "state__in",
+        "team": "team__uid",
+        "created_by": "created_by__username",
+        "text": "name__icontains",
+    }
+
+    state = serializers.MultipleChoiceField(
+        choices=[(state.value, state.value) for state in PipelineState], required=False
+    )
+    team = serializers.CharField(required=False, help_text="A team's uid.")
+    created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
+    text = serializers.CharField(required=False, help_text="Part of the name.")
+
+    def validate_created_by(self, value: str) -> str:
+        return self.context["request"].user.get_username() if value == "me" else value
+
+
+class GateSerializer(StrictSerializer[Any]):
+    figure = serializers.CharField(max_length=40, help_text=_GATE_HELP)
+    threshold = serializers.FloatField(
+        required=False, allow_null=True, help_text="Perplexity at most this, all others at least."
+    )
+    otherwise = serializers.ChoiceField(
+        choices=_OTHERWISE,
+        default=Otherwise.STOP.value,
+        help_text="Where it is missed: wait for a person, or end without the rest.",
+    )
+
+
+class StepSubmitSerializer(StrictSerializer[Any]):
+    kind = serializers.ChoiceField(choices=_KINDS)
+    engine = serializers.CharField(required=False, max_length=40)
+    spec = serializers.DictField(
+        required=False, help_text="The engine's fields; GET /engines says which there are."
+    )
+    chips = serializers.ListField(
+        child=serializers.CharField(max_length=60), required=False, max_length=50
+    )
+    cards = serializers.IntegerField(required=False, max_value=_LARGEST)
+    dataset_version = VisibleField(visible=registry.dataset_versions_visible, required=False)
+    output_name = serializers.SlugField(
+        required=False,
+        max_length=80,
+        help_text="The model that what it makes becomes a version of.",
+    )
+    deployment_name = serializers.SlugField(
+        required=False,
+        max_length=80,
+        help_text="A deployment of the team gets a new revision; a new name makes one.",
+    )
+    replicas = serializers.IntegerField(
+        required=False, max_value=_LARGEST, help_text="Of a new deployment."
+    )
+    gate = GateSerializer(required=False, allow_null=True)
+
+    def to_request(self, given: dict[str, Any]) -> StepRequest:
+        gate = given.get("gate")
+        values = {**given, "kind": StepKind(given["kind"])}
+        values["gate"] = Gate.from_json({"threshold": None, **gate}) if gate is not None else None
+        if "chips" in given:
+            values["chips"] = tuple(given["chips"])
+        return StepRequest(**values)
+
+
+@extend_schema_serializer(
+    examples=[OpenApiExample("From tuning to serving", value=EXAMPLE, request_only=True)]
+)
+class PipelineSubmitSerializer(OwnedSerializer):
+    name = serializers.CharField(max_length=120)
+    model_version = VisibleField(visible=registry.model_versions_visible)
+    queue = serializers.CharField(required=False, default="default", help_text="Its name.")
+    steps = StepSubmitSerializer(many=True)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        name = attrs["queue"]
+        queues = {queue.name: queue for queue in quotas.queues_for(attrs["team"])}
+        if name not in queues:
+            message = f"no queue of this team is called {name!r}; there are {', '.join(queues)}"
+            raise serializers.ValidationError({"queue": [message]})
+        reader = StepSubmitSerializer()
+        request = PipelineRequest(
+            name=attrs["name"],
+            model_version=attrs["model_version"],
+            queue=queues[name],
+            steps=tuple(reader.to_request(step) for step in attrs["steps"]),
+        )
+        return {"team": attrs["team"], "request": request}
+
+
+class PipelineFindingSerializer(serializers.Serializer[Any]):
+    field = serializers.CharField(help_text="Of a step by its number: steps.2.learning_rate")
+    message = serializers.CharField()
+
+
+class PipelineCheckSerializer(serializers.Serializer[Any]):
+    accepted = serializers.BooleanField()
+    findings = PipelineFindingSerializer(many=True, help_text="Everything that is wrong.")
+
+
+class WaveSerializer(StrictSerializer[Any]):
+    reason = serializers.CharField(
+        max_length=LONGEST_REASON, help_text="Why it may go on all the same; kept in the audit."
+    )

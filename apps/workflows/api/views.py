@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.api.authentication import acting_user, scope_require
+from apps.accounts.api.idempotency import idempotent
+from apps.accounts.models import Team
+from apps.workflows import selectors, services
+from apps.workflows.api import serializers
+from apps.workflows.models import Pipeline
+from controlplane.domain.permissions import Scope
+from controlplane.domain.pipelines import StepKind
+from controlplane.web.rest import ResourceViewSet
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Pipelines", tags=["pipelines"], parameters=[serializers.PipelineFilters]
+    ),
+    retrieve=extend_schema(
+        summary="A pipeline with its steps, what they made and what they measured",
+        tags=["pipelines"],
+    ),
+)
+class PipelineViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Pipeline]):
+    token_scope = Scope.JOBS
+    queries = {"list": serializers.PipelineFilters}
+    serializer_class = serializers.PipelineSerializer
+
+    def get_queryset(self) -> QuerySet[Pipeline]:
+        return selectors.pipelines_visible(self.request.user)
+
+    def _require(self, kinds: Sequence[StepKind], *, team: Team) -> None:
+        """A step that deploys needs what deploying needs, of the person and of the token."""
+        services.steps_require(self.request.user, kinds, team=team)
+        if StepKind.DEPLOY in kinds:
+            scope_require(self.request, Scope.SERVING)
+
+    def _runnable(self) -> Pipeline:
+        """The pipeline of this address, if the caller may run what it runs."""
+        pipeline = self.get_object()
+        self._require(services.kinds_of(pipeline), team=pipeline.team)
+        return pipeline
+
+    def _shown(self, uid: str) -> Response:
+        return Response(self.get_serializer(self.get_queryset().get(uid=uid)).data)
+
+    @extend_schema(
+        summary="Submit a pipeline",
+        description=(
+            "Each step works on the newest version that a step before it made, or on model_version. "
+            "All of it is checked at once; everything that is wrong is said at once (422)."
+        ),
+        tags=["pipelines"],
+        request=serializers.PipelineSubmitSerializer,
+        responses={201: serializers.PipelineSerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.checked(serializers.PipelineSubmitSerializer)
+        self._require(given["request"].kinds, team=given["team"])
+        pipeline = services.pipeline_submit(actor=acting_user(request), **given)
+        response = self._shown(pipeline.uid)
+        response.status_code = status.HTTP_201_CREATED
+        return response
+
+    @extend_schema(
+        summary="Check a pipeline without submitting it",
+        tags=["pipelines"],
+        request=serializers.PipelineSubmitSerializer,
+        responses=serializers.PipelineCheckSerializer,
+    )
+    @action(detail=False, methods=["post"])
+    def check(self, request: Request) -> Response:
+        given = self.checked(serializers.PipelineSubmitSerializer)
+        findings = services.pipeline_check(**given)
+        return Response(
+            {"accepted": not findings, "findings": [asdict(finding) for finding in findings]}
+        )
+
+    @extend_schema(
+        summary="Cancel a pipeline and the step that runs",
+        tags=["pipelines"],
+        request=None,
+        responses=serializers.PipelineSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, uid: str) -> Response:
+        services.pipeline_cancel(
+            pipeline=self._runnable(), actor=acting_user(request), at=timezone.now()
+        )
+        return self._shown(uid)
+
+    @extend_schema(
+        summary="Try the step again at which it failed or was cancelled, then go on",
+        tags=["pipelines"],
+        request=None,
+        responses=serializers.PipelineSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def retry(self, request: Request, uid: str) -> Response:
+        services.pipeline_retry(
+            pipeline=self._runnable(), actor=acting_user(request), at=timezone.now()
+        )
+        return self._shown(uid)
+
+    @extend_schema(
+        summary="Wave it through the gate that it missed",
+        tags=["pipelines"],
+        request=serializers.WaveSerializer,
+        responses=serializers.PipelineSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def wave(self, request: Request, uid: str) -> Response:
+        given = self.checked(serializers.WaveSerializer)
+        services.gate_wave(
+            pipeline=self._runnable(),
+            actor=acting_user(request),
+            reason=given["reason"],
+            at=timezone.now(),
+        )
+        return self._shown(uid)
+
+    @extend_schema(
+        summary="Every move of it and of its steps, the newest first",
+        tags=["pipelines"],
+        responses=serializers.PipelineEventSerializer(many=True),
+    )
+    @action(detail=True, pagination_class=None)
+    def events(self, request: Request, uid: str) -> Response:
+        events = selectors.events_of(self.get_object())
+        return Response(serializers.PipelineEventSerializer(events, many=True).data)

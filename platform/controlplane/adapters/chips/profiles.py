@@ -1,0 +1,305 @@
+"""A vendor as data: reads ``profile.toml`` into a plug-in (``docs/adding-a-chip.md`` explains the file).
+
+Figures stand in the file as makers print them (MiB, GB/s, TFLOPS) and come out in bytes and operations a second.
+What a file does not say stays None, 0 or empty. Whatever a file says that is not understood is an error: a figure
+under a misspelt name would otherwise be missing without a word.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+from controlplane.domain.accelerators import Chip, ChipKind, Confidence, Dtype
+from controlplane.domain.faults import FaultLevel, FaultMap
+from controlplane.domain.geometry import Geometry, MalformedGroups, groups_of
+from controlplane.domain.resources import MIB, Bytes
+from controlplane.ports.chips import Collectives, Exporter, Series, VendorProfile
+
+GIGA, TERA = 1e9, 1e12
+PROFILE, FAULTS = "profile.toml", "faults.toml"
+#: Between the first and the last code of a run of hexadecimal ones.
+_RUN = ".."
+
+
+class ProfileRefused(ValueError):
+    """A file that describes no vendor; the message names the file, the place and what would be right."""
+
+
+class Section:
+    """One table of the file. Each key is taken once; ``done`` refuses those that nobody took."""
+
+    def __init__(self, values: Mapping[str, Any], *, at: str) -> None:
+        self._left = dict(values)
+        self.at = at
+
+    def refuse(self, key: str, wrong: str) -> NoReturn:
+        raise ProfileRefused(f"{self.at}: {key} {wrong}")
+
+    def take(self, key: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
+        if key not in self._left:
+            return default
+        value = self._left.pop(key)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            self.refuse(key, f"is {value!r}, which is of the wrong type")
+        return value
+
+    def text(self, key: str, default: str = "") -> str:
+        return str(self.take(key, str, default))
+
+    def required(self, key: str) -> str:
+        return self.text(key) or self.refuse(key, "is required: a non-empty text")
+
+    def whole(self, key: str, default: int = 0) -> int:
+        value: int = self.take(key, int, default)
+        return value if value >= 0 else self.refuse(key, f"is {value}; it cannot be negative")
+
+    def number(self, key: str) -> float | None:
+        value = self.take(key, (int, float))
+        if value is not None and value <= 0:
+            self.refuse(key, f"is {value}; leave it out where it is not known")
+        return None if value is None else float(value)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        values = self.take(key, list, [])
+        if not all(isinstance(value, str) and value for value in values):
+            self.refuse(key, f"is {values!r}; it must be a list of texts")
+        return tuple(values)
+
+    def sizes(self, key: str) -> tuple[int, ...]:
+        values = self.take(key, list, [])
+        if not all(isinstance(value, int) and value > 0 for value in values):
+            self.refuse(key, f"is {values!r}; it must be a list of positive whole numbers")
+        return tuple(sorted(values))
+
+    def words(self, key: str) -> Mapping[str, str]:
+        values = self.take(key, dict, {})
+        if not all(isinstance(value, str) for value in values.values()):
+            self.refuse(key, f"is {values!r}; it must be a table of texts")
+        return dict(values)
+
+    def groups(self, key: str) -> tuple[tuple[int, ...], ...]:
+        text = self.text(key)
+        try:
+            return groups_of(text) if text else ()
+        except MalformedGroups as wrong:
+            self.refuse(key, f"is wrong: {wrong}")
+
+    def section(self, key: str) -> Section | None:
+        values = self.take(key, dict)
+        return None if values is None else Section(values, at=f"{self.at} [{key}]")
+
+    def sections(self, key: str) -> Iterator[tuple[str, Section]]:
+        """The tables of a table, by name."""
+        for name, values in self.take(key, dict, {}).items():
+            if not isinstance(values, dict):
+                self.refuse(f"{key}.{name}", f"is {values!r}; it must be a table")
+            yield name, Section(values, at=f"{self.at} [{key}.{name}]")
+
+    def done(self) -> None:
+        if self._left:
+            self.refuse(
+                ", ".join(sorted(self._left)), "is not known here; see docs/adding-a-chip.md"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vendor:
+    """Everything that the file says."""
+
+    profile: VendorProfile
+    chips: tuple[Chip, ...]
+    #: Constant variables of every process on its cards.
+    environment: Mapping[str, str]
+
+
+def read_vendor(folder: Path) -> Vendor:
+    """The vendor that the folder describes.
+
+    :raises ProfileRefused: if a file is missing, is no TOML or says something that is not understood.
+    """
+    top = _open(folder / PROFILE)
+    vendor = top.required("vendor")
+    labels = top.section("labels") or Section({}, at=top.at)
+    faults = folder / FAULTS
+    profile = VendorProfile(
+        vendor=vendor,
+        title=top.required("title"),
+        collectives=_collectives(top.section("collectives")),
+        resource_patterns=top.texts("resource_patterns"),
+        model_labels=labels.texts("model"),
+        memory_label=labels.text("memory"),
+        layout_label=labels.text("layout"),
+        layouts={name: _geometry(section) for name, section in top.sections("layouts")},
+        runtime_variable=top.text("runtime_variable"),
+        exporter=_exporter(top.section("exporter")),
+        faults=_faults(_open(faults)) if faults.is_file() else FaultMap(),
+        images=top.words("images"),
+        engines=top.words("engines"),
+        run_on_hardware=top.take("run_on_hardware", bool, default=False),
+        sources=top.texts("sources"),
+    )
+    usual = top.take("usual", dict, {})
+    chips = tuple(
+        _chip(Section({**usual, **values}, at=f"{top.at} [[chips]] {place}"), vendor=vendor)
+        for place, values in enumerate(top.take("chips", list, []), start=1)
+    )
+    environment = top.words("environment")
+    labels.done()
+    top.done()
+    return Vendor(profile=profile, chips=chips, environment=environment)
+
+
+class DataChips:
+    """Implements ``controlplane.ports.chips.ChipPlugin`` by the files of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @classmethod
+    def beside(cls, module_file: str) -> DataChips:
+        """The plug-in of the folder that a module lies in; pass ``__file__``."""
+        return cls(Path(module_file).resolve().parent)
+
+    @cached_property
+    def _read(self) -> Vendor:
+        return read_vendor(self._folder)
+
+    @property
+    def vendor(self) -> str:
+        return self._read.profile.vendor
+
+    def profile(self) -> VendorProfile:
+        return self._read.profile
+
+    def chips(self) -> tuple[Chip, ...]:
+        return self._read.chips
+
+    def environment(self, chip: Chip, *, cards: tuple[int, ...]) -> Mapping[str, str]:
+        """The constants of the file, and the variable that names the cards; empty, it hides them all."""
+        variables = dict(self._read.environment)
+        if chip.visible_devices_variable:
+            variables[chip.visible_devices_variable] = ",".join(map(str, cards))
+        return variables
+
+
+def _open(path: Path) -> Section:
+    try:
+        return Section(tomllib.loads(path.read_text(encoding="utf-8")), at=path.name)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
+        raise ProfileRefused(f"{path} cannot be read as TOML: {wrong}") from wrong
+
+
+def _collectives(section: Section | None) -> Collectives | None:
+    if section is None:
+        return None
+    found = Collectives(
+        library=section.required("library"), torch_backend=section.text("torch_backend")
+    )
+    section.done()
+    return found
+
+
+def _exporter(section: Section | None) -> Exporter | None:
+    if section is None:
+        return None
+    exporter = Exporter(
+        name=section.required("name"),
+        port=section.whole("port") or None,
+        card_label=section.text("card_label"),
+        series={figure: _series(each) for figure, each in section.sections("series")},
+        fault_base=section.whole("fault_base", 10),
+        verified=section.take("verified", bool, default=True),
+    )
+    section.done()
+    return exporter
+
+
+def _series(section: Section) -> Series:
+    series = Series(
+        names=section.texts("names") or section.refuse("names", "is required: names of series"),
+        scale=section.number("scale") or 1.0,
+        labels=section.words("labels"),
+    )
+    section.done()
+    return series
+
+
+def _geometry(section: Section) -> Geometry:
+    geometry = Geometry(
+        sizes=section.sizes("sizes"),
+        rings=section.groups("rings"),
+        aligned_to=section.whole("aligned_to", 1) or 1,
+        split_evenly=section.take("split_evenly", bool, default=False),
+    )
+    section.done()
+    return geometry
+
+
+def _faults(section: Section) -> FaultMap:
+    levels: dict[str, FaultLevel] = {}
+    for name, codes in section.take("levels", dict, {}).items():
+        if name not in FaultLevel.__members__:
+            known = ", ".join(FaultLevel.__members__)
+            section.refuse(f"levels.{name}", f"is no level; known are {known}")
+        for code in _codes(codes):
+            # Where a vendor lists a code twice, the graver level holds.
+            levels[code] = max(levels.get(code, FaultLevel.NOTE), FaultLevel[name])
+    faults = FaultMap(levels=levels, sources=section.texts("sources"))
+    section.done()
+    return faults
+
+
+def _codes(codes: str) -> Iterator[str]:
+    """Codes parted by spaces; ``8F180200..8F180219`` is a run of hexadecimal ones of equal length."""
+    for word in codes.split():
+        first, run, last = word.partition(_RUN)
+        if not run:
+            yield word
+            continue
+        for number in range(int(first, 16), int(last, 16) + 1):
+            yield f"{number:0{len(first)}X}"
+
+
+def _chip(section: Section, *, vendor: str) -> Chip:
+    name = section.required("name")
+    section.at = f"{section.at} ({name})"
+    bandwidth, link = section.number("bandwidth_gb_s"), section.number("link_gb_s")
+    rates = section.section("tflops") or Section({}, at=section.at)
+    try:
+        kind = ChipKind(section.required("kind"))
+        confidence = Confidence(section.text("confidence", Confidence.VERIFIED))
+    except ValueError as wrong:
+        raise ProfileRefused(f"{section.at}: {wrong}") from wrong
+    chip = Chip(
+        name=name,
+        vendor=vendor,
+        kind=kind,
+        title=section.text("title"),
+        memory=Bytes(section.whole("memory_mib") * MIB),
+        torch_device=section.text("torch_device"),
+        visible_devices_variable=section.text("visible_devices_variable"),
+        legal_request_sizes=section.sizes("sizes"),
+        aliases=frozenset(alias.lower() for alias in section.texts("aliases")),
+        memory_bandwidth=None if bandwidth is None else bandwidth * GIGA,
+        link_bandwidth=None if link is None else link * GIGA,
+        peak_rates={
+            dtype: rate * TERA for dtype in Dtype if (rate := rates.number(dtype.value)) is not None
+        },
+        cards_per_node=section.whole("cards_per_node"),
+        rings=section.groups("rings"),
+        aligned_to=section.whole("aligned_to", 1) or 1,
+        split_evenly=section.take("split_evenly", bool, default=False),
+        resource=section.text("resource"),
+        node_labels=section.words("node_labels"),
+        confidence=confidence,
+        unverified=frozenset(section.texts("unverified")),
+        sources=section.texts("sources"),
+    )
+    rates.done()
+    section.done()
+    return chip

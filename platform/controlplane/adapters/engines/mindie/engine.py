@@ -1,0 +1,117 @@
+"""MindIE on Ascend: a configuration file and a daemon."""
+
+from __future__ import annotations
+
+from controlplane.adapters.engines.mindie import configuration
+from controlplane.adapters.engines.servers import ContainerServer, Order, Translation
+from controlplane.domain.accelerators import Chip
+from controlplane.domain.fields import Limit
+from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
+
+_A2 = "gpustack/runner:cann8.5-910b-mindie2.3.0"
+_A3 = "gpustack/runner:cann8.5-a3-mindie2.3.0"
+_310P = "gpustack/runner:cann8.5-310p-mindie2.3.0"
+PROFILE = EngineProfile(
+    title="MindIE",
+    versions=">=2.3,<2.4",
+    default_version="2.3.0",
+    images={
+        "ascend-910b1": _A2,
+        "ascend-910b2": _A2,
+        "ascend-910b2c": _A2,
+        "ascend-910b3": _A2,
+        "ascend-910b4": _A2,
+        "ascend-910b4-1": _A2,
+        "ascend-910c": _A3,
+        "ascend-310p": _310P,
+        "ascend-310p-duo": _310P,
+    },
+    metrics={
+        "requests_running": "num_requests_running",
+        "requests_waiting": "num_requests_waiting",
+        "requests_received": "request_received_total",
+        "requests_ok": "request_success_total",
+        "requests_failed": "request_failed_total",
+        "prompt_tokens": "prompt_tokens_total",
+        "output_tokens": "generation_tokens_total",
+        "time_to_first_token": "time_to_first_token_seconds",
+        "time_per_output_token": "time_per_output_token_seconds",
+        "latency": "e2e_request_latency_seconds",
+        "kv_cache_usage": "npu_cache_usage_perc",
+        "prefix_cache_hit_rate": "npu_prefix_cache_hit_rate",
+        "output_tokens_per_second": "avg_generation_throughput_toks_per_s",
+        "preemptions": "num_preemptions_total",
+    },
+    flags=FlagsChecked.UNVERIFIED,
+    formats=frozenset({"modelslim"}),
+    remarks=(
+        "Asks for no key: it listens on the address of its own container only, and a network policy must let "
+        "nobody but the gateway reach it.",
+        "Reads weights from a folder that belongs to the user it runs as, with mode 750.",
+        "Prints its figures at a port of their own.",
+    ),
+    sources=(
+        "MindIE-LLM at 8b4871a: conf/config.json and docs/zh/user_guide",
+        "gpustack-runner 0.1.32.post1: the images",
+    ),
+)
+
+_ONE_LAYOUT = "MindIE divides a replica by tensor only, as it is written here"
+_BY_ITSELF = "MindIE decides that by itself"
+_PLUGIN = "that is a plug-in of MindIE whose settings nobody has verified here"
+_LIMITS = (
+    Limit(field="queue_size", reason="MindIE has a bound on connections, not on waiting requests"),
+    Limit(
+        field="precision",
+        values=("float32", "bfloat16", "float16"),
+        reason="MindIE computes in the precision that the model's config.json names",
+    ),
+    Limit(
+        field="kv_precision",
+        values=("fp8",),
+        reason="MindIE keeps keys and values in the precision of the weights, or as ModelSlim wrote them",
+    ),
+    Limit(field="prefix_cache", values=("on", "off"), reason=_PLUGIN),
+    Limit(field="chunked_prefill", values=("on", "off"), reason=_PLUGIN),
+    Limit(field="graphs", values=("on", "off"), reason=_BY_ITSELF),
+    Limit(field="parallel.pipeline", reason=_ONE_LAYOUT),
+    Limit(field="parallel.data", reason=_ONE_LAYOUT),
+    Limit(field="parallel.expert", values=("on",), reason=_ONE_LAYOUT),
+)
+
+
+class MindieEngine(ContainerServer):
+    """Implements ``controlplane.ports.engines.Engine``."""
+
+    name = "mindie"
+    one_node_because = (
+        "MindIE finds other nodes by a rank table with the address of every card, which is not known before they "
+        "are given"
+    )
+
+    def profile(self) -> EngineProfile:
+        return PROFILE
+
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[Limit, ...]:
+        return _LIMITS
+
+    def translated(self, order: Order) -> Translation:
+        return Translation(
+            argv=("bash", "{work}/start.sh"),
+            files={
+                "config.json": configuration.configuration(order),
+                "start.sh": configuration.start_program(),
+            },
+            environment={
+                "MIES_CONFIG_JSON_PATH": "{work}/config.json",
+                # Without it nothing is measured.
+                "MIES_SERVICE_MONITOR_MODE": "1",
+                "MINDIE_LLM_FRAMEWORK_BACKEND": "ATB",
+                "NPU_MEMORY_FRACTION": f"{order.spec['memory_fraction']:g}",
+                "MIES_CONTAINER_IP": "{leader}",
+            },
+            ports=configuration.PORTS,
+            health="/v2/health/ready",
+        )

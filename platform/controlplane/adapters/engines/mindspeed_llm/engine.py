@@ -1,0 +1,152 @@
+"""MindSpeed-LLM: Megatron's parallelism on Ascend, with weights converted there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from controlplane.adapters.engines import sequence
+from controlplane.adapters.engines.mindspeed_llm import architectures, arguments
+from controlplane.adapters.engines.trainers import (
+    ContainerTrainer,
+    Order,
+    Translation,
+    no_bfloat16,
+)
+from controlplane.domain.accelerators import Chip
+from controlplane.domain.fields import Finding, Limit
+from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
+
+#: The project publishes how its images are made and named, but not the images: a company builds them.
+_A2 = "mindspeed-llm:v{version}-cann9.0.0-torch_npu2.7.1-910b-ubuntu22.04-py3.11-aarch64"
+_A3 = "mindspeed-llm:v{version}-cann9.0.0-torch_npu2.7.1-a3-ubuntu22.04-py3.11-aarch64"
+PROFILE = EngineProfile(
+    title="MindSpeed-LLM",
+    versions=">=26.0,<26.2",
+    default_version="26.0.0",
+    images={
+        "ascend-910b1": _A2,
+        "ascend-910b2": _A2,
+        "ascend-910b2c": _A2,
+        "ascend-910b3": _A2,
+        "ascend-910b4": _A2,
+        "ascend-910b4-1": _A2,
+        "ascend-910c": _A3,
+    },
+    flags=FlagsChecked.UNVERIFIED,
+    sources=(
+        "https://gitcode.com/Ascend/MindSpeed-LLM/tree/master/examples/mcore",
+        "https://gitcode.com/Ascend/MindSpeed-LLM/blob/master/docs/zh/pytorch/training/pretrain/"
+        "mcore/train_from_hf.md",
+        "https://gitcode.com/Ascend/MindSpeed-LLM/blob/master/docker/OVERVIEW.md",
+    ),
+)
+_LIMITS = (
+    Limit(
+        field="objective",
+        values=("dpo", "grpo"),
+        reason="this product renders answers and plain text for MindSpeed-LLM",
+    ),
+    Limit(
+        field="method",
+        values=("qlora",),
+        reason="this product does not render few-bit weights for MindSpeed-LLM",
+    ),
+    Limit(field="lora.dropout", reason="MindSpeed-LLM's adapters have none"),
+    Limit(field="parallel.expert", reason="this product renders dense models for MindSpeed-LLM"),
+    Limit(
+        field="parallel.zero_stage",
+        values=(2, 3),
+        reason="Megatron shares the optimizer's states only, which is stage 1",
+    ),
+    Limit(
+        field="communication_dtype",
+        values=("bfloat16", "float16"),
+        reason="Megatron's default or float32 is what the documentation of MindSpeed-LLM shows",
+    ),
+    Limit(
+        field="fused_operators",
+        values=("cross_entropy", "adamw", "grouped_matmul"),
+        reason="MindSpeed-LLM chooses these kernels itself",
+    ),
+)
+_ENVIRONMENT = {
+    "HCCL_CONNECT_TIMEOUT": "3600",
+    "HCCL_EXEC_TIMEOUT": "3600",
+    "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+    "PYTORCH_NPU_ALLOC_CONF": "expandable_segments:True",
+    "TASK_QUEUE_ENABLE": "2",
+}
+
+
+class MindSpeedLlmEngine(ContainerTrainer):
+    """Implements ``controlplane.ports.engines.Engine``."""
+
+    name = "mindspeed_llm"
+
+    def profile(self) -> EngineProfile:
+        return PROFILE
+
+    def runs_on(self, task: Task, chip: Chip) -> str:
+        if chip.torch_device != "npu":
+            return f"MindSpeed-LLM runs on Ascend only, not on {chip.label}"
+        return super().runs_on(task, chip)
+
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[Limit, ...]:
+        return (*_LIMITS, *no_bfloat16(chip))
+
+    def check_further(
+        self, spec: Mapping[str, Any], *, model: ModelFacts | None
+    ) -> Iterator[Finding]:
+        if spec["max_steps"] is None:
+            yield Finding(
+                field="max_steps",
+                message="max_steps is required: MindSpeed-LLM counts steps, not epochs; one epoch is "
+                "rows ÷ (batch_size × gradient_accumulation × copies)",
+            )
+        if spec["method"] == "lora":
+            yield from _check_lora(spec["lora"])
+        if model is not None:
+            yield from architectures.check(model)
+
+    def translated(self, order: Order) -> Translation:
+        model = order.model
+        if model is None:
+            raise ValueError("MindSpeed-LLM cannot be rendered without a model")
+        resumes = order.continues
+        steps: tuple[sequence.Run | sequence.Collect, ...] = (
+            *arguments.shaping(order),
+            sequence.Run(
+                argv=arguments.training(order, model, resumes=False),
+                newest=f"{arguments.CHECKPOINTS}/latest_checkpointed_iteration.txt"
+                if resumes
+                else "",
+                resumed=arguments.training(order, model, resumes=True) if resumes else (),
+            ),
+            sequence.Run(argv=arguments.merging(order, model), leader_only=True),
+            sequence.Collect(source="merged"),
+        )
+        files: dict[str, str] = {}
+        if order.objective in arguments.SHAPES:
+            files["shape_rows.py"] = sequence.program("shape_rows")
+        return Translation(steps=steps, files=files, environment=_ENVIRONMENT)
+
+
+def _check_lora(lora: Mapping[str, Any]) -> Iterator[Finding]:
+    if lora["alpha"] != int(lora["alpha"]):
+        yield Finding(
+            field="lora.alpha",
+            message=f"lora.alpha must be a whole number for MindSpeed-LLM, got {lora['alpha']:g}",
+        )
+    asked = set(lora["target_modules"] or ())
+    joint = [arguments.JOINT_LAYERS[name] for name in arguments.joint_layers(sorted(asked))]
+    beyond = sorted(asked - frozenset().union(*joint))
+    if beyond:
+        groups = "; ".join(", ".join(sorted(parts)) for parts in arguments.JOINT_LAYERS.values())
+        yield Finding(
+            field="lora.target_modules",
+            message="lora.target_modules must be whole groups for MindSpeed-LLM, which joins layers "
+            f"({groups}); got {', '.join(beyond)}",
+        )

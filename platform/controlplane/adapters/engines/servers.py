@@ -1,0 +1,261 @@
+"""What every engine has in common that serves from an image of its own.
+
+A subclass says which fields it cannot honour (``limits``), which quantized weights it refuses (``refuses``), and
+translates one checked spec into a command (``translated``). Choosing the image, the plan, the chip's variables,
+the port, the probe and the key are the same for all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from controlplane.adapters.engines import images, sequence, torchrun
+from controlplane.adapters.engines.trainers import precision
+from controlplane.domain import fields
+from controlplane.domain.accelerators import Chip, ChipKind
+from controlplane.domain.fields import Field, Finding, Limit
+from controlplane.domain.parallel import Plan
+from controlplane.domain.serving_plans import architecture_of, check_serving_plan, serving_plan
+from controlplane.domain.specs.serving import SERVE
+from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
+from controlplane.ports.launches import EngineEnvironment, Launch, Probe, Role
+
+#: The secret by which gateway and replica know each other.
+KEY = "NINEFOLD_ENGINE_KEY"
+MODEL = "{inputs}/model"
+#: Weights of hundreds of gigabytes are read, and graphs recorded, before the first success.
+_START_WITHIN = timedelta(minutes=40)
+#: Names scripts of an image that set up its libraries.
+_SET_ENV = "NINEFOLD_SET_ENV"
+#: Open requests may end.
+_GRACE = timedelta(seconds=30)
+#: Names go into arguments, and callers send them in JSON.
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}")
+
+ENVIRONMENT: Mapping[str, str] = {
+    "HF_HOME": "{work}/tmp/huggingface",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "DO_NOT_TRACK": "1",
+    "PYTHONUNBUFFERED": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A spec with nothing left open."""
+
+    spec: Mapping[str, Any]
+    chip: Chip
+    plan: Plan
+    #: Nodes that one replica spans.
+    nodes: int
+    model: ModelFacts | None
+    #: ``bfloat16``, ``float16`` or ``float32``.
+    precision: str
+    #: Where the processes of several nodes meet.
+    master_port: int
+
+    def asks(self, name: str, value: str = "on") -> bool:
+        """Whether the switch of that name stands there."""
+        return bool(self.spec[name] == value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """What an engine makes of an order."""
+
+    argv: tuple[str, ...]
+    #: Text files by path relative to ``{work}``.
+    files: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    #: Ports beside ``http``.
+    ports: tuple[str, ...] = ()
+    health: str = "/health"
+    #: Variables that bear the key beside ``NINEFOLD_ENGINE_KEY``.
+    key_variables: tuple[str, ...] = ()
+
+
+class ContainerServer(ABC):
+    """Implements ``controlplane.ports.engines.Engine`` but for ``name``, ``profile`` and the translation."""
+
+    name: str
+    tasks = frozenset({Task.SERVE})
+    #: Whether a replica may span nodes; otherwise the reason why not.
+    one_node_because: str = ""
+
+    @abstractmethod
+    def profile(self) -> EngineProfile: ...
+
+    @abstractmethod
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[Limit, ...]: ...
+
+    @abstractmethod
+    def translated(self, order: Order) -> Translation:
+        """The command of a checked spec."""
+
+    def refuses(self, model: ModelFacts, *, chip: Chip | None) -> str:
+        """Why it does not load weights of that format and scheme on the chip; empty if it does."""
+        return ""
+
+    def environment(self) -> EngineEnvironment | None:
+        """None: it comes as an image only."""
+        return None
+
+    def fields(self, task: Task) -> tuple[Field, ...]:
+        return SERVE
+
+    def runs_on(self, task: Task, chip: Chip) -> str:
+        if chip.kind is ChipKind.CPU:
+            return f"{self.profile().title} needs an accelerator"
+        return images.no_image(self.profile(), engine=self.name, chip=chip)
+
+    def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
+        return {}
+
+    def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        return fields.with_defaults(SERVE, spec)
+
+    def check(
+        self,
+        task: Task,
+        spec: Mapping[str, Any],
+        *,
+        chip: Chip | None,
+        model: ModelFacts | None,
+    ) -> tuple[Finding, ...]:
+        found = [
+            *fields.check(SERVE, spec),
+            *fields.check_limits(SERVE, spec, self.limits(task, chip=chip, model=model)),
+            *images.check_version(self.profile(), spec, engine=self.name, chip=chip),
+        ]
+        if model is not None:
+            found += self._check_model(model, chip=chip)
+        # A value of the wrong type has been said already, and cannot be compared.
+        if not found:
+            found += self._check_values(task, spec, chip=chip, model=model)
+        return tuple(found)
+
+    def render(self, request: RenderRequest) -> Launch:
+        """The Launch of one replica; each of its placements is a node.
+
+        :raises ValueError: if it spans nodes and the engine cannot, if nodes give different numbers of cards, or
+            if the plan does not multiply out to the cards.
+        """
+        if len(request.placements) > 1 and self.one_node_because:
+            raise ValueError(
+                f"a replica of {self.profile().title} runs on one node, not {len(request.placements)}: "
+                f"{self.one_node_because}"
+            )
+        spec = self.normalise(request.task, request.spec)
+        cards = torchrun.processes(request.placements) * len(request.placements)
+        order = Order(
+            spec=spec,
+            chip=request.chip,
+            plan=serving_plan(spec["parallel"], cards=cards),
+            nodes=len(request.placements),
+            model=request.model,
+            precision=precision(spec, chip=request.chip),
+            master_port=torchrun.master_port(request.name),
+        )
+        translation = self.translated(order)
+        role, files = _role(request, translation)
+        names = (KEY, *translation.key_variables)
+        return Launch(
+            name=request.name,
+            roles=(role,),
+            files=files,
+            inputs=request.inputs,
+            image=images.image(self.profile(), engine=self.name, chip=request.chip, spec=spec),
+            secrets=dict.fromkeys(names, request.token) if request.token else {},
+            grace=_GRACE,
+            continues=request.continues,
+            labels=request.labels,
+        )
+
+    def _check_model(self, model: ModelFacts, *, chip: Chip | None) -> Iterator[Finding]:
+        profile = self.profile()
+        if model.format and model.format not in profile.formats:
+            loads = ", ".join(sorted(profile.formats)) or "plain weights only"
+            yield Finding(
+                field="model",
+                message=f"{model.name} is quantized ({model.scheme or 'unknown scheme'}) and written as "
+                f"{model.format}, which {profile.title} does not load; it loads {loads}",
+            )
+        elif model.format and (why := self.refuses(model, chip=chip)):
+            yield Finding(
+                field="model",
+                message=f"{model.name} is quantized as {model.scheme} in {model.format}: {why}",
+            )
+        if model.architecture and not model.architecture.endswith(_SERVED):
+            yield Finding(
+                field="model",
+                message=f"{model.name} is a {model.architecture}; {profile.title} is asked for chat here, "
+                f"which needs a generating model ({', '.join('…' + each for each in _SERVED)})",
+            )
+
+    def _check_values(
+        self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
+    ) -> Iterator[Finding]:
+        complete = self.normalise(task, spec)
+        name, length = complete["model_name"], complete["context_length"]
+        if not _MODEL_NAME.fullmatch(name):
+            yield Finding(
+                field="model_name",
+                message=f"model_name must be letters, digits and . _ : / - and begin with a letter or digit, "
+                f"got {name!r}",
+            )
+        if model is not None and length is not None and 0 < model.context_length < length:
+            yield Finding(
+                field="context_length",
+                message=f"context_length must be ≤ {model.context_length}, the context of {model.name}, "
+                f"got {length}",
+            )
+        group = complete["parallel"]
+        if group["tensor"]:
+            cards = group["tensor"] * group["pipeline"] * group["data"]
+            found = check_serving_plan(
+                group,
+                cards=cards,
+                architecture=architecture_of(model.config if model else {}),
+                chip=chip,
+            )
+            # How many cards there are is not known here; the deployment that asks for them checks that.
+            yield from (each for each in found if each.field != "cards")
+
+
+#: Endings of the names of architectures that answer.
+_SERVED = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
+
+
+def _role(request: RenderRequest, translation: Translation) -> tuple[Role, dict[str, str]]:
+    """The role and the files that start it.
+
+    Where an image's libraries have to be set up first, or nodes give different cards, the command is a step of
+    ``programs/run_steps.py``.
+    """
+    shared, differing = torchrun.of_chip(request.chip, request.placements)
+    several = len(request.placements) > 1
+    names = torchrun.names(request.placements, launch=request.name) if several else {}
+    argv, files = translation.argv, dict(translation.files)
+    if _SET_ENV in shared or any(differing):
+        files |= sequence.rendered([sequence.Run(argv=argv)], replicas=differing)
+        argv = sequence.ARGV
+    role = Role(
+        name=ROLES[request.task],
+        argv=argv,
+        placements=request.placements,
+        environment={**ENVIRONMENT, **translation.environment, **shared, **names},
+        ports=("http", *translation.ports),
+        probe=Probe(port="http", path=translation.health, start_within=_START_WITHIN),
+    )
+    return role, files

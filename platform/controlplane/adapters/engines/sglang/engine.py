@@ -1,0 +1,139 @@
+"""SGLang on NVIDIA and Ascend."""
+
+from __future__ import annotations
+
+from controlplane.adapters.engines import sequence
+from controlplane.adapters.engines.servers import MODEL, ContainerServer, Order, Translation
+from controlplane.adapters.engines.trainers import no_bfloat16
+from controlplane.domain.accelerators import Chip
+from controlplane.domain.fields import Limit
+from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
+
+_A2 = "quay.io/ascend/sglang:v0.5.14-cann9.0.0-910b"
+_A3 = "quay.io/ascend/sglang:v0.5.14-cann9.0.0-a3"
+#: Starts the server with the key from the environment: its own option would show it to every process.
+_START = "start_sglang.py"
+_NPU = "npu"
+
+PROFILE = EngineProfile(
+    title="SGLang",
+    versions=">=0.5.14,<0.5.24",
+    default_version="0.5.23",
+    images={
+        "nvidia": "lmsysorg/sglang:v{version}",
+        "ascend-910b1": _A2,
+        "ascend-910b2": _A2,
+        "ascend-910b2c": _A2,
+        "ascend-910b3": _A2,
+        "ascend-910b4": _A2,
+        "ascend-910b4-1": _A2,
+        "ascend-910c": _A3,
+    },
+    metrics={
+        "requests_running": "sglang:num_running_reqs",
+        "requests_waiting": "sglang:num_queue_reqs",
+        "requests_ok": "sglang:num_requests_total",
+        "requests_failed": "sglang:num_aborted_requests_total",
+        "prompt_tokens": "sglang:prompt_tokens_total",
+        "output_tokens": "sglang:generation_tokens_total",
+        "time_to_first_token": "sglang:time_to_first_token_seconds",
+        "inter_token_latency": "sglang:inter_token_latency_seconds",
+        "latency": "sglang:e2e_request_latency_seconds",
+        "kv_cache_usage": "sglang:token_usage",
+        "prefix_cache_hit_rate": "sglang:cache_hit_rate",
+        "output_tokens_per_second": "sglang:gen_throughput",
+    },
+    flags=FlagsChecked.PARSED,
+    formats=frozenset({"compressed-tensors", "modelslim", "awq", "gptq", "fp8"}),
+    remarks=(
+        "Knows its key by an argument only; a small program adds it inside of the process, so that the list of "
+        "processes does not show it, and keeps it out of the log.",
+        "Asks for no key on /health and /metrics.",
+    ),
+    sources=(
+        "SGLang 0.5.14 and 0.5.23: sglang/srt/server_args.py",
+        "https://docs.sglang.io/advanced_features/server_arguments.html",
+    ),
+)
+
+
+class SglangEngine(ContainerServer):
+    """Implements ``controlplane.ports.engines.Engine``."""
+
+    name = "sglang"
+
+    def profile(self) -> EngineProfile:
+        return PROFILE
+
+    def limits(
+        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[Limit, ...]:
+        if chip is None or chip.torch_device != _NPU:
+            return ()
+        return (
+            Limit(
+                field="kv_precision",
+                values=("fp8",),
+                reason=f"{chip.label} has no such format for keys and values in SGLang",
+            ),
+            *no_bfloat16(chip),
+        )
+
+    def refuses(self, model: ModelFacts, *, chip: Chip | None) -> str:
+        if chip is None:
+            return ""
+        npu = chip.torch_device == _NPU
+        if npu and model.format != "modelslim":
+            return f"on {chip.label} SGLang is known to load ModelSlim's weights only"
+        if not npu and model.format == "modelslim":
+            return f"ModelSlim's weights are for Ascend, not for {chip.label}"
+        return ""
+
+    def translated(self, order: Order) -> Translation:
+        """The replica's nodes run the same command; all of them answer ``/health``."""
+        spec, plan = order.spec, order.plan
+        argv = ["{python}", f"{{work}}/{_START}", "--model-path", MODEL]
+        argv += ["--served-model-name", spec["model_name"]]
+        argv += ["--host", "0.0.0.0", "--port", "{port:http}", "--enable-metrics"]  # noqa: S104 - its container
+        argv += ["--dtype", order.precision, *_of_chip(order)]
+        argv += ["--tp-size", str(plan.tensor), "--pp-size", str(plan.pipeline)]
+        argv += ["--dp-size", str(plan.data)]
+        if plan.expert > 1:
+            argv += ["--ep-size", str(plan.tensor)]
+        argv += ["--mem-fraction-static", f"{spec['memory_fraction']:g}"]
+        argv += ["--max-queued-requests", str(spec["queue_size"])]
+        if spec["context_length"]:
+            argv += ["--context-length", str(spec["context_length"])]
+        if spec["concurrency"]:
+            argv += ["--max-running-requests", str(spec["concurrency"])]
+        argv += _switches(order)
+        if order.nodes > 1:
+            argv += ["--nnodes", str(order.nodes), "--node-rank", "{index}"]
+            argv += ["--dist-init-addr", f"{{leader}}:{order.master_port}"]
+        return Translation(
+            argv=tuple(argv),
+            files={_START: sequence.program("start_sglang")},
+        )
+
+
+def _of_chip(order: Order) -> list[str]:
+    argv = ["--device", order.chip.torch_device]
+    if order.chip.torch_device == _NPU:
+        argv += ["--attention-backend", "ascend"]
+    if order.model is not None and order.model.format == "modelslim":
+        argv += ["--quantization", "modelslim"]
+    return argv
+
+
+def _switches(order: Order) -> list[str]:
+    """What is on by itself has no option that says so."""
+    argv = []
+    if order.asks("kv_precision", "fp8"):
+        argv += ["--kv-cache-dtype", "fp8_e4m3"]
+    if order.asks("prefix_cache", "off"):
+        argv.append("--disable-radix-cache")
+    if order.asks("chunked_prefill", "off"):
+        argv += ["--chunked-prefill-size", "-1"]
+    if order.asks("graphs", "off"):
+        argv += ["--disable-decode-cuda-graph", "--disable-prefill-cuda-graph"]
+    return argv

@@ -1,0 +1,101 @@
+"""The five names by which processes of a gang find each other, and the parallel plan that they follow.
+
+::
+
+    NNODES  NODE_RANK  NPROC_PER_NODE  MASTER_ADDR  MASTER_PORT
+
+``torchrun`` and every engine's own launcher read them; nothing else tells replicas of each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from controlplane.domain.accelerators import Chip
+from controlplane.domain.parallel import Plan, check, read_plan
+from controlplane.ports.launches import Placement
+from controlplane.ports.registry import chip_plugin
+
+#: What ``torchrun`` is told; ``programs/run_steps.py`` replaces a name by its value in each replica.
+ARGUMENTS = (
+    *("--nnodes", "$NNODES", "--node_rank", "$NODE_RANK"),
+    *("--nproc_per_node", "$NPROC_PER_NODE"),
+    *("--master_addr", "$MASTER_ADDR", "--master_port", "$MASTER_PORT"),
+)
+#: Scripts of an image that set what its libraries need; a shell that nobody logs in to does not read them.
+_SCRIPTS: Mapping[str, tuple[str, ...]] = {
+    "npu": (
+        "/usr/local/Ascend/ascend-toolkit/set_env.sh",
+        "/usr/local/Ascend/nnal/atb/set_env.sh",
+    )
+}
+#: Below the ports that Linux gives to clients and those that Kubernetes gives to services.
+_FIRST_PORT, _PORTS = 20_000, 10_000
+
+
+class PlanRefused(ValueError):
+    """The parallel plan does not fit the cards."""
+
+
+def planned(values: Mapping[str, Any], *, cards: int) -> Plan:
+    """The plan of a spec's group ``parallel`` on so many cards.
+
+    :raises PlanRefused: if it does not multiply out to them.
+    """
+    plan = read_plan(values, cards=cards)
+    if findings := check(plan, cards=cards):
+        raise PlanRefused("; ".join(finding.message for finding in findings))
+    return plan
+
+
+def processes(placements: Sequence[Placement]) -> int:
+    """Processes of one replica, one for each of its cards.
+
+    :raises PlanRefused: unless every replica has as many cards.
+    """
+    counts = {max(1, len(placement.cards)) for placement in placements}
+    if len(counts) != 1:
+        found = ", ".join(f"{each.node}: {len(each.cards)}" for each in placements)
+        raise PlanRefused(f"every node of a job must give as many cards; got {found}")
+    return counts.pop()
+
+
+def names(placements: Sequence[Placement], *, launch: str) -> dict[str, str]:
+    """The five names for the replicas of a Launch of that name."""
+    return {
+        "NNODES": str(len(placements)),
+        "NODE_RANK": "{index}",
+        "NPROC_PER_NODE": str(processes(placements)),
+        "MASTER_ADDR": "{leader}",
+        "MASTER_PORT": str(master_port(launch)),
+    }
+
+
+def master_port(launch: str) -> int:
+    """The port at which replicas meet.
+
+    It is the same for all of them and for every rendering, and two Launches that share a node's network
+    seldom meet at one.
+    """
+    digest = hashlib.sha256(launch.encode()).digest()
+    return _FIRST_PORT + int.from_bytes(digest[:4], "big") % _PORTS
+
+
+def of_chip(
+    chip: Chip, placements: Sequence[Placement]
+) -> tuple[dict[str, str], tuple[dict[str, str], ...]]:
+    """Variables that the chip asks for: those that all replicas share, and what differs for each of them."""
+    each = [
+        dict(chip_plugin(chip).environment(chip, cards=placement.cards)) for placement in placements
+    ]
+    shared = dict(set.intersection(*(set(variables.items()) for variables in each)))
+    ordered = {name: value for name, value in each[0].items() if name in shared}
+    if scripts := _SCRIPTS.get(chip.torch_device):
+        ordered["NINEFOLD_SET_ENV"] = ":".join(scripts)
+    differing = tuple(
+        {name: value for name, value in variables.items() if name not in shared}
+        for variables in each
+    )
+    return ordered, differing

@@ -1,0 +1,134 @@
+"""What can be asked about memory before anything is submitted: one table for the page and for REST."""
+
+from __future__ import annotations
+
+from controlplane.domain.fields import Field, Kind
+from controlplane.domain.sizing.precisions import SCHEMES
+from controlplane.domain.specs.training import FINETUNE, METHODS
+
+TASKS = ("serve", "train")
+STORED = "stored"
+
+_PLAN = next(field for field in FINETUNE if field.name == "parallel").fields
+
+SIZING = (
+    Field(
+        name="task",
+        label="Task",
+        help="Serve answers, or train.",
+        kind=Kind.CHOICE,
+        default="serve",
+        choices=TASKS,
+    ),
+    Field(
+        name="scheme",
+        label="Weights",
+        help="What weights are kept in when serving; stored is as the model itself has them.",
+        kind=Kind.CHOICE,
+        default=STORED,
+        choices=(STORED, *sorted(SCHEMES)),
+    ),
+    Field(
+        name="context",
+        label="Context",
+        help="Tokens of the longest prompt and answer together, or of the longest row.",
+        kind=Kind.INTEGER,
+        default=4096,
+        least=1,
+        most=10_485_760,
+    ),
+    Field(
+        name="concurrency",
+        label="Concurrency",
+        help="Requests that run at once; used when serving.",
+        kind=Kind.INTEGER,
+        default=16,
+        least=1,
+        most=65_536,
+    ),
+    Field(
+        name="kv_precision",
+        label="Precision of the KV cache",
+        help="fp8 holds twice as many tokens; used when serving.",
+        kind=Kind.CHOICE,
+        default="auto",
+        choices=("auto", "fp8"),
+    ),
+    Field(
+        name="memory_fraction",
+        label="Share of memory",
+        help="Of each card, that serving may use.",
+        kind=Kind.NUMBER,
+        default=0.9,
+        least=0.1,
+        most=0.98,
+    ),
+    Field(
+        name="method",
+        label="Method",
+        help="Train every weight, or a small adapter; qlora keeps the rest in 4 bits.",
+        kind=Kind.CHOICE,
+        default="full",
+        choices=METHODS,
+    ),
+    Field(
+        name="rank",
+        label="LoRA rank",
+        help="Size of the adapter; used by the methods lora and qlora.",
+        kind=Kind.INTEGER,
+        default=16,
+        least=1,
+        most=1024,
+    ),
+    Field(
+        name="batch",
+        label="Batch size",
+        help="Rows at once on a card; used when training.",
+        kind=Kind.INTEGER,
+        default=1,
+        least=1,
+        most=4096,
+    ),
+    Field(
+        name="gradient_accumulation",
+        label="Gradient accumulation",
+        help="Batches that make one step; used when training.",
+        kind=Kind.INTEGER,
+        default=1,
+        least=1,
+        most=4096,
+    ),
+    Field(
+        name="precision",
+        label="Precision",
+        help="Of the computation.",
+        kind=Kind.CHOICE,
+        default="bfloat16",
+        choices=("bfloat16", "float16", "float32"),
+    ),
+    Field(
+        name="recompute",
+        label="Recompute activations",
+        help="Compute them again instead of keeping them; used when training.",
+        kind=Kind.CHOICE,
+        default="on",
+        choices=("on", "off"),
+    ),
+    Field(
+        name="cards",
+        label="Cards",
+        help="Of one replica, or of the run; empty is the fewest that fit.",
+        kind=Kind.INTEGER,
+        default=None,
+        optional=True,
+        least=1,
+        most=65_536,
+    ),
+    Field(
+        name="parallel",
+        label="Parallel plan",
+        help="How the cards share the work; what is empty is proposed.",
+        kind=Kind.GROUP,
+        fields=_PLAN,
+    ),
+)

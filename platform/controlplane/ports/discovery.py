@@ -1,0 +1,129 @@
+"""Which cards a node has, read from what its cluster says of it: pure functions over labels and resources.
+
+What the node says goes before what is usual for its chip. An operator may say it too, in a label or annotation
+of the node (groups as in ``controlplane.domain.geometry.groups_of``)::
+
+    ninefold.io/rings = 0-3_4-7      cards with a direct link
+    ninefold.io/numa  = 0-3_4-7      cards beside the same memory of the host
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from controlplane.domain.accelerators import Chip
+from controlplane.domain.geometry import Geometry, groups_of
+from controlplane.domain.resources import MIB, Bytes
+from controlplane.ports.chips import ChipPlugin, VendorProfile
+
+RINGS = "ninefold.io/rings"
+NUMA = "ninefold.io/numa"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCards:
+    """The cards of one kind on a node."""
+
+    #: The extended resource that stands for them.
+    resource: str
+    #: How many of them workloads can have.
+    count: int
+    #: None where no plug-in knows which chip of the vendor it is.
+    chip: Chip | None
+    vendor: str
+    #: Of one card; what the node says, else what is known of the chip; 0 where neither does, and of slices.
+    memory: Bytes
+    geometry: Geometry
+
+
+def discover(
+    plugins: Iterable[ChipPlugin],
+    *,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    allocatable: Mapping[str, str],
+) -> tuple[FoundCards, ...]:
+    """The cards of a node, by resource; what no plug-in knows is left out.
+
+    :raises MalformedGroups: if an operator's word on rings or NUMA nodes cannot be read.
+    """
+    said = {**labels, **annotations}
+    found = []
+    for plugin in plugins:
+        profile, chips = plugin.profile(), plugin.chips()
+        for resource, count in _resources(profile, chips, allocatable):
+            chip = chip_on(profile, chips, said, resource=resource)
+            usual = chip.geometry if chip else Geometry()
+            memory = _memory(profile, said) or (chip.memory if chip else Bytes(0))
+            found.append(
+                FoundCards(
+                    resource=resource,
+                    count=count,
+                    chip=chip,
+                    vendor=profile.vendor,
+                    memory=memory if _whole(chips, resource) else Bytes(0),
+                    geometry=_geometry(profile, usual, said),
+                )
+            )
+    return tuple(sorted(found, key=lambda cards: cards.resource))
+
+
+def geometry_on(plugin: ChipPlugin, chip: Chip, said: Mapping[str, str]) -> Geometry:
+    """The rules of that chip on a node with those labels.
+
+    :raises MalformedGroups: if an operator's word on rings or NUMA nodes cannot be read.
+    """
+    return _geometry(plugin.profile(), chip.geometry, said)
+
+
+def chip_on(
+    profile: VendorProfile, chips: tuple[Chip, ...], said: Mapping[str, str], *, resource: str = ""
+) -> Chip | None:
+    """The chip that the node's labels name; without them, the only one that the resource stands for."""
+    for label in profile.model_labels:
+        if name := said.get(label, "").strip().lower():
+            named = [chip for chip in chips if name == chip.name or name in chip.aliases]
+            return named[0] if named else None
+    labelled = [
+        chip
+        for chip in chips
+        if chip.node_labels
+        and all(said.get(name) == value for name, value in chip.node_labels.items())
+    ]
+    fitting = [chip for chip in labelled or chips if resource in ("", chip.resource)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _resources(
+    profile: VendorProfile, chips: tuple[Chip, ...], allocatable: Mapping[str, str]
+) -> Iterator[tuple[str, int]]:
+    for resource, amount in allocatable.items():
+        slices = any(re.fullmatch(pattern, resource) for pattern in profile.resource_patterns)
+        # A resource of cards is a plain number; "0" stands where the device plug-in is gone.
+        if (slices or _whole(chips, resource)) and amount.isdecimal() and int(amount):
+            yield resource, int(amount)
+
+
+def _whole(chips: tuple[Chip, ...], resource: str) -> bool:
+    return any(chip.resource == resource for chip in chips)
+
+
+def _memory(profile: VendorProfile, said: Mapping[str, str]) -> Bytes:
+    """What the node says of one card, in MiB with or without its unit."""
+    text = said.get(profile.memory_label, "") if profile.memory_label else ""
+    found = re.fullmatch(r"(\d{1,9})(G|Gi|GB|M|Mi|MB|)", text.strip())
+    if found is None:
+        return Bytes(0)
+    return Bytes(int(found[1]) * (1024 if found[2].startswith("G") else 1) * MIB)
+
+
+def _geometry(profile: VendorProfile, usual: Geometry, said: Mapping[str, str]) -> Geometry:
+    layout = profile.layouts.get(said.get(profile.layout_label, "")) if said else None
+    geometry = layout or usual
+    if text := said.get(RINGS):
+        geometry = replace(geometry, rings=groups_of(text))
+    if text := said.get(NUMA):
+        geometry = replace(geometry, numa=groups_of(text))
+    return geometry

@@ -1,0 +1,55 @@
+"""The hub port: where models are published. One adapter for each interface, not for each mirror.
+
+Mirrors speak a hub's interface under another address, so an adapter is told its address with every call and
+has none of its own but the usual one. Every call goes through ``controlplane.ports.outbound``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from controlplane.domain.hubs import Listing
+from controlplane.ports.outbound import Outbound
+
+
+class HubUnreachable(Exception):
+    """No useful answer came; trying again later may help. The message says what came."""
+
+
+@runtime_checkable
+class Hub(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """Where it is, unless a mirror is set."""
+        ...
+
+    @property
+    def default_revision(self) -> str: ...
+
+    def listing(
+        self, outbound: Outbound, *, address: str, repository: str, revision: str, token: str
+    ) -> Listing:
+        """Every file of the repository at that revision.
+
+        :raises HubRefused: if there is no such repository or revision, or it may not be read.
+        :raises HubUnreachable: if the hub does not answer as it should.
+        :raises EgressRefused: if the policy forbids the address.
+        """
+        ...
+
+    def file_url(self, *, address: str, repository: str, commit: str, path: str) -> str:
+        """Answers GET with the content, possibly by redirects, and understands ``Range``."""
+        ...
+
+    def headers(self, *, token: str) -> Mapping[str, str]:
+        """For calls to the hub itself; never sent to where a redirect leads."""
+        ...

@@ -1,0 +1,52 @@
+"""Estimates beside published figures."""
+
+from __future__ import annotations
+
+from controlplane.domain.architectures import read
+from controlplane.domain.parallel import Plan
+from controlplane.domain.resources import GIB, Bytes
+from controlplane.domain.sizing import (
+    Adapter,
+    Mixed,
+    Serving,
+    ServingTraits,
+    Training,
+    scheme_called,
+    serving_memory,
+    training_memory,
+)
+from tests.benchmarks.sizing.published import SHAPES, Published
+
+#: Prompts go through whole; what the process itself holds is not in the published figures.
+_TENSORS_ONLY = ServingTraits(
+    step_tokens=None, graphs=Bytes(0), process=Bytes(0), collectives=Bytes(0), block=1
+)
+#: Tokens that are written one by one need no memory of a step.
+_WRITTEN = 2048
+
+
+def estimated_gib(figure: Published) -> float:
+    """What the estimate says of the run that was published, in 2³⁰ bytes."""
+    architecture = read(SHAPES[figure.model])
+    if figure.what == "train":
+        wanted = Training(
+            batch=1,
+            length=figure.context,
+            accumulation=8,
+            mixed=Mixed.AUTOCAST,
+            adapter=Adapter(rank=figure.rank or 0, base=scheme_called(figure.adapter_base)),
+            recompute=True,
+        )
+        return training_memory(architecture, wanted).total / GIB
+    serving = Serving(
+        scheme=scheme_called(figure.scheme),
+        context=figure.context,
+        plan=Plan(tensor=figure.tensor),
+        traits=_TENSORS_ONLY,
+        graphs=False,
+    )
+    held = serving_memory(architecture, serving)
+    if figure.what == "weights":
+        return held.weights / GIB
+    share = max(1, figure.context - _WRITTEN) / figure.context
+    return (held.total - held.activations * (1 - share)) / GIB

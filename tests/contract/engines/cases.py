@@ -1,0 +1,94 @@
+"""Every installed engine, every task that it does, every chip that some plug-in knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from controlplane.domain.accelerators import Chip
+from controlplane.domain.fields import Field
+from controlplane.domain.specs.evaluating import EVALUATE
+from controlplane.domain.specs.quantizing import QUANTIZE
+from controlplane.domain.specs.scripts import SCRIPT
+from controlplane.domain.specs.serving import SERVE
+from controlplane.domain.specs.training import FINETUNE
+from controlplane.ports.engines import Engine, RenderRequest, Task
+from controlplane.ports.launches import InputTree, Placement
+from controlplane.ports.registry import chips, engine, engine_names
+from tests.unit.engines.orders import DATASET, MODEL_TREE, QWEN3_8B
+
+#: The product's tables: an engine takes fields from them and has none of its own.
+TABLES: Mapping[Task, tuple[Field, ...]] = {
+    Task.FINETUNE: FINETUNE,
+    Task.EVALUATE: EVALUATE,
+    Task.QUANTIZE: QUANTIZE,
+    Task.SCRIPT: SCRIPT,
+    Task.SERVE: SERVE,
+}
+#: The least that a person has to say.
+SPECS: Mapping[Task, Mapping[str, Any]] = {
+    Task.FINETUNE: {"max_steps": 100},
+    Task.EVALUATE: {},
+    Task.QUANTIZE: {},
+    Task.SCRIPT: {"argv": ["python", "main.py"]},
+    Task.SERVE: {"model_name": "assistant"},
+}
+TOKEN = "t0ken-of-the-attempt"
+
+
+def engines() -> list[str]:
+    return list(engine_names())
+
+
+def doings() -> list[tuple[str, Task]]:
+    return [(name, task) for name in engine_names() for task in sorted(engine(name).tasks)]
+
+
+def everywhere() -> list[tuple[str, Task, str]]:
+    return [(name, task, chip) for name, task in doings() for chip in sorted(chips())]
+
+
+def where_it_runs() -> list[tuple[str, Task, str]]:
+    """Those of ``everywhere`` for which the least spec can be rendered."""
+    return [
+        (name, task, chip)
+        for name, task, chip in everywhere()
+        if not engine(name).runs_on(task, chips()[chip])
+        and not checked(engine(name), task, SPECS[task], chip=chips()[chip])
+    ]
+
+
+def checked(
+    found: Engine, task: Task, spec: Mapping[str, Any], *, chip: Chip | None
+) -> dict[str, str]:
+    """What is wrong, by field."""
+    model = None if task is Task.SCRIPT else QWEN3_8B
+    wrong = found.check(task, spec, chip=chip, model=model)
+    return {finding.field: finding.message for finding in wrong}
+
+
+def request_of(
+    task: Task, chip: str, *, nodes: int = 1, cards: int = 1, **changes: Any
+) -> RenderRequest:
+    values: dict[str, Any] = {
+        "task": task,
+        "name": "attempt-1",
+        "spec": SPECS[task],
+        "chip": chips()[chip],
+        "placements": tuple(
+            Placement(node=f"n{index}", cards=tuple(range(cards))) for index in range(nodes)
+        ),
+        "inputs": tuple(_trees(task)),
+        "report_url": "https://ninefold.example/api/v1/attempts/1",
+        "token": TOKEN,
+        "labels": {"team": "vision"},
+        "model": None if task is Task.SCRIPT else QWEN3_8B,
+    }
+    return RenderRequest(**(values | changes))
+
+
+def _trees(task: Task) -> Iterator[InputTree]:
+    if task is not Task.SCRIPT:
+        yield MODEL_TREE
+    if task in (Task.FINETUNE, Task.EVALUATE, Task.QUANTIZE):
+        yield DATASET

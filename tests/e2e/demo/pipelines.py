@@ -1,0 +1,226 @@
+"""Pipelines in each of their states, on jobs and deployments that are there already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from apps.jobs.models import Job
+from apps.models.models import ModelVersion
+from apps.serving.models import Deployment
+from apps.workflows import services
+from apps.workflows.models import Pipeline, Step
+from apps.workflows.services.lives import step_move
+from controlplane.domain.pipelines import (
+    ACCEPTED,
+    Gate,
+    Otherwise,
+    PipelineEvent,
+    StepEvent,
+    StepKind,
+    judge,
+)
+from tests.e2e.demo.clock import ago, before
+from tests.e2e.demo.fleet import Fleet
+from tests.e2e.demo.jobs import Jobs
+from tests.e2e.demo.people import People
+from tests.e2e.demo.registry import Registry
+from tests.e2e.demo.serving import Serving
+
+BAR = Gate(figure="exact_match", threshold=0.7)
+FIGURES = {"exact_match": 0.7425, "label_accuracy": 0.9312, "perplexity": 1.384}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipelines:
+    running: Pipeline
+    held: Pipeline
+    succeeded: Pipeline
+    failed: Pipeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """Whose pipelines these are, and what they take and make."""
+
+    people: People
+    fleet: Fleet
+    known: Registry
+    jobs: Jobs
+    served: Serving
+
+
+def pipelines(
+    people: People, fleet: Fleet, known: Registry, jobs: Jobs, served: Serving
+) -> Pipelines:
+    line = Line(people=people, fleet=fleet, known=known, jobs=jobs, served=served)
+    _cancelled(line)
+    return Pipelines(
+        failed=_failed(line),
+        succeeded=_succeeded(line),
+        held=_held(line),
+        running=_running(line),
+    )
+
+
+def _submit(line: Line, name: str, *, gate: Gate = BAR) -> Pipeline:
+    data = line.known.addresses
+    shrunk = Gate(figure=ACCEPTED, otherwise=Otherwise.SKIP)
+    measured = {"metrics": ["exact_match", "label_accuracy", "perplexity"], "split": "test"}
+    steps = (
+        services.StepRequest(
+            kind=StepKind.FINETUNE,
+            dataset_version=data,
+            output_name="address-parser",
+            spec={"method": "full", "epochs": 3, "learning_rate": 0.0002},
+        ),
+        services.StepRequest(
+            kind=StepKind.EVALUATE, dataset_version=data, spec=measured, gate=gate
+        ),
+        services.StepRequest(
+            kind=StepKind.QUANTIZE,
+            dataset_version=data,
+            output_name="address-parser-w8a8",
+            spec={"scheme": "w8a8-smoothquant"},
+            gate=shrunk,
+        ),
+        services.StepRequest(kind=StepKind.EVALUATE, dataset_version=data, spec=measured),
+        services.StepRequest(kind=StepKind.DEPLOY, deployment_name=line.served.ready.name),
+    )
+    return services.pipeline_submit(
+        actor=line.people.ada,
+        team=line.people.maps,
+        request=services.PipelineRequest(
+            name=name, model_version=line.known.base, queue=line.fleet.maps, steps=steps
+        ),
+    )
+
+
+def _steps(pipeline: Pipeline) -> list[Step]:
+    return list(pipeline.steps.order_by("number"))
+
+
+def _begin(step: Step, *, hours: float, model: ModelVersion, **changes: Any) -> None:
+    at = before(hours=hours)
+    step_move(
+        step,
+        StepEvent.BEGIN,
+        at=at,
+        reason="waiting for cards",
+        began_at=at,
+        model_version=model,
+        **changes,
+    )
+
+
+def _succeed(step: Step, *, hours: float, reason: str, **changes: Any) -> None:
+    at = before(hours=hours)
+    step_move(step, StepEvent.SUCCEED, at=at, reason=reason, ended_at=at, **changes)
+
+
+def _tuned(line: Line, step: Step, *, hours: float, job: Job) -> ModelVersion:
+    made: ModelVersion = ModelVersion.objects.get(job_uid=job.uid)
+    _begin(step, hours=hours, model=line.known.base, job=job)
+    figures = {"loss": 0.2931, "eval_loss": 0.3117}
+    _succeed(step, hours=hours - 1.4, reason=f"made {made}", made=made, figures=figures)
+    return made
+
+
+def _measured(step: Step, *, hours: float, model: ModelVersion, job: Job | None = None) -> None:
+    _begin(step, hours=hours, model=model, job=job)
+    changes: dict[str, Any] = {"figures": FIGURES}
+    reason = f"evaluated {model}"
+    if step.condition is not None:
+        verdict = judge(step.condition, figures=FIGURES)
+        reason = verdict.reason
+        changes |= {"gate_passed": verdict.passed, "gate_verdict": verdict.reason}
+    _succeed(step, hours=hours - 0.3, reason=reason, **changes)
+
+
+def _running(line: Line) -> Pipeline:
+    with ago(hours=3):
+        pipeline = _submit(line, "addresses, the whole way")
+    tune, measure, shrink, _again, _serve = _steps(pipeline)
+    made = _tuned(line, tune, hours=3, job=line.jobs.siblings[3])
+    _measured(measure, hours=1.6, model=made, job=line.jobs.evaluation)
+    _begin(shrink, hours=1.2, model=made)
+    Pipeline.objects.filter(pk=pipeline.pk).update(state_reason="step 3 of 5 is under way")
+    return pipeline
+
+
+def _held(line: Line) -> Pipeline:
+    gate = Gate(figure="exact_match", threshold=0.8)
+    with ago(hours=30):
+        pipeline = _submit(line, "addresses, a stricter bar", gate=gate)
+    tune, measure, *_rest = _steps(pipeline)
+    made = _tuned(line, tune, hours=30, job=line.jobs.siblings[1])
+    _begin(measure, hours=28, model=made)
+    verdict = judge(gate, figures=FIGURES)
+    at = before(hours=27)
+    step_move(
+        measure,
+        StepEvent.MISS,
+        at=at,
+        reason=verdict.reason,
+        ended_at=at,
+        figures=FIGURES,
+        gate_passed=False,
+        gate_verdict=verdict.reason,
+    )
+    told = f"step 2 misses its gate: {verdict.reason}"
+    services.pipeline_move(pipeline, PipelineEvent.HOLD, at=at, reason=told)
+    return pipeline
+
+
+def _succeeded(line: Line) -> Pipeline:
+    with ago(days=4):
+        pipeline = _submit(line, "weekly address parser")
+    tune, measure, shrink, again, serve = _steps(pipeline)
+    made = _tuned(line, tune, hours=96, job=line.jobs.siblings[2])
+    _measured(measure, hours=94, model=made)
+    shrunk = line.jobs.tuned
+    _begin(shrink, hours=93, model=made)
+    verdict = judge(Gate(figure=ACCEPTED), figures={})
+    _succeed(
+        shrink,
+        hours=92,
+        reason=verdict.reason,
+        made=shrunk,
+        figures={"size_before": 1_988_097_024, "size_after": 1_012_334_592},
+        gate_passed=True,
+        gate_verdict=verdict.reason,
+    )
+    _measured(again, hours=91, model=shrunk)
+    deployment: Deployment = line.served.ready
+    revision = deployment.revisions.order_by("-number")[0]
+    _begin(serve, hours=90, model=shrunk, deployment=deployment, revision=revision)
+    _succeed(serve, hours=89.9, reason=f"the deployment {deployment.name} serves {shrunk}")
+    services.pipeline_move(
+        pipeline, PipelineEvent.SUCCEED, at=before(hours=89.9), reason="every step is done"
+    )
+    return pipeline
+
+
+def _failed(line: Line) -> Pipeline:
+    with ago(hours=19):
+        pipeline = _submit(line, "longer sequences, the whole way")
+    tune = _steps(pipeline)[0]
+    job = line.jobs.failed
+    _begin(tune, hours=19, model=line.known.base, job=job)
+    at = before(hours=4)
+    step_move(tune, StepEvent.FAIL, at=at, reason=job.state_reason, ended_at=at)
+    told = f"step 1 failed: {job.state_reason}"
+    services.pipeline_move(pipeline, PipelineEvent.FAIL, at=at, reason=told)
+    return pipeline
+
+
+def _cancelled(line: Line) -> None:
+    with ago(days=6):
+        pipeline = _submit(line, "wrong base")
+    tune = _steps(pipeline)[0]
+    _begin(tune, hours=144, model=line.known.base, job=line.jobs.cancelled)
+    at = before(hours=143) + timedelta(minutes=5)
+    reason = f"cancelled by {line.people.ada.username}"
+    step_move(tune, StepEvent.CANCEL, at=at, reason=reason, ended_at=at)
+    services.pipeline_move(pipeline, PipelineEvent.CANCEL, at=at, reason=reason)

@@ -1,0 +1,162 @@
+"""Has an engine's published parser read command lines: ``published_parsers.py vllm|sglang`` with JSON on stdin.
+
+Run by the engine environment's Python, with the wheel's modules on the path. What they import beside torch and
+transformers (HTTP clients, kernels, image libraries) has nothing to do with arguments: stand-ins take their
+place. Parser, defaults, choices and types are the engine's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.abc
+import importlib.machinery
+import json
+import sys
+import types
+from typing import Any
+
+#: What the engines import on the way to their arguments and what has no part in them.
+_STOOD_IN_FOR = frozenset(
+    [
+        "IPython",
+        "PIL",
+        "aiohttp",
+        "cachetools",
+        "cbor2",
+        "cloudpickle",
+        "cpuinfo",
+        "fastapi",
+        "gguf",
+        "openai",
+        "openai_harmony",
+        "orjson",
+        "partial_json_parser",
+        "prometheus_client",
+        "pybase64",
+        "requests",
+        "starlette",
+        "torchvision",
+        "urllib3",
+        "uvloop",
+        "llguidance",
+        "xgrammar",
+        "zmq",
+    ]
+)
+
+
+class _StandInType(type):
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn
+
+    def __or__(cls, other: Any) -> Any:
+        return cls
+
+    def __ror__(cls, other: Any) -> Any:
+        return cls
+
+
+class StandIn(metaclass=_StandInType):
+    """A name of a package that is not installed: a class, a decorator or a function, whatever is made of it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return args[0] if len(args) == 1 and callable(args[0]) else StandIn()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn()
+
+    def __class_getitem__(cls, key: Any) -> Any:
+        return cls
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        return importlib.import_module("pydantic_core").core_schema.any_schema()
+
+
+class _StandInModule(types.ModuleType):
+    __version__ = "0"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn
+
+
+#: By the engine's name: kernels, where it imports them so early; torch looks for them too.
+_KERNELS = {"vllm": frozenset(), "sglang": frozenset({"triton"})}
+
+
+class _StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the packages above, whether or not they are installed."""
+
+    def __init__(self, packages: frozenset[str]) -> None:
+        self._packages = packages
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        if fullname.partition(".")[0] not in self._packages:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        module = _StandInModule(spec.name)
+        module.__path__ = []
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """There is nothing in it."""
+
+
+def vllm_parser() -> Any:
+    """That of ``vllm serve``, told that it is on a processor: without a device it makes no parser."""
+    platforms = importlib.import_module("vllm.platforms")
+    vars(platforms)["_current_platform"] = importlib.import_module(
+        "vllm.platforms.cpu"
+    ).CpuPlatform()
+    try:
+        arguments = importlib.import_module("vllm.entrypoints.common.cli_args")
+    except ModuleNotFoundError:
+        arguments = importlib.import_module("vllm.entrypoints.openai.cli_args")
+    parsing = importlib.import_module("vllm.utils.argparse_utils")
+    return arguments.make_arg_parser(parsing.FlexibleArgumentParser(prog="vllm serve"))
+
+
+def sglang_parser() -> Any:
+    """That of ``python -m sglang.launch_server``."""
+    # SGLang adds configurations that the installed transformers has by now.
+    known = importlib.import_module("transformers").AutoConfig
+    register = known.register
+    known.register = lambda name, config, exist_ok=True: register(name, config, exist_ok=True)
+    arguments = importlib.import_module("sglang.srt.server_args")
+    parser = argparse.ArgumentParser(prog="sglang.launch_server")
+    arguments.ServerArgs.add_cli_args(parser)
+    return parser
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, list, type(None))) else str(value)
+
+
+def main() -> None:
+    engine = sys.argv[1]
+    sys.meta_path.insert(0, _StandIns(_STOOD_IN_FOR | _KERNELS[engine]))
+    parser = {"vllm": vllm_parser, "sglang": sglang_parser}[engine]()
+    read: list[dict[str, Any] | None] = []
+    for line in json.load(sys.stdin):
+        try:
+            values = vars(parser.parse_args(line))
+            read.append({name: _plain(value) for name, value in values.items()})
+        except SystemExit:
+            read.append(None)
+    sys.stdout.write(f"PARSED {json.dumps(read)}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""The parsers that vLLM and SGLang publish read what is rendered for them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane.ports.engines import FlagsChecked
+from controlplane.ports.launches import Launch
+from controlplane.ports.registry import engine
+from tests.engine.conftest import PROJECT
+from tests.unit.engines.serving_orders import (
+    CHIPS,
+    COMPRESSED,
+    MODELSLIM,
+    SPECS,
+    findings,
+    rendered,
+)
+
+CACHE = PROJECT / "var" / "parsers"
+PROGRAM = Path(__file__).with_name("published_parsers.py")
+MINUTES = 60.0
+#: The one package beside torch and transformers whose classes arguments are made of.
+COMPILED = "msgspec==0.22.0"
+
+
+def published(requirement: str) -> Path:
+    """The modules of a distribution as it is published, without its compiled libraries."""
+    folder = CACHE / requirement
+    if folder.is_dir():
+        return folder
+    loading = CACHE / f"{requirement}.loading"
+    loading.mkdir(parents=True, exist_ok=True)
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(loading)]
+    got = subprocess.run(
+        [*pip, "--only-binary=:all:", "--python-version=3.11", requirement],
+        capture_output=True,
+        text=True,
+        timeout=10 * MINUTES,
+        check=False,
+    )
+    if got.returncode:
+        pytest.skip(f"{requirement} cannot be downloaded here: {got.stderr.strip()[-300:]}")
+    (wheel,) = loading.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        wanted = [name for name in archive.namelist() if _wanted(name)]
+        archive.extractall(loading, wanted)
+    wheel.unlink()
+    return loading.rename(folder)
+
+
+def _wanted(name: str) -> bool:
+    return name.endswith((".py", ".json", "METADATA")) or name.startswith("msgspec/")
+
+
+def parsed(
+    name: str, lines: Sequence[list[str]], *, folders: list[Path], python: Path
+) -> list[Any]:
+    """What the engine's parser makes of each command line; None where it refuses one."""
+    done = subprocess.run(
+        [python, "-W", "ignore", PROGRAM, name],
+        input=json.dumps(lines),
+        capture_output=True,
+        text=True,
+        timeout=5 * MINUTES,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(map(str, folders))},
+    )
+    answer = next((line for line in done.stdout.splitlines() if line.startswith("PARSED ")), None)
+    assert answer is not None, done.stderr[-3000:]
+    read: list[Any] = json.loads(answer.removeprefix("PARSED "))
+    refused = [line for line, values in zip(lines, read, strict=True) if values is None]
+    assert not refused, (refused, done.stderr[-3000:])
+    return read
+
+
+def command(launch: Launch) -> list[str]:
+    """What the engine is started with, placeholders filled as a cluster fills them."""
+    argv = list(launch.roles[0].argv)
+    if "steps.json" in launch.files:
+        argv = json.loads(launch.files["steps.json"])["steps"][0]["run"]
+    filled = {"{inputs}": "/inputs", "{port:http}": "8000", "{index}": "1", "{leader}": "10.0.0.1"}
+    for placeholder, value in filled.items():
+        argv = [each.replace(placeholder, value) for each in argv]
+    return argv
+
+
+def launches(name: str) -> Iterator[Launch]:
+    """Of every spec on every chip that takes it, with plain and quantized weights, and of two nodes."""
+    for chip in CHIPS:
+        for spec in SPECS.values():
+            if not findings(name, spec, chip=chip):
+                yield rendered(name, spec, chip=chip)
+        for model in (COMPRESSED, MODELSLIM):
+            if not findings(name, {}, chip=chip, model=model):
+                yield rendered(name, {"model_name": "assistant"}, chip=chip, model=model)
+        if not findings(name, {}, chip=chip):
+            yield rendered(name, {"model_name": "assistant"}, chip=chip, nodes=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "requirement"),
+    [
+        ("vllm", "vllm==0.23.0"),
+        ("vllm", "vllm==0.33.0"),
+        ("vllm_ascend", "vllm==0.23.0"),
+    ],
+)
+def test_vllm_reads_every_command(name: str, requirement: str, engine_python: Path) -> None:
+    assert engine(name).profile().flags is FlagsChecked.PARSED
+    lines = []
+    for launch in launches(name):
+        argv = command(launch)
+        start = argv.index("serve") + 1
+        # What a follower adds by itself.
+        lines.append(argv[start:] + (["--headless"] if "--nnodes" in argv else []))
+    folders = [published(requirement), published(COMPILED)]
+    read = parsed("vllm", lines, folders=folders, python=engine_python)
+    assert len(read) >= 8
+    for line, values in zip(lines, read, strict=True):
+        assert values["model_tag"] == "/inputs/model"
+        assert values["served_model_name"] == ["assistant"]
+        assert values["port"] == 8000
+        assert values["dtype"] == line[line.index("--dtype") + 1]
+        assert values["api_key"] is None, "the key is in no argument"
+    assert {values["max_model_len"] for values in read} == {None, 8192}
+    assert {values["enable_prefix_caching"] for values in read} >= {None, True, False}
+    assert {values["nnodes"] for values in read} == {1, 2}
+    if name == "vllm_ascend":
+        assert {values["quantization"] for values in read} == {None, "ascend"}
+
+
+def test_sglang_reads_every_command(engine_python: Path) -> None:
+    assert engine("sglang").profile().flags is FlagsChecked.PARSED
+    lines = [command(launch)[2:] for launch in launches("sglang")]
+    folders = [published("sglang==0.5.23"), published(COMPILED)]
+    read = parsed("sglang", lines, folders=folders, python=engine_python)
+    assert len(read) >= 20
+    for values in read:
+        assert (values["model_path"], values["port"]) == ("/inputs/model", 8000)
+        assert values["served_model_name"] == "assistant"
+        assert values["enable_metrics"] is True
+        assert values["api_key"] is None, "the key is in no argument"
+    assert {values["context_length"] for values in read} == {None, 8192}
+    assert {values["device"] for values in read} == {"cuda", "npu"}
+    assert {values["quantization"] for values in read} == {None, "modelslim"}
+    assert {values["nnodes"] for values in read} == {1, 2}
+
+
+def test_the_older_sglang_of_ascends_image_has_every_option_too() -> None:
+    """Its parser needs kernels when it is imported, so its fields are read as text."""
+    source = published("sglang==0.5.14") / "sglang" / "srt" / "server_args.py"
+    (declared,) = (
+        each
+        for each in ast.parse(source.read_text(encoding="utf-8")).body
+        if isinstance(each, ast.ClassDef) and each.name == "ServerArgs"
+    )
+    options = {
+        "--" + each.target.id.replace("_", "-")
+        for each in declared.body
+        if isinstance(each, ast.AnnAssign)
+        and isinstance(each.target, ast.Name)
+        and "no_cli=True" not in ast.unparse(each.annotation)
+    }
+    assert len(options) > 100
+    used = {
+        argument
+        for launch in launches("sglang")
+        for argument in command(launch)
+        if argument.startswith("--")
+    }
+    assert used - options == set()
+
+
+def test_an_option_that_vllm_does_not_have_is_refused(engine_python: Path) -> None:
+    """So that a test above can fail."""
+    with pytest.raises(AssertionError, match="unrecognized arguments: --no-such-option"):
+        parsed(
+            "vllm",
+            [["/inputs/model", "--no-such-option"]],
+            folders=[published("vllm==0.23.0"), published(COMPILED)],
+            python=engine_python,
+        )

@@ -1,0 +1,289 @@
+"""The catalog's pages: facets with true counts, one model with its matrix, models side by side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from apps.models.models import CatalogModel, ModelVersion
+from apps.models.selectors import catalog as selectors
+from apps.models.services.catalog import catalog_load
+from controlplane.domain.catalog import CatalogTask, Support
+from controlplane.domain.permissions import Role
+from tests import factories
+from tests.functional.pages.conftest import Empty, Filled
+
+
+@pytest.fixture
+def loaded(db: None) -> None:
+    catalog_load(catalog=selectors.published(), at=timezone.now())
+
+
+def text_of(response: Any) -> str:
+    """What the page says, without its markup."""
+    return " ".join(re.sub(r"<[^>]*>", " ", response.content.decode()).split())
+
+
+@contextmanager
+def no_more_queries_than(most: int) -> Iterator[None]:
+    with CaptureQueriesContext(connection) as queries:
+        yield
+    assert len(queries) <= most, [query["sql"][:80] for query in queries]
+
+
+def links(response: Any) -> list[str]:
+    """Keys of the models that a list shows."""
+    return re.findall(r'href="/models/catalog/([^"?/]+)"', response.content.decode())
+
+
+def counts(response: Any, facet: str) -> dict[str, int]:
+    (view,) = [one for one in response.context["listing"].facets if one.name == facet]
+    return {option.value: option.count for option in view.options}
+
+
+def test_the_list_costs_one_query_beside_session_and_person(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    browser.get("/models/catalog")
+    with no_more_queries_than(3):
+        response = browser.get("/models/catalog?modality=llm&q=qwen")
+    assert response.status_code == 200
+    assert Session.objects.exists()
+
+
+def test_what_is_chosen_stays_in_the_address_and_narrows(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    response = browser.get(
+        "/models/catalog?family=qwen3&family=qwen2&train=ascend&sort=-parameters"
+    )
+    entries = selectors.published().entries
+    shown = links(response)
+    assert shown
+    assert {entries[key].family for key in shown} == {"qwen2", "qwen3"}
+    sizes = [entries[key].parameters or 0 for key in shown]
+    assert sizes == sorted(sizes, reverse=True)
+    for key in shown:
+        assert any(
+            claim.status is Support.SUPPORTED
+            for claim in entries[key].claims(CatalogTask.TRAIN, vendor="ascend")
+        )
+
+
+def test_the_counts_promise_what_a_press_gives(browser: Client, empty: Empty, loaded: None) -> None:
+    promised = counts(browser.get("/models/catalog?modality=vlm"), "serve")
+    assert promised["ascend"] > 0
+    narrowed = browser.get("/models/catalog?modality=vlm&serve=ascend")
+    assert narrowed.context["listing"].count == promised["ascend"]
+
+
+def test_forty_models_train_and_twenty_deploy_on_both_kinds_of_chips(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    trainable = browser.get("/models/catalog?train=nvidia&train=ascend")
+    deployable = browser.get("/models/catalog?serve=nvidia&serve=ascend")
+    assert trainable.context["listing"].count >= 40
+    assert deployable.context["listing"].count >= 20
+    assert f"{trainable.context['listing'].count} of 166 models" in text_of(trainable)
+
+
+def test_typing_brings_the_list_alone(browser: Client, empty: Empty, loaded: None) -> None:
+    response = browser.get("/models/catalog?q=deepseek+distill", headers={"HX-Request": "true"})
+    body = response.content.decode()
+    assert "<html" not in body
+    assert len(links(response)) == 6
+
+
+def test_a_value_that_is_none_is_left_out_with_a_hint(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    response = browser.get("/models/catalog?modality=smell&train=abacus&page=99&sort=hue")
+    assert response.context["listing"].count == 166
+    assert "“smell” was left out" in text_of(response)
+    assert "“abacus” was left out" in text_of(response)
+
+
+def test_pages_follow_each_other_and_keep_the_filters(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    seen: list[str] = []
+    href = "/models/catalog?modality=llm"
+    while href:
+        response = browser.get(href)
+        seen += links(response)
+        href = response.context["listing"].next_href
+    assert len(seen) == len(set(seen)) == 94
+
+
+def test_an_empty_catalog_says_who_fills_it(browser: Client, empty: Empty) -> None:
+    assert "catalog_load" in text_of(browser.get("/models/catalog"))
+
+
+def test_ours_is_a_tab_beside_the_catalog(browser: Client, empty: Empty, loaded: None) -> None:
+    for address in ("/models", "/models/catalog"):
+        tabs = re.findall(r'<a href="(/models[a-z/]*)"', browser.get(address).content.decode())
+        assert {"/models", "/models/catalog"} <= set(tabs)
+
+
+def test_the_matrix_says_what_each_source_says_and_no_more(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    page = browser.get("/models/catalog/chatglm3-6b")
+    words = text_of(page)
+    assert "vLLM Ascend unsupported" in words
+    assert "MindSpeed-LLM older release" in words
+    assert "said of ==2.3.0" in words
+    assert "LLM Compressor unknown" in words
+    assert "Ascend/MindSpeed-LLM tags v2.0.0..v26.1.0" in words
+    rows = {drawn.row.vendor.name for drawn in page.context["rows"]}
+    assert rows == {"nvidia", "ascend"}
+
+
+def test_a_chip_that_no_source_speaks_of_is_unknown(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    page = browser.get("/models/catalog/qwen3-8b")
+    silent = {vendor.name for vendor in page.context["silent"]}
+    assert "cpu" in silent
+    assert silent.isdisjoint({"nvidia", "ascend"})
+
+
+def test_what_has_no_source_is_unknown_whatever_people_say(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    words = text_of(browser.get("/models/catalog/deepfm"))
+    assert "TensorFlow Serving unknown" in words
+    assert "People say so; no source was read." in words
+    assert "No engine that is installed here is known to do it" in words
+
+
+def reasons(page: Any) -> dict[str, str]:
+    return {str(step.label): step.reason for step in page.context["steps"]}
+
+
+def test_without_weights_the_steps_say_so_and_lead_to_the_import(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    page = browser.get("/models/catalog/qwen3-8b")
+    assert set(reasons(page).values()) == {"Import its weights first."}
+    assert "/models/fetch?hub=huggingface&amp;repository=Qwen%2FQwen3-8B" in page.content.decode()
+
+
+def linked(filled: Filled, key: str) -> ModelVersion:
+    row = CatalogModel.objects.get(key=key)
+    ModelVersion.objects.filter(pk=filled.base.pk).update(catalog_model=row)
+    return filled.base
+
+
+def test_with_a_version_of_ours_the_steps_lead_to_their_forms(
+    browser: Client, filled: Filled, loaded: None
+) -> None:
+    version = linked(filled, "qwen3-8b")
+    page = browser.get("/models/catalog/qwen3-8b")
+    assert set(reasons(page).values()) == {""}
+    hrefs = [step.href for step in page.context["steps"]]
+    assert all(href.endswith(f"?model={version.uid}") for href in hrefs)
+    assert all(browser.get(href).status_code == 200 for href in hrefs)
+    assert f"/models/versions/{version.uid}?tab=lineage" in page.content.decode()
+
+
+def test_somebody_who_may_only_look_is_told_so(
+    client: Client, filled: Filled, loaded: None
+) -> None:
+    linked(filled, "qwen3-8b")
+    client.force_login(factories.person("vera", team=filled.team, role=Role.VIEWER))
+    told = reasons(client.get("/models/catalog/qwen3-8b"))
+    assert set(told.values()) == {
+        "Your roles let you look; an administrator of a team can change that."
+    }
+
+
+def test_another_teams_version_is_not_shown(client: Client, filled: Filled, loaded: None) -> None:
+    version = linked(filled, "qwen3-8b")
+    client.force_login(factories.person("otto", team=factories.team("routing")))
+    page = client.get("/models/catalog/qwen3-8b")
+    assert version.uid not in page.content.decode()
+    assert set(reasons(page).values()) == {"Import its weights first."}
+
+
+def test_a_field_that_contradicts_the_catalog_is_shown_on_both_pages(
+    browser: Client, filled: Filled, loaded: None
+) -> None:
+    version = linked(filled, "qwen2-7b-instruct")
+    config = {
+        "architectures": ["Qwen2ForCausalLM"],
+        "num_hidden_layers": 28,
+        "hidden_size": 3584,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 28,
+        "intermediate_size": 18944,
+        "vocab_size": 152064,
+        "max_position_embeddings": 32768,
+    }
+    ModelVersion.objects.filter(pk=version.pk).update(config=config, parameters=7_620_000_000)
+    for address in ("/models/catalog/qwen2-7b-instruct", f"/models/versions/{version.uid}"):
+        words = text_of(browser.get(address))
+        assert "Its config.json says something else than the catalog in 1 field" in words
+        assert "Heads of keys and values 28 4" in words
+
+
+def test_a_configuration_that_cannot_be_read_is_told_with_its_field(
+    browser: Client, filled: Filled, loaded: None
+) -> None:
+    version = linked(filled, "qwen2-7b-instruct")
+    ModelVersion.objects.filter(pk=version.pk).update(
+        config={"architectures": ["Qwen2ForCausalLM"], "num_hidden_layers": "many"}
+    )
+    words = text_of(browser.get("/models/catalog/qwen2-7b-instruct"))
+    assert "num_hidden_layers" in words
+    assert "many" in words
+
+
+def test_an_entry_that_was_withdrawn_is_still_told_of(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    CatalogModel.objects.filter(key="qwen3-8b").update(withdrawn_at=timezone.now())
+    assert "The catalog no longer lists this model" in text_of(
+        browser.get("/models/catalog/qwen3-8b")
+    )
+    assert "qwen3-8b" not in links(browser.get("/models/catalog?q=qwen3-8b"))
+
+
+def test_a_model_that_never_was_is_not_found(browser: Client, empty: Empty, loaded: None) -> None:
+    assert browser.get("/models/catalog/qwen9-1t").status_code == 404
+
+
+def test_up_to_four_models_stand_side_by_side(browser: Client, empty: Empty, loaded: None) -> None:
+    page = browser.get(
+        "/models/catalog/compare?ids=qwen2-7b-instruct,qwen3-8b,deepseek-v3,gpt-oss-20b,gpt-oss-120b,nothing"
+    )
+    assert [entry.key for entry in page.context["entries"]] == [
+        "qwen2-7b-instruct",
+        "qwen3-8b",
+        "deepseek-v3",
+        "gpt-oss-20b",
+    ]
+    words = text_of(page)
+    assert "left out: gpt-oss-120b" in words
+    assert "The catalog has no model called “nothing”" in words
+    assert "Layers 28 36 61 24" in words
+
+
+def test_what_is_chosen_for_comparison_can_be_taken_back(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    page = browser.get("/models/catalog?q=qwen3&ids=qwen3-8b&ids=deepseek-v3")
+    listing = page.context["listing"]
+    assert listing.compare_href == "/models/catalog/compare?ids=qwen3-8b,deepseek-v3"
+    assert [title for title, _ in listing.compared] == ["Qwen3-8B", "DeepSeek-V3"]
+    assert listing.compared[0][1] == "/models/catalog?q=qwen3&ids=deepseek-v3"
+    assert re.search(r'value="qwen3-8b" checked', page.content.decode())

@@ -1,0 +1,176 @@
+"""The pages of engines, and the form of a deployment that offers them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from apps.fleet.models import Card
+from apps.models.models import ModelVersion
+from apps.serving.models import Deployment, Revision
+from controlplane.ports.registry import engine_names
+from tests.functional.pages.conftest import Filled
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_list_names_every_installed_engine(browser: Client, filled: Filled) -> None:
+    page = browser.get("/engines").content.decode()
+    for name in engine_names():
+        assert f'href="/engines/{name}"' in page
+
+
+def test_an_engine_says_how_its_arguments_were_checked_and_from_which_image_it_runs(
+    browser: Client, filled: Filled
+) -> None:
+    page = browser.get("/engines/vllm_ascend").content.decode()
+    assert "read by its own parser" in page
+    assert "quay.io/ascend/vllm-ascend:v0.23.0-a3" in page
+    assert "not run on hardware" in page
+    assert "computes in float16 only" in page
+    assert "flags unverified" in browser.get("/engines/mindie").content.decode()
+
+
+def test_an_engine_says_where_it_does_not_run_and_why(browser: Client, filled: Filled) -> None:
+    page = browser.get("/engines/msmodelslim").content.decode()
+    assert "its makers publish none" in page
+    assert "It runs on no chip that is known here." in page
+
+
+def test_what_is_no_engine_has_no_page(browser: Client, filled: Filled) -> None:
+    assert browser.get("/engines/no-such-engine").status_code == 404
+
+
+def test_the_interface_tells_profile_images_and_chips(browser: Client, filled: Filled) -> None:
+    engines = {each["name"]: each for each in browser.get("/api/v1/engines").json()}
+    found = engines["vllm"]
+    assert (found["title"], found["flags"]) == ("vLLM", "parsed")
+    assert found["versions"] == ">=0.23,<0.34"
+    assert found["images"]["nvidia-h800"] == "vllm/vllm-openai:v{version}"
+    assert "nvidia-h800" in found["chips"]["serve"]
+    assert "cpu" not in found["chips"]["serve"]
+    assert found["metrics"]["requests_running"] == "vllm:num_requests_running"
+    assert "compressed-tensors" in found["formats"]
+
+
+def option(page: str, value: str) -> str:
+    found = re.search(rf'<option value="{value}"[^>]*>[^<]*', page)
+    assert found is not None, page[:3000]
+    return found[0]
+
+
+def drawn(browser: Client, filled: Filled, **chosen: str) -> str:
+    form = {"model_version": filled.base.uid, "chip": "cpu", **chosen}
+    return browser.post("/deployments/fields", form).content.decode()
+
+
+def test_engines_that_do_not_serve_on_the_chip_are_greyed_out_with_the_reason(
+    browser: Client, filled: Filled
+) -> None:
+    page = drawn(browser, filled)
+    assert "disabled" in option(page, "vllm")
+    assert "vLLM needs an accelerator" in option(page, "vllm")
+    assert "disabled" not in option(page, "transformers")
+    assert "automatic: Transformers" in page
+
+
+def test_what_the_engine_cannot_do_is_greyed_out_with_the_reason(
+    browser: Client, filled: Filled
+) -> None:
+    page = drawn(browser, filled, chip="ascend-910b3", engine="vllm_ascend")
+    assert "disabled" in option(page, "fp8")
+    assert "in the precision of the weights" in option(page, "fp8")
+    assert re.search(r'<input[^>]*name="queue_size"[^>]*disabled', page)
+    page = drawn(browser, filled, engine="transformers")
+    assert re.search(r'<input[^>]*name="context_length"[^>]*disabled', page)
+    assert "Transformers has no such setting." in page
+
+
+def asked(filled: Filled, **changes: str) -> dict[str, str]:
+    return {
+        "team": filled.ready.team.uid,
+        "model_version": filled.base.uid,
+        "name": "fresh",
+        "replicas": "1",
+        "cards": "1",
+        "chip": "cpu",
+        **changes,
+    }
+
+
+def made(name: str = "fresh") -> Revision:
+    return Deployment.objects.get(name=name).revisions.get()
+
+
+def test_the_best_engine_of_the_chip_is_taken_where_nobody_chooses(
+    browser: Client, filled: Filled
+) -> None:
+    browser.post("/deployments/new", asked(filled))
+    assert made().engine == "transformers"
+
+
+def test_a_deployment_may_wait_for_a_chip_that_is_not_here_with_its_engine_and_fields(
+    browser: Client, filled: Filled
+) -> None:
+    form = asked(
+        filled,
+        chip="nvidia-h800",
+        engine="sglang",
+        cards="2",
+        context_length="256",
+        parallel_tensor="1",
+        parallel_data="2",
+    )
+    answer = browser.post("/deployments/new", form)
+    assert answer.status_code == 302, answer.content.decode()
+    revision = made()
+    assert (revision.engine, revision.chips, revision.cards) == ("sglang", ["nvidia-h800"], 2)
+    assert revision.spec["context_length"] == 256
+    assert revision.spec["parallel"]["data"] == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"engine": "vllm"}, "vllm does not serve on cpu: vLLM needs an accelerator"),
+        ({"chip": "nvidia-h800", "engine": "mindie"}, "no image of MindIE is known for"),
+        (
+            {"chip": "nvidia-h800", "engine": "vllm", "cards": "4", "parallel_tensor": "3"},
+            "tensor 3 × pipeline 1 × data 1 is 3; for 4 cards their product must be 4",
+        ),
+        (
+            {"chip": "nvidia-h800", "engine": "vllm", "cards": "16"},
+            "a replica stays on one node, and one of NVIDIA H800 SXM has 8 cards; got 16",
+        ),
+        (
+            {"chip": "nvidia-h800", "engine": "vllm", "engine_version": "0.1"},
+            "must be a version of vLLM",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_refused_with_what_would_be_right(
+    browser: Client, filled: Filled, changes: dict[str, str], words: str
+) -> None:
+    answer = browser.post("/deployments/new", asked(filled, **changes))
+    assert answer.status_code == 422
+    assert words in answer.content.decode().replace("&gt;", ">")
+    assert not Deployment.objects.filter(name="fresh").exists()
+
+
+def test_an_image_is_not_promised_to_a_cluster_that_starts_no_containers(
+    browser: Client, filled: Filled
+) -> None:
+    Card.objects.update(chip="nvidia-h800")
+    page = drawn(browser, filled, chip="nvidia-h800")
+    assert "start no containers" in option(page, "vllm")
+    assert "automatic: Transformers" in page
+
+
+def test_weights_that_an_engine_does_not_load_grey_it_out(browser: Client, filled: Filled) -> None:
+    ModelVersion.objects.filter(pk=filled.base.pk).update(scheme="w8a8", format="modelslim")
+    page = drawn(browser, filled, chip="ascend-910b3")
+    assert "disabled" not in option(page, "vllm_ascend")
+    page = drawn(browser, filled, chip="nvidia-h800")
+    assert "which vLLM does not load" in option(page, "vllm")

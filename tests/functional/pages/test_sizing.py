@@ -1,0 +1,128 @@
+"""The calculator says what fits, and when nothing does, why and what would be right."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from tests import factories
+from tests.functional.pages.conftest import Empty
+
+ADDRESS = "/models/sizing"
+QWEN = {"model": "catalog:qwen2-7b-instruct", "chip": "nvidia-h800"}
+
+
+@pytest.fixture(autouse=True)
+def catalog(db: None) -> None:
+    call_command("catalog_load", verbosity=0)
+
+
+def answer(client: Client, **asked: str) -> Any:
+    response = client.get(ADDRESS, {**QWEN, **asked})
+    assert response.status_code == 200
+    return response.context["sized"].answer
+
+
+def test_without_a_model_nothing_is_worked_out_and_nothing_is_wrong(
+    browser: Client, empty: Empty
+) -> None:
+    text = browser.get(ADDRESS).text
+    assert "Choose a model: its memory is worked out here" in text
+    assert "Still to be put right" not in text
+
+
+def test_a_model_of_the_catalog_is_sized_part_by_part(browser: Client, empty: Empty) -> None:
+    found = answer(browser, context="4096", concurrency="16")
+    parts = {part.name: part.bytes for part in found.parts}
+    assert parts["weights"] == 2 * 7_620_000_000
+    assert parts["cache"] == 16 * 4096 * 57_344
+    assert (found.fits, found.plan.cards) == (True, 1)
+    text = browser.get(ADDRESS, QWEN).text
+    assert "It fits on 1 card of NVIDIA H800" in text
+    assert 'data-chart="/models/sizing/curve.json?model=catalog%3Aqwen2-7b-instruct"' in text
+
+
+def test_the_answer_alone_comes_for_htmx(browser: Client, empty: Empty) -> None:
+    text = browser.get(ADDRESS, QWEN, headers={"HX-Request": "true"}).text
+    assert "the fullest card" in text
+    assert "<form" not in text
+
+
+def test_training_asks_for_more_cards_than_serving(browser: Client, empty: Empty) -> None:
+    serving, training = answer(browser), answer(browser, task="train")
+    assert training.plan.cards > serving.plan.cards
+    assert training.largest_batch is not None
+    assert training.fits
+
+
+def test_what_does_not_fit_is_said_with_what_would_be_right(browser: Client, empty: Empty) -> None:
+    text = browser.get(ADDRESS, {**QWEN, "model": "catalog:deepseek-v3", "cards": "1"}).text
+    assert "It does not fit on NVIDIA H800" in text
+    assert "the weights alone are" in text
+    assert "take more cards, a chip with more memory, or fewer bits a weight" in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"tensor": "3", "cards": "8", "task": "train"}, "3 does not divide 8"),
+        ({"tensor": "3", "cards": "8", "task": "train"}, "This plan is not possible"),
+        ({"tensor": "8"}, "parallel.tensor must divide the 28 heads, got 8"),
+        (
+            {"chip": "ascend-910a", "cards": "3"},
+            "gives out 1, 2, 4, 8 cards of a node at once, got 3",
+        ),
+        ({"context": "0"}, "context must be ≥ 1 and ≤ 10485760, got 0"),
+        ({"context": "100000"}, "context must be at most 32768, which the model was made for"),
+        ({"model": "catalog:nothing"}, "Select a valid choice"),
+        ({"model": "catalog:joyai-llm-flash"}, "is not known, so nothing is said of its memory"),
+    ],
+)
+def test_what_is_wrong_is_named_with_what_would_be_right(
+    browser: Client, empty: Empty, asked: Mapping[str, str], words: str
+) -> None:
+    text = browser.get(ADDRESS, {**QWEN, **asked}).text.replace("&#x27;", "'")
+    assert words in text
+
+
+def test_a_version_of_ours_is_sized_by_its_own_configuration(browser: Client, empty: Empty) -> None:
+    version = factories.model_version(actor=empty.user, team=empty.team)
+    model = f"version:{version.uid}"
+    text = browser.get(ADDRESS, {**QWEN, "model": model}).text
+    # The tests' model says nothing of its layers.
+    assert "num_hidden_layers is missing; it must be a whole number" in text
+
+
+def test_versions_of_other_teams_are_not_there(browser: Client, empty: Empty) -> None:
+    other = factories.team("search")
+    version = factories.model_version(actor=factories.person("sam", team=other), team=other)
+    response = browser.get(f"{ADDRESS}/curve.json", {"model": f"version:{version.uid}"})
+    assert response.status_code == 422
+    assert "of something that is there" in response.json()["errors"][0]["message"]
+
+
+def test_the_chart_grows_with_context_and_requests(browser: Client, empty: Empty) -> None:
+    response = browser.get(f"{ADDRESS}/curve.json", {"model": QWEN["model"]})
+    series = response.json()["series"]
+    assert [one["name"] for one in series] == [
+        "1 request at once",
+        "4 requests at once",
+        "16 requests at once",
+        "64 requests at once",
+    ]
+    assert series[0]["x"] == [1024, 2048, 4096, 8192, 16_384, 32_768]
+    for one in series:
+        assert one["y"] == sorted(one["y"])
+    for fewer, more in itertools.pairwise(series):
+        assert all(low < high for low, high in zip(fewer["y"], more["y"], strict=True))
+
+
+def test_the_chart_refuses_what_nobody_knows(browser: Client, empty: Empty) -> None:
+    response = browser.get(f"{ADDRESS}/curve.json", {"model": QWEN["model"], "scheme": "w3a3"})
+    assert response.status_code == 422
+    assert "scheme must be one of stored" in response.json()["errors"][0]["message"]

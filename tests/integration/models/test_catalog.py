@@ -1,0 +1,266 @@
+"""The catalog's rows follow the data, and versions find the entry that they are of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db.models import ProtectedError
+from django.utils import timezone
+from pytest_django import Settings
+
+from apps.models import reconcilers
+from apps.models.models import CatalogCell, CatalogModel, ModelVersion
+from apps.models.selectors import catalog as selectors
+from apps.models.services import versions
+from apps.models.services.catalog import CatalogDiff, catalog_load
+from apps.models.services.outputs import Origin, model_version_register
+from controlplane.domain.catalog import Entry, Support
+from controlplane.domain.catalog.reading import Catalog
+from controlplane.domain.models import ModelState
+from tests.integration.company import Company, model_contents, safetensors, stored
+
+pytestmark = pytest.mark.django_db
+QWEN = {
+    "architectures": ["Qwen2ForCausalLM"],
+    "model_type": "qwen2",
+    "num_hidden_layers": 28,
+    "hidden_size": 3584,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "intermediate_size": 18944,
+    "vocab_size": 152064,
+    "max_position_embeddings": 32768,
+    "torch_dtype": "bfloat16",
+}
+
+
+def load(catalog: Catalog | None = None) -> CatalogDiff:
+    return catalog_load(catalog=catalog or selectors.published(), at=timezone.now())
+
+
+def changed(**entries: Entry | None) -> Catalog:
+    """The published catalog with some entries replaced, by key with ``_`` for ``-`` and ``.``; None drops one."""
+    catalog = selectors.published()
+    left = dict(catalog.entries)
+    for key in catalog.entries:
+        name = key.replace("-", "_").replace(".", "_")
+        if name in entries:
+            new = entries[name]
+            if new is None:
+                del left[key]
+            else:
+                left[key] = new
+    return replace(catalog, entries=left)
+
+
+@pytest.fixture
+def root(installation: Path, settings: Settings) -> Path:
+    root = installation / "models"
+    root.mkdir()
+    settings.NINEFOLD_MODEL_ROOTS = [str(root)]
+    return root
+
+
+def write(folder: Path, config: dict[str, Any], *, parameters: int = 7_620_000_000) -> Path:
+    """A folder that can be registered, with so many parameters by the header of its weights alone."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "model.safetensors").write_bytes(safetensors(w=(parameters // 10_000, 10_000)))
+    return folder
+
+
+def imported(company: Company, folder: Path) -> ModelVersion:
+    version = versions.model_version_import(
+        actor=company.engineer, team=company.team, name="ours", path=str(folder)
+    )
+    assert reconcilers.models_import(at=company.at) == 1
+    version.refresh_from_db()
+    assert version.state == ModelState.READY
+    return version
+
+
+def test_what_was_loaded_is_what_the_files_say() -> None:
+    diff = load()
+    assert len(diff.added) == 166
+    assert selectors.shelf().entries == selectors.published().entries
+
+
+def test_a_second_load_changes_nothing() -> None:
+    load()
+    cells = set(CatalogCell.objects.values_list("pk", flat=True))
+    diff = load()
+    assert (diff.added, dict(diff.changed), diff.withdrawn, diff.returned) == ((), {}, (), ())
+    assert diff.unchanged == 166
+    assert set(CatalogCell.objects.values_list("pk", flat=True)) == cells
+
+
+def test_the_command_prints_what_changed() -> None:
+    told = StringIO()
+    call_command("catalog_load", stdout=told)
+    assert "166 added, 0 changed, 0 withdrawn" in told.getvalue()
+    again = StringIO()
+    call_command("catalog_load", stdout=again)
+    assert again.getvalue().splitlines() == [
+        "0 added, 0 changed, 0 withdrawn, 0 returned, 166 unchanged; 0 versions linked"
+    ]
+
+
+def test_a_change_is_told_by_field_and_by_cell_and_seen_at_once() -> None:
+    load()
+    old = selectors.published().entries["qwen3-8b"]
+    first = old.cells[0]
+    weaker = replace(first, status=Support.UNKNOWN, evidence=())
+    new = replace(old, layers=35, cells=(weaker, *old.cells[1:]))
+    diff = load(changed(qwen3_8b=new))
+    assert list(diff.changed) == ["qwen3-8b"]
+    by_name = {change.what: (change.before, change.after) for change in diff.changed["qwen3-8b"]}
+    assert by_name["layers"] == (36, 35)
+    cell = f"{first.task}/{first.vendor}/{first.engine}"
+    assert by_name[cell][0].startswith("supported")
+    assert by_name[cell][1].startswith("unknown")
+    assert "~ qwen3-8b: layers: 36 → 35" in diff.lines()
+    assert selectors.shelf().entries["qwen3-8b"] == new
+
+
+def test_what_the_data_no_longer_has_is_withdrawn_and_may_return() -> None:
+    load()
+    diff = load(changed(qwen3_8b=None))
+    assert diff.withdrawn == ("qwen3-8b",)
+    assert "qwen3-8b" not in selectors.shelf().entries
+    found = selectors.catalog_entry("qwen3-8b")
+    assert found is not None
+    assert found[1] is True
+    assert load(changed(qwen3_8b=None)).withdrawn == ()
+    assert load().returned == ("qwen3-8b",)
+    assert "qwen3-8b" in selectors.shelf().entries
+
+
+def test_an_entry_that_versions_refer_to_cannot_be_deleted(company: Company) -> None:
+    load()
+    row = CatalogModel.objects.get(key="qwen3-8b")
+    ModelVersion.objects.filter(pk=company.model.pk).update(catalog_model=row)
+    with pytest.raises(ProtectedError):
+        row.delete()
+
+
+def test_an_imported_model_is_known_by_its_folder(company: Company, root: Path) -> None:
+    load()
+    version = imported(company, write(root / "Qwen2-7B-Instruct", QWEN))
+    assert version.catalog_model is not None
+    assert version.catalog_model.key == "qwen2-7b-instruct"
+    assert version.config == QWEN
+    entry = selectors.shelf().entries["qwen2-7b-instruct"]
+    assert selectors.differences_of(version, entry=entry).contradictions == ()
+
+
+def test_each_field_that_contradicts_the_catalog_is_found(company: Company, root: Path) -> None:
+    load()
+    folder = write(
+        root / "Qwen2-7B-Instruct", QWEN | {"num_key_value_heads": 7, "num_hidden_layers": 30}
+    )
+    version = imported(company, folder)
+    entry = selectors.shelf().entries["qwen2-7b-instruct"]
+    found = selectors.differences_of(version, entry=entry).contradictions
+    assert {(one.field, one.config, one.catalog) for one in found} == {
+        ("layers", 30, 28),
+        ("kv_heads", 7, 4),
+    }
+
+
+def test_a_folder_of_another_name_is_known_by_its_figures(company: Company, root: Path) -> None:
+    load()
+    figures = {
+        "num_hidden_layers": 36,
+        "hidden_size": 2048,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 2,
+        "intermediate_size": 11008,
+    }
+    folder = write(root / "merchant-assistant", QWEN | figures, parameters=3_090_000_000)
+    version = imported(company, folder)
+    assert version.catalog_model is not None
+    assert version.catalog_model.key == "qwen2.5-3b-instruct"
+
+
+def test_figures_that_fit_several_entries_decide_nothing(company: Company, root: Path) -> None:
+    load()
+    assert imported(company, write(root / "merchant-assistant", QWEN)).catalog_model is None
+
+
+def test_what_the_catalog_does_not_know_stays_without_an_entry(
+    company: Company, root: Path
+) -> None:
+    load()
+    version = imported(company, write(root / "own-work", QWEN | {"num_hidden_layers": 2}))
+    assert version.catalog_model is None
+
+
+def test_a_catalog_that_comes_later_finds_the_versions_that_are_there(
+    company: Company, root: Path
+) -> None:
+    version = imported(company, write(root / "Qwen2-7B-Instruct", QWEN))
+    assert version.catalog_model is None
+    assert load().linked == 1
+    version.refresh_from_db()
+    assert version.catalog_model is not None
+    assert load().linked == 0
+
+
+def test_what_is_trained_is_of_the_entry_that_its_base_is_of(company: Company) -> None:
+    load()
+    row = CatalogModel.objects.get(key="qwen3-8b")
+    ModelVersion.objects.filter(pk=company.model.pk).update(catalog_model=row)
+    company.model.refresh_from_db()
+    tuned = model_version_register(
+        origin=Origin(
+            team=company.team, actor=company.engineer, job_uid="a" * 32, attempt_uid="b" * 32
+        ),
+        name="tuned",
+        files=[stored(path, content) for path, content in model_contents().items()],
+        base=company.model,
+        dataset_version=None,
+        metrics={},
+    )
+    assert tuned.catalog_model == row
+    assert tuned.config == {"architectures": ["Qwen2ForCausalLM"], "max_position_embeddings": 512}
+
+
+@pytest.mark.parametrize(
+    ("quantization", "scheme", "written"),
+    [
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {
+                    "group_0": {
+                        "weights": {"num_bits": 8, "type": "int"},
+                        "input_activations": {"num_bits": 8, "type": "int"},
+                    }
+                },
+            },
+            "w8a8",
+            "compressed-tensors",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "int"}}},
+            },
+            "w4a16",
+            "compressed-tensors",
+        ),
+        ({"quant_method": "awq", "bits": 4}, "w4a16", "awq"),
+        ({"quant_method": "fp8"}, "fp8", "fp8"),
+    ],
+)
+def test_how_weights_are_quantized_is_read_on_import(
+    company: Company, root: Path, quantization: dict[str, Any], scheme: str, written: str
+) -> None:
+    version = imported(company, write(root / "small", QWEN | {"quantization_config": quantization}))
+    assert (version.scheme, version.format) == (scheme, written)

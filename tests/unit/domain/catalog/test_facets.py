@@ -1,0 +1,139 @@
+"""Narrowing the catalog, and what the counts beside each value promise."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.domain.catalog import Entry, Modality
+from controlplane.domain.catalog.facets import (
+    ALL_OF,
+    Facet,
+    Indexed,
+    Size,
+    index,
+    narrow,
+    size_class,
+)
+from tests.unit.domain.catalog.values import cell, entry
+
+ENGINES = frozenset({"vllm", "mindie"})
+BILLION = 10**9
+
+
+def keys(entries: tuple[Entry, ...]) -> list[str]:
+    return [one.key for one in entries]
+
+
+def test_sizes_have_the_bounds_of_their_names() -> None:
+    assert size_class(None) is Size.UNKNOWN
+    assert size_class(BILLION - 1) is Size.SMALL
+    assert size_class(BILLION) is Size.LIGHT
+    assert size_class(40 * BILLION) is Size.HUGE
+    assert size_class(671 * BILLION) is Size.GIANT
+
+
+def test_one_of_the_values_of_a_facet_is_enough() -> None:
+    rows = index(
+        [
+            entry("a"),
+            entry("b", modality=Modality.VLM),
+            entry("c", modality=Modality.ASR),
+        ],
+        engines=ENGINES,
+    )
+    found = narrow(rows, choice={Facet.MODALITY: frozenset({"llm", "asr"})})
+    assert keys(found.entries) == ["a", "c"]
+    assert found.counts[Facet.MODALITY] == {"llm": 1, "vlm": 1, "asr": 1}
+
+
+def test_of_chips_every_chosen_one_must_do() -> None:
+    both = (cell(), cell(vendor="ascend", engine="mindie"))
+    rows = index([entry("both", cells=both), entry("one", cells=both[:1])], engines=ENGINES)
+    found = narrow(rows, choice={Facet.SERVE: frozenset({"nvidia", "ascend"})})
+    assert keys(found.entries) == ["both"]
+    one = narrow(rows, choice={Facet.SERVE: frozenset({"nvidia"})})
+    assert one.counts[Facet.SERVE] == {"nvidia": 2, "ascend": 1}
+
+
+def test_what_is_not_supported_by_an_engine_that_is_here_does_not_count() -> None:
+    rows = index(
+        [
+            entry("elsewhere", cells=(cell(engine="xllm"),)),
+            entry("experimental", cells=(cell(status="experimental"),)),
+            entry("unknown", cells=(cell(status="unknown"),)),
+            entry("legacy", cells=(cell(status="legacy"),)),
+        ],
+        engines=ENGINES,
+    )
+    assert narrow(rows, choice={Facet.SERVE: frozenset({"nvidia"})}).entries == ()
+
+
+def test_every_word_of_the_text_must_occur() -> None:
+    rows = index(
+        [
+            entry("tiny-1b", hf_repo="Maker/Tiny-1B"),
+            entry("tiny-2b"),
+            entry("huge", family="large"),
+        ],
+        engines=ENGINES,
+    )
+    assert keys(narrow(rows, choice={}, text="TINY maker").entries) == ["tiny-1b"]
+    assert keys(narrow(rows, choice={}, text="tiny").entries) == ["tiny-1b", "tiny-2b"]
+    assert narrow(rows, choice={}, text="nothing").entries == ()
+
+
+ENTRIES = st.lists(
+    st.builds(
+        entry,
+        key=st.uuids().map(str),
+        family=st.sampled_from(["tiny", "small"]),
+        modality=st.sampled_from([Modality.LLM, Modality.VLM]),
+        parameters=st.sampled_from([None, BILLION // 2, 8 * BILLION]),
+        cells=st.lists(
+            st.builds(
+                cell,
+                task=st.sampled_from(["train", "serve"]),
+                vendor=st.sampled_from(["nvidia", "ascend"]),
+                engine=st.sampled_from(["vllm", "xllm"]),
+                status=st.sampled_from(["supported", "unknown"]),
+            ),
+            max_size=4,
+        ).map(tuple),
+    ),
+    max_size=12,
+)
+CHOICES = st.fixed_dictionaries(
+    {
+        Facet.MODALITY: st.frozensets(st.sampled_from(["llm", "vlm"])),
+        Facet.FAMILY: st.frozensets(st.sampled_from(["tiny", "small"])),
+        Facet.TRAIN: st.frozensets(st.sampled_from(["nvidia", "ascend"])),
+        Facet.SERVE: st.frozensets(st.sampled_from(["nvidia", "ascend"])),
+    }
+)
+
+
+@given(entries=ENTRIES, choice=CHOICES)
+def test_a_count_is_what_choosing_the_value_leaves(
+    entries: list[Entry], choice: dict[Facet, frozenset[str]]
+) -> None:
+    rows: tuple[Indexed, ...] = index(entries, engines=ENGINES)
+    found = narrow(rows, choice=choice)
+    for facet in Facet:
+        for value in {value for row in rows for value in row.values[facet]}:
+            own = choice.get(facet, frozenset())
+            chosen = own | {value} if facet in ALL_OF else frozenset({value})
+            then = narrow(rows, choice={**choice, facet: chosen})
+            assert found.counts[facet].get(value, 0) == len(then.entries)
+
+
+@given(entries=ENTRIES, choice=CHOICES, more=CHOICES)
+def test_another_facet_never_brings_an_entry_back(
+    entries: list[Entry],
+    choice: dict[Facet, frozenset[str]],
+    more: dict[Facet, frozenset[str]],
+) -> None:
+    rows = index(entries, engines=ENGINES)
+    wide = set(keys(narrow(rows, choice={Facet.SERVE: choice[Facet.SERVE]}).entries))
+    both = {Facet.SERVE: choice[Facet.SERVE] | more[Facet.SERVE], Facet.TRAIN: more[Facet.TRAIN]}
+    assert set(keys(narrow(rows, choice=both).entries)) <= wide

@@ -1,0 +1,189 @@
+"""What a configuration says is read whole, and what it lacks is named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from controlplane.domain.architectures import (
+    Attention,
+    ConfigRefused,
+    contradictions,
+    from_facts,
+    read,
+    usual,
+)
+from tests.unit.domain.sizing import shapes
+
+
+@pytest.mark.parametrize(
+    ("name", "attention", "billions", "active"),
+    [
+        ("qwen1.5-7b", Attention.MHA, 7.72, 7.72),
+        ("qwen2-7b", Attention.GQA, 7.62, 7.62),
+        ("llama-3-8b", Attention.GQA, 8.03, 8.03),
+        ("gemma-3-27b", Attention.GQA, 27.0, 27.0),
+        ("deepseek-v3", Attention.MLA, 671.0, 37.5),
+        ("mixtral-8x7b", Attention.GQA, 46.7, 12.9),
+        ("falcon-7b", Attention.MQA, 6.92, 6.92),
+        ("qwen3-next-80b", Attention.GQA, 79.7, 3.9),
+    ],
+)
+def test_published_models_have_the_parameters_that_are_published(
+    name: str, attention: Attention, billions: float, active: float
+) -> None:
+    built = read(shapes.EVERY[name])
+    assert built.attention is attention
+    assert built.parameters / 1e9 == pytest.approx(billions, rel=0.005)
+    assert built.active_parameters / 1e9 == pytest.approx(active, rel=0.01)
+
+
+def test_five_of_six_layers_of_gemma_3_have_a_window() -> None:
+    built = read(shapes.GEMMA3_27B)
+    assert (built.window, built.windowed_layers, built.full_layers) == (1024, 52, 10)
+    assert built.name == "Gemma3ForConditionalGeneration"
+
+
+def test_layer_types_go_before_the_usual_pattern() -> None:
+    text = shapes.GEMMA3_27B["text_config"]
+    types = ["sliding_attention"] * 60 + ["full_attention"] * 2
+    built = read({**shapes.GEMMA3_27B, "text_config": {**text, "layer_types": types}})
+    assert built.windowed_layers == 60
+
+
+def test_qwen_2_has_a_window_only_if_it_is_switched_on() -> None:
+    with_window = {**shapes.QWEN2_7B, "sliding_window": 4096, "max_window_layers": 20}
+    assert read(with_window).windowed_layers == 0
+    assert read({**with_window, "use_sliding_window": True}).windowed_layers == 8
+
+
+def test_one_in_four_layers_of_qwen3_next_attends() -> None:
+    built = read(shapes.QWEN3_NEXT)
+    assert built.recurrent is not None
+    assert (built.recurrent.layers, built.cached_layers) == (36, 12)
+
+
+def test_known_parameters_go_before_counted_ones() -> None:
+    assert read(shapes.QWEN2_7B, parameters=8_290_000_000).parameters == 8_290_000_000
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "words"),
+    [
+        ({"num_hidden_layers": None}, "num_hidden_layers", "is missing; it must be a whole number"),
+        ({"num_hidden_layers": "28"}, "num_hidden_layers", "got '28'"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers", "from 1 to 1000, got 1000000000"),
+        ({"hidden_size": -1}, "hidden_size", "got -1"),
+        ({"hidden_size": True}, "hidden_size", "got True"),
+        ({"num_key_value_heads": 5}, "num_key_value_heads", "right would be one of 1, 2, 4, 7, 14"),
+        ({"hidden_size": 3585}, "hidden_size", "must be a multiple of the 28 heads"),
+        ({"vocab_size": 0}, "vocab_size", "from 1 to 10000000, got 0"),
+        ({"tie_word_embeddings": "no"}, "tie_word_embeddings", "true or false, got 'no'"),
+        ({"architectures": ["FooForCausalLM"]}, "architectures", "'FooForCausalLM' is not known"),
+        ({"architectures": None}, "architectures", 'for example ["Qwen2ForCausalLM"], got None'),
+        ({"num_experts": 8, "num_experts_per_tok": 9}, "num_experts_per_tok", "at most the 8"),
+    ],
+)
+def test_what_is_missing_or_absurd_is_named_with_its_value_and_what_would_be_right(
+    change: Mapping[str, Any], field: str, words: str
+) -> None:
+    with pytest.raises(ConfigRefused) as refused:
+        read({**shapes.QWEN2_7B, **change})
+    found = {finding.field: finding.message for finding in refused.value.findings}
+    assert words in found[field]
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(ConfigRefused) as refused:
+        read({**shapes.QWEN2_7B, "vocab_size": None, "intermediate_size": 0})
+    assert [each.field for each in refused.value.findings] == ["intermediate_size", "vocab_size"]
+
+
+_anything = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats() | some.text(),
+    lambda inner: some.lists(inner) | some.dictionaries(some.text(), inner),
+    max_leaves=5,
+)
+
+
+@given(
+    some.dictionaries(some.sampled_from(sorted(shapes.DEEPSEEK_V3)), _anything),
+    some.sampled_from([shapes.QWEN2_7B, shapes.DEEPSEEK_V3, shapes.GEMMA3_27B]),
+)
+def test_whatever_a_configuration_holds_it_is_read_or_refused(
+    change: Mapping[str, Any], config: Mapping[str, Any]
+) -> None:
+    try:
+        built = read({**config, **change})
+    except ConfigRefused as refusal:
+        told = [finding.message for finding in refusal.findings]
+    else:
+        told = ["read"] * (0 < built.active_parameters <= built.parameters)
+    assert all(told)
+    assert told
+
+
+FACTS: Mapping[str, Any] = {
+    "id": "qwen2-7b-instruct",
+    "architecture": "Qwen2ForCausalLM",
+    "params_b": 7.62,
+    "layers": 28,
+    "hidden_size": 3584,
+    "attention_heads": 28,
+    "kv_heads": 4,
+    "head_dim": 128,
+    "intermediate_size": 18_944,
+    "context_length": 32_768,
+    "dtype": "bfloat16",
+}
+
+
+def test_a_model_that_is_as_the_catalog_says_contradicts_nothing() -> None:
+    assert contradictions(read(shapes.QWEN2_7B), FACTS) == ()
+
+
+def test_each_field_that_differs_from_the_catalog_is_told_with_both_values() -> None:
+    built = read({**shapes.QWEN2_7B, "num_key_value_heads": 28})
+    told = {each.field: (each.config, each.catalog) for each in contradictions(built, FACTS)}
+    assert told == {"kv_heads": (28, 4)} | (
+        {"params_b": told["params_b"]} if "params_b" in told else {}
+    )
+
+
+def test_the_catalogs_facts_give_the_same_build_as_the_configuration() -> None:
+    from_catalog, from_config = from_facts(FACTS), read(shapes.QWEN2_7B)
+    assert from_catalog.parameters == 7_620_000_000
+    for field in ("layers", "hidden", "kv_heads", "vocabulary", "attention", "tied"):
+        assert getattr(from_catalog, field) == getattr(from_config, field)
+
+
+def test_small_models_of_the_catalog_are_found_to_share_their_matrices_for_tokens() -> None:
+    small = {
+        **FACTS,
+        "id": "qwen2-0.5b-instruct",
+        "params_b": 0.49,
+        "layers": 24,
+        "hidden_size": 896,
+        "attention_heads": 14,
+        "kv_heads": 2,
+        "head_dim": 64,
+        "intermediate_size": 4864,
+    }
+    assert from_facts(small).tied
+    assert not from_facts(FACTS).tied
+
+
+@pytest.mark.parametrize("billions", [None, 0, -1, True, "7", 1e9])
+def test_a_catalog_entry_without_a_size_is_refused(billions: Any) -> None:
+    with pytest.raises(ConfigRefused, match="params_b must be > 0"):
+        from_facts({**FACTS, "params_b": billions})
+
+
+def test_a_usual_build_has_about_the_parameters_that_it_was_made_from() -> None:
+    for parameters in (10_000_000, 500_000_000, 7_000_000_000, 70_000_000_000):
+        built = usual(parameters)
+        assert 0.6 < 12 * built.layers * built.hidden**2 / parameters < 1.5

@@ -1,0 +1,173 @@
+"""Quantization: what fits, what loads, and what loss is tolerable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.domain import quantization
+from controlplane.domain.models import Acceptance
+from controlplane.domain.quantization import SCHEMES, verdict
+from controlplane.domain.specs import quantizing
+
+TOLERANCE = {"perplexity_increase": 0.05, "accuracy_drop": 0.01}
+WANTED = ["perplexity", "exact_match"]
+
+
+def _metrics(**figures: Any) -> dict[str, Any]:
+    kept = {
+        "perplexity_before": 10.0,
+        "perplexity_after": 10.0,
+        "exact_match_before": 0.9,
+        "exact_match_after": 0.9,
+    }
+    return kept | figures
+
+
+def _verdict(**figures: Any) -> quantization.Verdict:
+    return verdict(_metrics(**figures), wanted=WANTED, tolerance=TOLERANCE)
+
+
+def test_every_scheme_of_a_spec_is_known_here() -> None:
+    assert tuple(SCHEMES) == quantizing.SCHEMES
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {},
+        {"perplexity_after": 10.5},
+        {"perplexity_after": 2.0},
+        {"exact_match_after": 0.89},
+        {"exact_match_after": 1.0},
+    ],
+)
+def test_a_loss_up_to_its_tolerance_is_accepted(figures: dict[str, Any]) -> None:
+    assert _verdict(**figures).acceptance is Acceptance.ACCEPTED
+
+
+@pytest.mark.parametrize(
+    ("figures", "reason"),
+    [
+        (
+            {"perplexity_after": 10.51},
+            "perplexity went from 10 to 10.51, +5.10%; +5.00% is tolerated",
+        ),
+        (
+            {"exact_match_after": 0.8},
+            "exact match went from 0.9 to 0.8, -10.00 points; a fall of 1.00 is tolerated",
+        ),
+        ({"perplexity_after": None}, "perplexity was 10 and cannot be told any more"),
+        ({"perplexity_after": float("inf")}, "perplexity was 10 and cannot be told any more"),
+        ({"perplexity_after": float("nan")}, "perplexity was 10 and cannot be told any more"),
+        ({"exact_match_after": "0.9"}, "exact match was 0.9 and cannot be told any more"),
+    ],
+)
+def test_a_larger_loss_is_rejected_with_the_figure_and_its_tolerance(
+    figures: dict[str, Any], reason: str
+) -> None:
+    found = _verdict(**figures)
+    assert (found.acceptance, found.reason) == (Acceptance.REJECTED, reason)
+
+
+def test_both_figures_that_became_too_bad_are_told() -> None:
+    reason = _verdict(perplexity_after=20.0, exact_match_after=0.0).reason
+    assert reason.startswith("perplexity went from 10 to 20, +100.00%")
+    assert "; exact match went from 0.9 to 0, -90.00 points" in reason
+
+
+def test_what_was_not_measured_is_not_accepted() -> None:
+    found = verdict({"loss": 0.5}, wanted=WANTED, tolerance=TOLERANCE)
+    assert found.acceptance is Acceptance.REJECTED
+    assert found.reason == "nothing was measured, so nothing says what it lost"
+
+
+def test_without_a_tolerance_any_figure_is_tolerable() -> None:
+    nothing = {"perplexity_increase": None, "accuracy_drop": None}
+    metrics = _metrics(perplexity_after=1000.0, exact_match_after=0.0)
+    found = verdict(metrics, wanted=WANTED, tolerance=nothing)
+    assert found.acceptance is Acceptance.ACCEPTED
+
+
+_FIGURE = st.floats(min_value=1.0, max_value=1e6)
+
+
+@given(before=_FIGURE, after=_FIGURE, worse=st.floats(min_value=1.0, max_value=10.0))
+def test_a_worse_figure_is_never_accepted_where_a_better_one_was_not(
+    before: float, after: float, worse: float
+) -> None:
+    better = _verdict(perplexity_before=before, perplexity_after=after)
+    other = _verdict(perplexity_before=before, perplexity_after=after * worse)
+    if better.acceptance is Acceptance.REJECTED:
+        assert other.acceptance is Acceptance.REJECTED
+
+
+@given(limit=st.floats(min_value=0, max_value=10), more=st.floats(min_value=0, max_value=10))
+def test_a_looser_tolerance_never_rejects_what_a_stricter_one_accepts(
+    limit: float, more: float
+) -> None:
+    metrics = _metrics(perplexity_after=17.0)
+
+    def judged(allowed: float) -> Acceptance:
+        tolerance = {"perplexity_increase": allowed, "accuracy_drop": 0.0}
+        return verdict(metrics, wanted=WANTED, tolerance=tolerance).acceptance
+
+    if judged(limit) is Acceptance.ACCEPTED:
+        assert judged(limit + more) is Acceptance.ACCEPTED
+
+
+QWEN = {"hidden_size": 896, "num_attention_heads": 14, "intermediate_size": 4864}
+
+
+def test_the_widths_are_those_of_the_layers_inputs() -> None:
+    assert quantization.widths_of(QWEN) == (896, 4864)
+    nested = {"text_config": {**QWEN, "head_dim": 128}}
+    assert quantization.widths_of(nested) == (896, 14 * 128, 4864)
+    assert quantization.widths_of({"hidden_size": "x", "intermediate_size": True}) == ()
+
+
+@pytest.mark.parametrize("size", [None, 16, 32, 64, 128])
+def test_a_group_size_that_divides_every_width_is_right(size: int | None) -> None:
+    config = {"hidden_size": 896, "intermediate_size": 4864, "num_attention_heads": 14}
+    found = quantization.check_group_size(scheme="w4a16-awq", group_size=size, config=config)
+    assert found == ()
+
+
+def test_a_group_size_that_does_not_divide_is_refused_with_those_that_would() -> None:
+    config = QWEN | {"intermediate_size": 4896}
+    (finding,) = quantization.check_group_size(scheme="w4a16-awq", group_size=64, config=config)
+    assert finding.field == "group_size"
+    assert finding.message == (
+        "group_size must divide the widths of the model's layers (896, 4896), got 64; 32, 16 would"
+    )
+    assert not quantization.check_group_size(
+        scheme="w8a8-smoothquant", group_size=64, config=config
+    )
+
+
+def test_a_model_that_no_group_size_fits_is_told_to_use_another_scheme() -> None:
+    (finding,) = quantization.check_group_size(
+        scheme="w4a16-awq", group_size=None, config={"hidden_size": 100}
+    )
+    assert "no group size of 128, 64, 32, 16 divides the widths 100" in finding.message
+
+
+def test_an_engine_refuses_weights_that_it_cannot_read_and_says_what_it_reads() -> None:
+    (finding,) = quantization.check_loadable(
+        name="small v2",
+        scheme="w8a8",
+        written="modelslim",
+        engine="transformers",
+        formats={"compressed-tensors"},
+    )
+    assert finding.field == "model"
+    assert finding.message == (
+        "small v2 is quantized to w8a8 and written as modelslim; transformers reads compressed-tensors: "
+        "choose another engine, or a version that it reads"
+    )
+    assert not quantization.check_loadable(
+        name="small v2", scheme="", written="", engine="transformers", formats=()
+    )

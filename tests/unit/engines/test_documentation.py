@@ -1,0 +1,60 @@
+"""The engine on the page about engines is one: it keeps the port, refuses, and renders."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane.ports.engines import Engine, RenderRequest, Task
+from controlplane.ports.launches import Placement
+from controlplane.ports.registry import chips
+from tests.unit.engines.orders import DATASET, MODEL_TREE, QWEN3_8B
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "adding-an-engine.md"
+
+
+@pytest.fixture(scope="module")
+def ferret() -> Engine:
+    [code] = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {"__name__": "ninefold_ferret"}
+    exec(compile(code, str(PAGE), "exec"), names)
+    engine: Engine = names["FerretEngine"]()
+    return engine
+
+
+def test_it_keeps_the_port(ferret: Engine) -> None:
+    assert isinstance(ferret, Engine)
+    assert ferret.runs_on(Task.FINETUNE, chips()["nvidia-h800"]) == ""
+    assert "no image of Ferret" in ferret.runs_on(Task.FINETUNE, chips()["ascend-310p"])
+
+
+def test_it_says_what_it_cannot_do(ferret: Engine) -> None:
+    spec = {"method": "lora", "engine_version": "1.0"}
+    found = ferret.check(Task.FINETUNE, spec, chip=chips()["nvidia-h800"], model=QWEN3_8B)
+    assert {each.field: each.message for each in found} == {
+        "method": "method cannot be 'lora' here: Ferret trains whole models",
+        "engine_version": "engine_version must be a version of Ferret >=2.1,<3, for example 2.4.0, "
+        "got '1.0'",
+    }
+
+
+def test_it_renders_for_two_vendors(ferret: Engine) -> None:
+    for chip, image in (("nvidia-h800", "2.4.0-cuda"), ("ascend-910b3", "2.4.0-cann")):
+        launch = ferret.render(
+            RenderRequest(
+                task=Task.FINETUNE,
+                name="attempt-1",
+                spec={"learning_rate": 1e-4},
+                chip=chips()[chip],
+                placements=(Placement(node="a", cards=(0, 1)),),
+                inputs=(MODEL_TREE, DATASET),
+                model=QWEN3_8B,
+            )
+        )
+        assert launch.image == f"ferret/train:{image}"
+        assert json.loads(launch.files["ferret.json"])["lr"] == 1e-4
+        assert launch.roles[0].environment["NPROC_PER_NODE"] == "2"

@@ -1,0 +1,88 @@
+"""Which version of an engine runs, and in which image."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from controlplane.adapters.engines import images
+from controlplane.ports.engines import EngineProfile
+from controlplane.ports.registry import chip_plugin, chips
+
+PROFILE = EngineProfile(
+    title="Trainer",
+    versions=">=1.2,<2",
+    default_version="1.4.0",
+    images={
+        "nvidia": "trainer:{version}-cuda",
+        "nvidia-t4": "trainer:{version}-old-cuda",
+        "ascend-910b3": "ascend/trainer:v1.3.1-A2",
+    },
+)
+H800, T4, NPU, CPU = (chips()[name] for name in ("nvidia-h800", "nvidia-t4", "ascend-910b3", "cpu"))
+
+
+def wrong(asked: str, *, profile: EngineProfile = PROFILE, chip: str = "nvidia-h800") -> str:
+    spec = {"engine_version": asked}
+    found = images.check_version(profile, spec, engine="trainer", chip=chips()[chip])
+    return found[0].message if found else ""
+
+
+def test_the_chips_own_image_goes_before_its_vendors() -> None:
+    assert images.image(PROFILE, engine="trainer", chip=H800, spec={}) == "trainer:1.4.0-cuda"
+    assert images.image(PROFILE, engine="trainer", chip=T4, spec={}) == "trainer:1.4.0-old-cuda"
+
+
+def test_a_version_that_is_asked_for_names_the_image() -> None:
+    spec = {"engine_version": "1.5"}
+    assert images.image(PROFILE, engine="trainer", chip=H800, spec=spec) == "trainer:1.5-cuda"
+
+
+def test_a_chip_without_an_image_is_told_by_its_name() -> None:
+    assert images.image(PROFILE, engine="trainer", chip=CPU, spec={}) == ""
+    reason = images.no_image(PROFILE, engine="trainer", chip=CPU)
+    assert reason == "no image of Trainer is known for CPU"
+    assert images.no_image(PROFILE, engine="trainer", chip=NPU) == ""
+
+
+def test_a_vendor_that_knows_an_image_adds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = chip_plugin(CPU)
+    profile = replace(plugin.profile(), images={"trainer": "cpu/trainer:1.4.0"})
+    monkeypatch.setattr(type(plugin), "profile", lambda _self: profile)
+    assert images.image(PROFILE, engine="trainer", chip=CPU, spec={}) == "cpu/trainer:1.4.0"
+    assert images.image(PROFILE, engine="other", chip=CPU, spec={}) == ""
+
+
+def test_a_chip_that_no_plugin_brought_has_no_image() -> None:
+    stranger = replace(CPU, name="stranger", vendor="nobody")
+    assert images.image(PROFILE, engine="trainer", chip=stranger, spec={}) == ""
+
+
+@pytest.mark.parametrize("asked", ["1.2", "1.4.0", "1.9.9rc1"])
+def test_a_version_within_the_range_is_right(asked: str) -> None:
+    assert wrong(asked) == ""
+
+
+@pytest.mark.parametrize(
+    "asked", ["1.1.9", "2.0", "99", "latest", "", " 1.4.0", "1.4.0 --privileged"]
+)
+def test_any_other_version_is_refused_with_what_would_be_right(asked: str) -> None:
+    assert wrong(asked) == (
+        f"engine_version must be a version of Trainer >=1.2,<2, for example 1.4.0, got {asked!r}"
+    )
+
+
+def test_an_image_with_one_version_runs_no_other() -> None:
+    assert wrong("1.3.1", chip="ascend-910b3") == ""
+    assert wrong("1.3", chip="ascend-910b3") == (
+        "engine_version cannot be '1.3' on Ascend 910B3: the image known for it is "
+        "ascend/trainer:v1.3.1-A2; leave the field empty"
+    )
+
+
+def test_an_engine_of_this_product_has_no_versions() -> None:
+    own = EngineProfile(title="Own")
+    assert wrong("1.0", profile=own) == (
+        "engine_version cannot be set: Own comes with this product, got '1.0'"
+    )

@@ -1,0 +1,144 @@
+"""The llm_compressor engine: what it refuses, what it renders, and that the runtime understands it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controlplane.adapters.chips.cpu import CPU
+from controlplane.adapters.engines.llm_compressor import LlmCompressorEngine
+from controlplane.adapters.engines.transformers import TransformersEngine
+from controlplane.ports.engines import Engine, ModelFacts, RenderRequest, Task
+from controlplane.ports.launches import InputTree, Launch, Placement
+from ninefold_runtime.specs import QuantizeSpec, parse
+
+ENGINE = LlmCompressorEngine()
+MODEL = ModelFacts(
+    name="small v1",
+    architecture="Qwen2ForCausalLM",
+    context_length=512,
+    parameters=700_000,
+    config={"hidden_size": 128, "num_attention_heads": 4, "intermediate_size": 256},
+)
+QUANTIZED = replace(MODEL, name="small v2", scheme="w8a8", format="compressed-tensors")
+#: Fits the model's context; the default is longer.
+FITS = {"max_length": 512}
+
+
+def _messages(spec: dict[str, Any], model: ModelFacts | None = MODEL) -> dict[str, str]:
+    findings = ENGINE.check(Task.QUANTIZE, FITS | spec, chip=CPU, model=model)
+    return {finding.field: finding.message for finding in findings}
+
+
+def _rendered(spec: dict[str, Any], **changes: Any) -> Launch:
+    values: dict[str, Any] = {
+        "task": Task.QUANTIZE,
+        "name": "attempt-1",
+        "spec": spec,
+        "chip": CPU,
+        "placements": (Placement(node="local", cards=(0, 1)),),
+        "inputs": (InputTree(name="model", files={}),),
+        "report_url": "http://127.0.0.1:1/attempts/1",
+        "token": "s3cret",
+        "model": MODEL,
+    }
+    return ENGINE.render(RenderRequest(**(values | changes)))
+
+
+def test_it_is_an_engine() -> None:
+    engine: Engine = ENGINE
+    assert isinstance(engine, Engine)
+
+
+def test_a_spec_of_defaults_is_right() -> None:
+    assert _messages({}) == {}
+    assert ENGINE.recommended(Task.QUANTIZE, model=replace(MODEL, context_length=128)) == {
+        "max_length": 128
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "model", "field", "words"),
+    [
+        ({"scheme": "w2a2"}, MODEL, "scheme", "scheme must be one of w8a8-smoothquant, "),
+        ({"calibration_rows": 0}, MODEL, "calibration_rows", "≥ 1 and ≤ 16384, got 0"),
+        ({"max_length": 1024}, MODEL, "max_length", "≤ 512, the context of small v1, got 1024"),
+        (
+            {"scheme": "w4a16-awq", "group_size": 48},
+            MODEL,
+            "group_size",
+            "must divide the widths of the model's layers (128, 256), got 48; 128, 64, 32, 16 would",
+        ),
+        ({}, QUANTIZED, "model", "small v2 is quantized to w8a8 already; "),
+        (
+            {},
+            replace(MODEL, architecture="BertForMaskedLM"),
+            "model",
+            "small v1 is a BertForMaskedLM; this engine quantizes causal language models",
+        ),
+        (
+            {},
+            replace(MODEL, architecture="MambaForCausalLM"),
+            "scheme",
+            "w8a8-smoothquant needs to know which layers feed which, and of MambaForCausalLM",
+        ),
+        (
+            {"scheme": "w4a16-awq"},
+            replace(MODEL, config={"hidden_size": 100}),
+            "scheme",
+            "scheme cannot be 'w4a16-awq' here: no group size of 128, 64, 32, 16 divides",
+        ),
+        ({"tolerance": {"accuracy_drop": 2}}, MODEL, "tolerance.accuracy_drop", "≤ 1, got 2"),
+    ],
+)
+def test_what_is_wrong_is_named_with_what_would_be_right(
+    spec: dict[str, Any], model: ModelFacts, field: str, words: str
+) -> None:
+    assert words in _messages(spec, model)[field]
+
+
+def test_fp8_asks_for_no_knowledge_of_the_layers() -> None:
+    unknown = replace(MODEL, architecture="MambaForCausalLM")
+    assert _messages({"scheme": "fp8-dynamic"}, unknown) == {}
+
+
+def test_the_runtime_reads_what_is_rendered() -> None:
+    launch = _rendered({"scheme": "w4a16-awq"})
+    spec = parse(json.loads(launch.files["spec.json"]), QuantizeSpec)
+    assert spec.scheme == "w4a16-awq"
+    assert launch.roles[0].name == "quantizer"
+    assert launch.roles[0].argv[:4] == ("{python}", "-m", "ninefold_runtime", "quantize")
+    assert launch.secrets == {"NINEFOLD_ATTEMPT_TOKEN": "s3cret"}
+
+
+def test_both_engines_of_the_runtime_share_one_environment() -> None:
+    assert ENGINE.environment() == TransformersEngine().environment()
+
+
+def test_it_does_not_cross_nodes() -> None:
+    two = (Placement(node="a"), Placement(node="b"))
+    with pytest.raises(ValueError, match="one replica, not 2"):
+        _rendered({}, placements=two)
+
+
+@pytest.mark.parametrize("task", [Task.SERVE, Task.EVALUATE])
+def test_the_transformers_engine_takes_what_this_one_makes_and_nothing_of_another_format(
+    task: Task,
+) -> None:
+    engine = TransformersEngine()
+    assert engine.check(task, {}, chip=CPU, model=QUANTIZED) == ()
+    other = replace(QUANTIZED, format="modelslim")
+    (finding,) = engine.check(task, {}, chip=CPU, model=other)
+    assert (finding.field, "transformers reads compressed-tensors" in finding.message) == (
+        "model",
+        True,
+    )
+
+
+def test_a_quantized_model_is_not_trained() -> None:
+    findings = TransformersEngine().check(Task.FINETUNE, {}, chip=CPU, model=QUANTIZED)
+    assert [finding.field for finding in findings] == ["model"]
+    assert "choose the version that it was made from" in findings[0].message

@@ -1,0 +1,144 @@
+"""MindSpeed-LLM: what it refuses and why, and what its command says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controlplane.ports.engines import Task
+from controlplane.ports.registry import chips, engine
+from tests.unit.engines.orders import QWEN3_8B, findings, rendered
+
+NAME = "mindspeed_llm"
+NPU = "ascend-910b3"
+
+
+def command(spec: dict[str, Any], **changes: Any) -> list[str]:
+    """The arguments that train."""
+    launch = rendered(NAME, {"max_steps": 100, **spec}, chip=NPU, **changes)
+    steps = json.loads(launch.files["steps.json"])["steps"]
+    found: list[str] = next(step["run"] for step in steps if step["run"][0] == "torchrun")
+    return found
+
+
+def value(words: list[str], flag: str) -> str | None:
+    return words[words.index(flag) + 1] if flag in words else None
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "words"),
+    [
+        ({}, "max_steps", "counts steps, not epochs"),
+        ({"objective": "dpo"}, "objective", "renders answers and plain text"),
+        ({"method": "qlora"}, "method", "few-bit weights"),
+        ({"lora": {"dropout": 0.1}}, "lora.dropout", "have none"),
+        ({"parallel": {"zero_stage": 3}}, "parallel.zero_stage", "stage 1"),
+        ({"parallel": {"expert": 2}}, "parallel.expert", "dense models"),
+        (
+            {"method": "lora", "lora": {"target_modules": ["q_proj", "o_proj"]}},
+            "lora.target_modules",
+            "got q_proj",
+        ),
+        (
+            {"engine_version": "2.0"},
+            "engine_version",
+            ">=26.0,<26.2, for example 26.0.0, got '2.0'",
+        ),
+    ],
+)
+def test_what_it_cannot_do_is_refused_with_the_field_and_what_would_be_right(
+    spec: dict[str, Any], field: str, words: str
+) -> None:
+    assert words in findings(NAME, spec, chip=NPU)[field]
+
+
+def test_it_runs_on_ascend_only() -> None:
+    reason = engine(NAME).runs_on(Task.FINETUNE, chips()["nvidia-h800"])
+    assert reason == f"MindSpeed-LLM runs on Ascend only, not on {chips()['nvidia-h800'].label}"
+    assert engine(NAME).runs_on(Task.FINETUNE, chips()[NPU]) == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"architecture": "Gemma2ForCausalLM"},
+            "is a Gemma2ForCausalLM, which this product does not",
+        ),
+        ({"config": {}}, "lacks num_hidden_layers"),
+        (
+            {"config": {**QWEN3_8B.config, "rope_scaling": {"rope_type": "yarn"}}},
+            "stretches its positions (yarn)",
+        ),
+    ],
+)
+def test_a_model_that_it_cannot_be_told_of_is_refused(changes: dict[str, Any], words: str) -> None:
+    model = replace(QWEN3_8B, **changes)
+    assert words in findings(NAME, {"max_steps": 1}, chip=NPU, model=model)["model"]
+
+
+def test_the_model_is_described_by_its_config() -> None:
+    words = command({})
+    assert value(words, "--num-layers") == "36"
+    assert value(words, "--kv-channels") == "128"
+    assert value(words, "--num-query-groups") == "8"
+    assert value(words, "--rotary-base") == "1000000"
+    assert value(words, "--model-type-hf") == "qwen3"
+    assert "--untie-embeddings-and-output-weights" in words
+
+
+def test_the_base_of_positions_is_found_where_newer_configs_keep_it() -> None:
+    config = {key: each for key, each in QWEN3_8B.config.items() if key != "rope_theta"}
+    config["rope_parameters"] = {"rope_theta": 500_000.0, "rope_type": "default"}
+    model = replace(QWEN3_8B, config=config)
+    assert findings(NAME, {"max_steps": 1}, chip=NPU, model=model) == {}
+    assert value(command({}, model=model), "--rotary-base") == "500000"
+
+
+def test_the_plan_becomes_megatrons() -> None:
+    words = command({"parallel": {"tensor": 4, "pipeline": 2, "zero_stage": 1}}, nodes=2)
+    assert value(words, "--tensor-model-parallel-size") == "4"
+    assert value(words, "--pipeline-model-parallel-size") == "2"
+    # Sixteen cards leave two copies, which see two times eight rows a step.
+    assert value(words, "--global-batch-size") == "16"
+    assert "--sequence-parallel" in words
+    assert "--use-distributed-optimizer" in words
+    whole = command({"parallel": {"tensor": 4, "pipeline": 2, "sequence": "off"}}, nodes=2)
+    assert "--sequence-parallel" not in whole
+
+
+def test_every_replica_is_told_its_own_rank() -> None:
+    assert command({}, nodes=2)[:11] == [
+        "torchrun",
+        *("--nnodes", "$NNODES", "--node_rank", "$NODE_RANK"),
+        *("--nproc_per_node", "$NPROC_PER_NODE"),
+        *("--master_addr", "$MASTER_ADDR", "--master_port", "$MASTER_PORT"),
+    ]
+
+
+def test_layers_that_megatron_joins_are_adapted_together() -> None:
+    spec = {"method": "lora", "lora": {"target_modules": ["q_proj", "k_proj", "v_proj"]}}
+    words = command(spec)
+    at = words.index("--lora-target-modules")
+    assert words[at + 1 : at + 3] == ["linear_qkv", "--finetune"]
+
+
+def test_weights_come_back_in_the_form_in_which_they_came() -> None:
+    launch = rendered(NAME, {"max_steps": 10, "method": "lora"}, chip=NPU)
+    *_, convert, collect = json.loads(launch.files["steps.json"])["steps"]
+    assert value(convert["run"], "--save-model-type") == "hf"
+    assert value(convert["run"], "--lora-load") == "checkpoints"
+    assert convert["leader_only"]
+    assert collect["collect"] == value(convert["run"], "--save-dir")
+
+
+def test_an_earlier_attempt_is_continued_from_megatrons_own_checkpoints() -> None:
+    launch = rendered(NAME, {"max_steps": 10}, chip=NPU, continues="attempt-0")
+    [step, *_] = json.loads(launch.files["steps.json"])["steps"]
+    assert step["newest"] == "checkpoints/latest_checkpointed_iteration.txt"
+    assert value(step["resumed"], "--load") == "checkpoints"
+    assert "--enable-hf2mg-convert" not in step["resumed"]
+    assert value(step["run"], "--load") == "{inputs}/model"

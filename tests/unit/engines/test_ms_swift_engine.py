@@ -1,0 +1,98 @@
+"""ms-swift: what it refuses and why, and what its file says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.engines.orders import QWEN3_8B, findings, rendered
+
+NAME = "ms_swift"
+
+
+def arguments(spec: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    launch = rendered(NAME, spec, chip="nvidia-h800", **changes)
+    found: dict[str, Any] = json.loads(launch.files["train.json"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "words"),
+    [
+        ({"parallel": {"tensor": 2}}, "parallel.tensor", "Megatron half"),
+        ({"parallel": {"pipeline": 2}}, "parallel.pipeline", "Megatron half"),
+        ({"parallel": {"expert": 2}}, "parallel.expert", "Megatron half"),
+        (
+            {"objective": "grpo", "batch_size": 6, "grpo": {"generations": 4}},
+            "grpo.generations",
+            "must divide batch_size × gradient_accumulation, 6, got 4",
+        ),
+        ({"method": "qlora", "qlora": {"bits": 6}}, "qlora.bits", "must be 4 or 8"),
+        ({"engine_version": "3.9"}, "engine_version", ">=4.3,<4.7, for example 4.4.3, got '3.9'"),
+        ({"engine_version": "4.5.0"}, "engine_version", "leave the field empty"),
+    ],
+)
+def test_what_it_cannot_do_is_refused_with_the_field_and_what_would_be_right(
+    spec: dict[str, Any], field: str, words: str
+) -> None:
+    assert words in findings(NAME, spec)[field]
+
+
+def test_few_bit_weights_are_refused_on_an_npu_as_its_documentation_says() -> None:
+    message = findings(NAME, {"method": "qlora"}, chip="ascend-910b3")["method"]
+    assert "ms-swift lists QLoRA as not supported" in message
+
+
+def test_a_family_that_it_cannot_be_told_of_is_refused() -> None:
+    model = replace(QWEN3_8B, architecture="Olmo2ForCausalLM")
+    assert "Olmo2ForCausalLM, of which" in findings(NAME, {}, model=model)["model"]
+
+
+def test_a_model_with_code_of_its_own_is_refused() -> None:
+    """ms-swift loads every model with ``trust_remote_code``."""
+    model = replace(QWEN3_8B, config={**QWEN3_8B.config, "auto_map": {"AutoModel": "m.Model"}})
+    assert "brings code of its own" in findings(NAME, {}, model=model)["model"]
+
+
+@pytest.mark.parametrize(("vocabulary", "template"), [(32_000, "llama"), (128_256, "llama3")])
+def test_the_generations_of_llama_speak_in_different_ways(vocabulary: int, template: str) -> None:
+    model = replace(QWEN3_8B, architecture="LlamaForCausalLM", config={"vocab_size": vocabulary})
+    assert arguments({}, model=model)["template"] == template
+
+
+def test_rewards_come_along_with_what_they_compare_by() -> None:
+    spec = {"objective": "grpo", "grpo": {"reward": "label_accuracy"}}
+    launch = rendered(NAME, spec, chip="nvidia-h800")
+    told = json.loads(launch.files["train.json"])
+    assert told["reward_funcs"] == ["ninefold_label_accuracy"]
+    assert told["external_plugins"] == ["plugins/ninefold_rewards.py"]
+    assert told["eval_strategy"] == "no"
+    assert '"ninefold_label_accuracy"' in launch.files["plugins/ninefold_rewards.py"]
+    assert "def label_accuracy" in launch.files["plugins/ninefold_scoring.py"]
+
+
+def test_context_parallelism_is_its_sequence_parallelism() -> None:
+    assert arguments({"parallel": {"context": 4}})["sequence_parallel_size"] == 4
+    assert "sequence_parallel_size" not in arguments({})
+
+
+def test_preferences_are_read_from_the_datasets_own_columns() -> None:
+    told = arguments({"objective": "dpo", "dpo": {"beta": 0.3}})
+    assert (told["rlhf_type"], told["beta"]) == ("dpo", 0.3)
+    assert told["dataset"] == ["{inputs}/dataset/train.jsonl"]
+
+
+def test_a_whole_model_is_taken_from_the_newest_checkpoint_and_an_adapter_is_merged() -> None:
+    steps = json.loads(rendered(NAME, {}, chip="nvidia-h800").files["steps.json"])["steps"]
+    assert steps[-1]["collect"] == "{newest}"
+    steps = json.loads(rendered(NAME, {"method": "lora"}, chip="nvidia-h800").files["steps.json"])[
+        "steps"
+    ]
+    assert [step.get("collect") or step["run"][:2] for step in steps] == [
+        ["swift", "sft"],
+        ["swift", "export"],
+        "merged",
+    ]

@@ -1,0 +1,233 @@
+"""vLLM, vLLM Ascend, SGLang, MindIE and msModelSlim: what they refuse, and what a rendering never has."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controlplane.adapters.engines.mindie.engine import MindieEngine
+from controlplane.ports.engines import Engine, FlagsChecked, ModelFacts, Task
+from controlplane.ports.launches import Placement
+from controlplane.ports.registry import chips, engine
+from tests.unit.engines.orders import QWEN3_8B
+from tests.unit.engines.serving_orders import (
+    COMPRESSED,
+    ENGINES,
+    FOUR_BITS,
+    KEY,
+    MODELSLIM,
+    PLAIN,
+    findings,
+    quantized,
+    rendered,
+)
+
+HOME = {
+    "mindie": "ascend-910b3",
+    "sglang": "nvidia-h800",
+    "vllm": "nvidia-h800",
+    "vllm_ascend": "ascend-910b3",
+}
+
+
+@pytest.mark.parametrize("name", [*ENGINES, "msmodelslim"])
+def test_each_is_an_engine_that_comes_as_an_image(name: str) -> None:
+    found: Engine = engine(name)
+    assert isinstance(found, Engine)
+    assert found.environment() is None
+    assert found.profile().sources
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_each_maps_the_figures_that_a_chart_of_serving_needs(name: str) -> None:
+    assert {
+        "requests_running",
+        "requests_waiting",
+        "requests_ok",
+        "requests_failed",
+        "prompt_tokens",
+        "output_tokens",
+        "time_to_first_token",
+        "latency",
+        "kv_cache_usage",
+    } <= set(engine(name).profile().metrics)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize(
+    ("spec", "field", "words"),
+    [
+        ({"memory_fraction": 1.5}, "memory_fraction", "must be ≥ 0.1 and ≤ 0.98, got 1.5"),
+        ({"concurrency": 0}, "concurrency", "must be ≥ 1 and ≤ 65536, got 0"),
+        ({"kv_precision": "fp4"}, "kv_precision", "must be one of auto, fp8, got 'fp4'"),
+        ({"parallel": {"tensor": 3}}, "parallel.tensor", "must divide the 32 heads, got 3"),
+        ({"parallel": {"tensor": 0}}, "parallel.tensor", "must be ≥ 1 and ≤ 64, got 0"),
+        ({"context_length": 100_000}, "context_length", "≤ 40960, the context of qwen3-8b"),
+        ({"model_name": "--port"}, "model_name", "begin with a letter or digit, got '--port'"),
+        ({"model_name": "a b"}, "model_name", "got 'a b'"),
+        ({"engine_version": "9.9"}, "engine_version", "got '9.9'"),
+        ({"engine_version": "latest; rm"}, "engine_version", "got 'latest; rm'"),
+        ({"temperature": 1}, "temperature", "unknown field temperature; known are"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_would_be_right(
+    name: str, spec: dict[str, Any], field: str, words: str
+) -> None:
+    assert words in findings(name, spec, chip=HOME[name])[field]
+
+
+def test_an_unknown_version_is_told_which_are_known() -> None:
+    found = findings("vllm", {"engine_version": "0.8.0"})
+    assert found["engine_version"] == (
+        "engine_version must be a version of vLLM >=0.23,<0.34, for example 0.23.0, got '0.8.0'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "model", "words"),
+    [
+        ("vllm", "nvidia-h800", MODELSLIM, "vLLM does not load; it loads awq, compressed-tensors"),
+        ("mindie", "ascend-910b3", COMPRESSED, "MindIE does not load; it loads modelslim"),
+        ("vllm_ascend", "ascend-910b3", FOUR_BITS, "known to load w8a8 only"),
+        ("sglang", "ascend-910b3", COMPRESSED, "load ModelSlim's weights only"),
+        ("sglang", "nvidia-h800", MODELSLIM, "for Ascend, not for NVIDIA H800"),
+    ],
+)
+def test_a_scheme_that_the_engine_cannot_load_is_refused(
+    name: str, chip: str, model: ModelFacts, words: str
+) -> None:
+    said = findings(name, {}, chip=chip, model=model)["model"]
+    assert words in said
+    assert model.name in said
+
+
+def test_ascends_flag_is_given_for_modelslims_weights_only() -> None:
+    def steps(model: ModelFacts) -> str:
+        return rendered("vllm_ascend", {}, chip="ascend-910b3", model=model).files["steps.json"]
+
+    assert '"--quantization",\n        "ascend"' in steps(MODELSLIM)
+    assert "--quantization" not in steps(COMPRESSED)
+    assert "--quantization" not in steps(PLAIN)
+
+
+def test_a_model_that_does_not_answer_is_refused() -> None:
+    model = replace(PLAIN, name="bge-m3", architecture="XLMRobertaModel")
+    assert "needs a generating model" in findings("vllm", {}, model=model)["model"]
+
+
+def test_a_mixture_may_share_its_experts_and_another_model_may_not() -> None:
+    spec = {"parallel": {"tensor": 4, "expert": "on"}}
+    assert "has no experts" in findings("vllm", spec)["parallel.expert"]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_the_key_is_in_no_argument_file_or_variable(name: str) -> None:
+    launch = rendered(name, {"model_name": "assistant"}, chip=HOME[name])
+    assert launch.secrets["NINEFOLD_ENGINE_KEY"] == KEY
+    (role,) = launch.roles
+    shown = [*role.argv, *role.environment.values(), *launch.files.values()]
+    assert not any(KEY in text for text in shown)
+
+
+def test_vllm_finds_the_key_where_it_looks_for_it() -> None:
+    for name in ("vllm", "vllm_ascend"):
+        assert rendered(name, {}, chip=HOME[name]).secrets["VLLM_API_KEY"] == KEY
+
+
+def test_an_engine_without_a_key_says_so() -> None:
+    assert any("no key" in remark for remark in MindieEngine().profile().remarks)
+
+
+@pytest.mark.parametrize(
+    ("spec", "cards", "words"),
+    [
+        ({"tensor": 2, "pipeline": 1}, 4, "is 2; for 4 cards their product must be 4"),
+        ({"pipeline": 3}, 4, "pipeline 3 × data 1 is 3, which does not divide the 4 cards"),
+    ],
+)
+def test_a_plan_that_does_not_multiply_out_is_not_rendered(
+    spec: dict[str, Any], cards: int, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+        rendered("vllm", {"parallel": spec}, chip="nvidia-h800")
+
+
+def test_mindie_does_not_span_nodes_and_says_why() -> None:
+    with pytest.raises(ValueError, match=r"runs on one node, not 2: .*rank table"):
+        rendered("mindie", {}, chip="ascend-910b3", nodes=2)
+
+
+def test_mindies_configuration_replaces_every_default_that_would_stop_a_replica() -> None:
+    spec = {"model_name": "assistant", "context_length": 16_384, "concurrency": 16}
+    launch = rendered("mindie", spec, chip="ascend-910b3")
+    text = launch.files["config.json"]
+    for name, number in (("http", "1"), ("management", "2"), ("metrics", "3")):
+        text = text.replace(f"{{port:{name}}}", number)
+    server, backend = (json.loads(text)[key] for key in ("ServerConfig", "BackendConfig"))
+    assert not server["httpsEnabled"]
+    assert not server["interCommTLSEnabled"]
+    assert not backend["interNodeTLSEnabled"]
+    assert not server["allowAllZeroIpListening"]
+    assert server["ipAddress"] == server["managementIpAddress"] == "{leader}"
+    assert (server["port"], server["managementPort"], server["metricsPort"]) == (1, 2, 3)
+    deploy, schedule = backend["ModelDeployConfig"], backend["ScheduleConfig"]
+    assert deploy["maxSeqLen"] == schedule["maxIterTimes"] == 16_384
+    assert deploy["maxInputTokenLen"] <= schedule["maxPrefillTokens"]
+    assert schedule["maxPrefillBatchSize"] <= schedule["maxBatchSize"] == 16
+    (model,) = deploy["ModelConfig"]
+    assert (model["modelName"], model["worldSize"]) == ("assistant", 4)
+    assert backend["npuDeviceIds"] == [[0, 1, 2, 3]]
+    assert launch.roles[0].environment["MIES_SERVICE_MONITOR_MODE"] == "1"
+
+
+def test_small_ascend_chips_compute_in_float16_without_graphs() -> None:
+    steps = rendered("vllm_ascend", {}, chip="ascend-310p").files["steps.json"]
+    assert '"--dtype",\n        "float16"' in steps
+    assert "--enforce-eager" in steps
+    said = findings("vllm_ascend", {"precision": "bfloat16"}, chip="ascend-310p")
+    assert "float16 only" in said["precision"]
+
+
+def test_nodes_with_other_cards_are_told_each_its_own() -> None:
+    places = (Placement(node="n0", cards=(0, 1, 2, 3)), Placement(node="n1", cards=(4, 5, 6, 7)))
+    launch = rendered("vllm", {}, chip="nvidia-h800", placements=places)
+    plan = json.loads(launch.files["steps.json"])
+    variable = chips()["nvidia-h800"].visible_devices_variable
+    assert [each[variable] for each in plan["replicas"]] == ["0,1,2,3", "4,5,6,7"]
+
+
+def test_msmodelslim_is_given_its_recipe_and_asks_nothing() -> None:
+    launch = quantized({}, chip="ascend-910b3", model=PLAIN)
+    steps = json.loads(launch.files["steps.json"])["steps"]
+    assert steps[1]["run"][steps[1]["run"].index("--config_path") + 1] == "{work}/recipe.yaml"
+    recipe = json.loads(launch.files["recipe.yaml"])
+    assert recipe["spec"]["dataset"] == "{work}/calibration.json"
+    assert [each["type"] for each in recipe["spec"]["process"]] == ["smooth_quant", "linear_quant"]
+
+
+@pytest.mark.parametrize("scheme", ["w4a16-awq", "fp8-dynamic"])
+def test_msmodelslim_refuses_what_its_makers_have_not_verified(scheme: str) -> None:
+    found = engine("msmodelslim").check(
+        Task.QUANTIZE, {"scheme": scheme}, chip=chips()["ascend-910b3"], model=QWEN3_8B
+    )
+    assert [each.field for each in found] == ["scheme"]
+    assert f"scheme cannot be {scheme!r} here" in found[0].message
+
+
+def test_msmodelslim_refuses_what_is_quantized_already_and_what_it_cannot_take_apart() -> None:
+    def said(model: ModelFacts) -> str:
+        found = engine("msmodelslim").check(Task.QUANTIZE, {}, chip=None, model=model)
+        return " ".join(each.message for each in found)
+
+    assert "quantized already (w8a8)" in said(COMPRESSED)
+    assert "no adapter here; it quantizes" in said(replace(PLAIN, architecture="BloomForCausalLM"))
+
+
+def test_msmodelslim_says_that_nobody_publishes_an_image_and_where_it_never_runs() -> None:
+    slim = engine("msmodelslim")
+    assert "its makers publish none" in slim.runs_on(Task.QUANTIZE, chips()["ascend-910b3"])
+    assert "Ascend only" in slim.runs_on(Task.QUANTIZE, chips()["nvidia-h800"])
+    assert slim.profile().flags is FlagsChecked.UNVERIFIED
