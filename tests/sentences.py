@@ -70,6 +70,7 @@ TELLING = frozenset(
 TABLES = (
     "platform/controlplane/domain/specs/serving.py",
     "platform/controlplane/domain/specs/training.py",
+    "platform/controlplane/domain/specs/training_groups.py",
 )
 EXPLAINING = frozenset({"label", "help"})
 #: What makes the gateway's refusals.

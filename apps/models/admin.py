@@ -11,9 +11,12 @@ from apps.accounts.admin import AuditedAdmin, ScopedReadOnlyAdmin, ScopedTransit
 from apps.accounts.models import User
 from apps.models.models import (
     Artifact,
+    CatalogCell,
+    CatalogModel,
     Dataset,
     DatasetVersion,
     Evaluation,
+    HubImport,
     ModelLine,
     ModelVersion,
     ModelVersionTransition,
@@ -177,6 +180,32 @@ class RetentionRuleAdmin(AuditedAdmin[RetentionRule]):
     autocomplete_fields = ("team",)
     list_select_related = ("team",)
     deletable = True
+
+
+@admin.register(CatalogModel)
+class CatalogModelAdmin(ScopedReadOnlyAdmin[CatalogModel]):
+    """What the data says; it is changed there and loaded by ``catalog_load``."""
+
+    list_display = ("key", "title", "family", "modality", "parameters", "withdrawn_at")
+    list_filter = ("modality", "family", ("withdrawn_at", admin.EmptyFieldListFilter))
+    search_fields = ("key", "title", "hf_repo", "modelscope_id")
+
+
+@admin.register(CatalogCell)
+class CatalogCellAdmin(ScopedReadOnlyAdmin[CatalogCell]):
+    list_display = ("model", "task", "vendor", "engine", "status", "versions")
+    list_filter = ("task", "vendor", "engine", "status")
+    search_fields = ("model__key",)
+    list_select_related = ("model",)
+
+
+@admin.register(HubImport)
+class HubImportAdmin(ScopedReadOnlyAdmin[HubImport]):
+    team_path = "version__line__team"
+    list_display = ("version", "hub", "repository", "revision", "received", "size", "trouble")
+    list_filter = ("hub",)
+    search_fields = ("repository", "version__uid")
+    list_select_related = ("version__line",)
 
 
 @admin.register(StorageRun)

@@ -47,7 +47,7 @@ def hub_imports_turn(*, at: datetime) -> int:
     with loop_lease(HUB_LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        hub_imports.parts_tidy()
+        hub_imports.parts_tidy(at=at)
         row = hubs.imports_due(at=at).first()
         if row is None:
             return 0

@@ -7,6 +7,7 @@ world by these variables and folders alone.
 =========================  ==================================================================
 ``NINEFOLD_WORK``          the working folder: ``spec.json``, ``checkpoints/``, ``outputs/``
 ``NINEFOLD_INPUTS``        read-only trees by name: ``model/``, ``dataset/``, ``code/``
+``NINEFOLD_DEVICE``        the kind of device that was given, as torch names it; absent: any
 ``NINEFOLD_REPORT_URL``    where progress, files and the manifest go; absent: to nowhere
 ``NINEFOLD_ATTEMPT_TOKEN`` the bearer token for that address
 ``NINEFOLD_ENGINE_KEY``    the bearer token that ``serve`` demands of its callers

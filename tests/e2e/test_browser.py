@@ -102,7 +102,7 @@ def test_from_a_dataset_to_a_model_that_talks(
     page.get_by_label("Name of the new model").fill("walked-parser")
     page.get_by_text("More", exact=True).click()
     page.get_by_label("Most steps").fill("60")
-    page.get_by_label("Report every … steps").fill("5")
+    page.get_by_label("Log every").fill("5")
     page.get_by_role("button", name="Submit").click()
     expect(page).to_have_url(JOB)
     job = page.url.rsplit("/", 1)[-1]

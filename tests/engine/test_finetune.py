@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from controlplane.domain.specs.memory import smaller_batches
 from controlplane.ports.engines import Task
 from ninefold_runtime import checkpoints
 from ninefold_runtime.exits import ExitCode
@@ -79,6 +80,27 @@ def test_a_killed_run_goes_on_from_its_newest_complete_checkpoint(
     assert not half_written.exists()
     steps = [line for line in resumed.lines if line.startswith("step ")]
     assert int(steps[0].split("/")[0].removeprefix("step ")) > newest.step
+    assert resumed.losses()[-1] < killed.losses()[0]
+
+
+def test_after_a_lack_of_memory_a_run_goes_on_with_smaller_batches(
+    start: Start, inputs: Path
+) -> None:
+    """As the control plane tries it again: half the batch, twice the accumulation, the same steps."""
+    spec = _spec(max_steps=60)
+    killed = start(Task.FINETUNE, spec, inputs=inputs)
+    killed.wait_for("checkpoint saved at step 20")
+    killed.process.kill()
+    killed.finish()
+    newest = checkpoints.newest(killed.work / "checkpoints")
+    assert newest is not None
+
+    smaller = smaller_batches(spec)
+    assert smaller == {"batch_size": 4, "gradient_accumulation": 2}
+    resumed = start(Task.FINETUNE, spec | smaller, inputs=inputs)
+    assert resumed.finish() == ExitCode.FINISHED, resumed.text()
+    assert f"going on from the checkpoint at step {newest.step}" in resumed.text()
+    assert "step 60/60" in resumed.text()
     assert resumed.losses()[-1] < killed.losses()[0]
 
 

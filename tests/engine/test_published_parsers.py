@@ -64,25 +64,35 @@ def model(built_models: Path) -> Path:
     return sorted(built_models.iterdir())[0]
 
 
-CASES_OF_LLAMAFACTORY = [
-    (objective, method) for objective in ("sft", "dpo", "pretrain") for method in METHODS
-]
-CASES_OF_SWIFT = [
-    (objective, method) for objective in ("sft", "dpo", "grpo", "pretrain") for method in METHODS
-]
+#: The fused optimizer of each chip; weights in few bits are for the first one only.
+OPTIMIZERS = {"nvidia-h800": "adamw_torch_fused", "ascend-910b3": "adamw_torch_npu_fused"}
+
+
+def cases(*objectives: str) -> list[tuple[str, str, str]]:
+    return [
+        (chip, objective, method)
+        for chip in OPTIMIZERS
+        for objective in objectives
+        for method in METHODS
+        if method != "qlora" or chip == "nvidia-h800"
+    ]
+
+
+CASES_OF_LLAMAFACTORY = cases("sft", "dpo", "pretrain")
+CASES_OF_SWIFT = cases("sft", "dpo", "grpo", "pretrain")
 
 
 @pytest.fixture(scope="module")
 def by_llamafactory(
     engine_python: Path, model: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[tuple[str, str], Any]:
+) -> dict[tuple[str, str, str], Any]:
     """What LLaMA-Factory read of each case, and of the file that merges."""
     work = tmp_path_factory.mktemp("llamafactory")
     asked: list[list[str]] = []
-    for objective, method in CASES_OF_LLAMAFACTORY:
+    for chip, objective, method in CASES_OF_LLAMAFACTORY:
         spec = {"objective": objective, "method": method, **EVERYTHING}
-        launch = rendered("llamafactory", spec, chip="nvidia-h800")
-        folder = folder_of(work, f"{objective} {method}", model=model)
+        launch = rendered("llamafactory", spec, chip=chip)
+        folder = folder_of(work, f"{chip} {objective} {method}", model=model)
         written(launch, folder)
         asked += [[str(folder), command[2]] for command in commands(launch, "llamafactory-cli")][:1]
     merges = folder_of(work, "merge", model=model)
@@ -91,20 +101,20 @@ def by_llamafactory(
     asked.append([str(merges), commands(launch, "llamafactory-cli")[1][2]])
     packages = published.installed(published.LLAMAFACTORY)
     answers = published.read(engine_python, "read_llamafactory", packages=packages, asked=asked)
-    return dict(zip([*CASES_OF_LLAMAFACTORY, ("merge", "")], answers, strict=True))
+    return dict(zip([*CASES_OF_LLAMAFACTORY, ("", "merge", "")], answers, strict=True))
 
 
 @pytest.fixture(scope="module")
 def by_swift(
     engine_python: Path, model: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[tuple[str, str], Any]:
+) -> dict[tuple[str, str, str], Any]:
     """What ms-swift read of each case, of the command that merges, and of the families' names."""
     work = tmp_path_factory.mktemp("swift")
     asked: list[list[Any]] = []
-    for objective, method in CASES_OF_SWIFT:
+    for chip, objective, method in CASES_OF_SWIFT:
         spec = {"objective": objective, "method": method, **EVERYTHING}
-        launch = rendered("ms_swift", spec, chip="nvidia-h800", model=MODEL)
-        folder = folder_of(work, f"{objective} {method}", model=model)
+        launch = rendered("ms_swift", spec, chip=chip, model=MODEL)
+        folder = folder_of(work, f"{chip} {objective} {method}", model=model)
         written(launch, folder)
         asked.append([str(folder), *commands(launch, "swift")[0][1:]])
     asked.append(_merging(folder_of(work, "merge", model=model)))
@@ -113,7 +123,7 @@ def by_swift(
     asked.append(["families", ["qwen2", "no such template"]])
     packages = published.installed(published.MS_SWIFT)
     answers = published.read(engine_python, "read_ms_swift", packages=packages, asked=asked)
-    others = [("merge", ""), ("families", ""), ("nonsense", "")]
+    others = [("", "merge", ""), ("", "families", ""), ("", "nonsense", "")]
     return dict(zip([*CASES_OF_SWIFT, *others], answers, strict=True))
 
 
@@ -130,16 +140,16 @@ def _merging(folder: Path) -> list[str]:
     return [str(folder), *words]
 
 
-@pytest.mark.parametrize(("objective", "method"), CASES_OF_LLAMAFACTORY)
+@pytest.mark.parametrize(("chip", "objective", "method"), CASES_OF_LLAMAFACTORY)
 def test_llamafactory_reads_its_training_file(
-    by_llamafactory: dict[tuple[str, str], Any], objective: str, method: str
+    by_llamafactory: dict[tuple[str, str, str], Any], chip: str, objective: str, method: str
 ) -> None:
-    found = by_llamafactory[objective, method]
+    found = by_llamafactory[chip, objective, method]
     assert found["stage"] == {"sft": "sft", "dpo": "dpo", "pretrain": "pt"}[objective]
     assert found["type"] == ("full" if method == "full" else "lora")
     assert found["bits"] == (4 if method == "qlora" else None)
     assert found["learning_rate"] == 1e-5
-    assert (found["optim"], found["schedule"]) == ("adamw_torch_fused", "constant_with_warmup")
+    assert (found["optim"], found["schedule"]) == (OPTIMIZERS[chip], "constant_with_warmup")
     assert found["warmup"] == 0.05
     assert found["flash"].endswith("fa2")
     assert found["deepspeed"]
@@ -148,22 +158,24 @@ def test_llamafactory_reads_its_training_file(
     assert found["ranking"] == [objective == "dpo"] * 2
 
 
-def test_llamafactory_reads_its_merging_file(by_llamafactory: dict[tuple[str, str], Any]) -> None:
-    found = by_llamafactory["merge", ""]
+def test_llamafactory_reads_its_merging_file(
+    by_llamafactory: dict[tuple[str, str, str], Any],
+) -> None:
+    found = by_llamafactory["", "merge", ""]
     assert found == {"export_dir": "merged", "adapter": ["checkpoints"]}
 
 
-@pytest.mark.parametrize(("objective", "method"), CASES_OF_SWIFT)
+@pytest.mark.parametrize(("chip", "objective", "method"), CASES_OF_SWIFT)
 def test_ms_swift_reads_its_training_file(
-    by_swift: dict[tuple[str, str], Any], objective: str, method: str
+    by_swift: dict[tuple[str, str, str], Any], chip: str, objective: str, method: str
 ) -> None:
-    found = by_swift[objective, method]
+    found = by_swift[chip, objective, method]
     assert found["rest"] == []
     assert found["type"] == ("full" if method == "full" else "lora")
     assert found["bits"] == (4 if method == "qlora" else None)
     assert (found["model_type"], found["template"]) == ("qwen2", "qwen2_5")
-    assert (found["learning_rate"], found["optim"]) == (1e-5, "adamw_torch_fused")
-    assert found["output"].endswith(f"a job {objective} {method}/checkpoints")
+    assert (found["learning_rate"], found["optim"]) == (1e-5, OPTIMIZERS[chip])
+    assert found["output"].endswith(f"a job {chip} {objective} {method}/checkpoints")
     assert found["deepspeed"]
     assert found["layers"] == (["all-linear"] if method == "full" else ["q_proj", "v_proj"])
     if objective == "grpo":
@@ -173,17 +185,17 @@ def test_ms_swift_reads_its_training_file(
     assert objective not in ("dpo", "grpo") or found["rlhf"] == objective
 
 
-def test_ms_swift_reads_its_merging_command(by_swift: dict[tuple[str, str], Any]) -> None:
-    found = by_swift["merge", ""]
+def test_ms_swift_reads_its_merging_command(by_swift: dict[tuple[str, str, str], Any]) -> None:
+    found = by_swift["", "merge", ""]
     assert (found["rest"], found["merge"]) == ([], True)
     assert found["output"].endswith("a job merge/merged")
 
 
 def test_ms_swift_knows_every_family_that_it_is_told_of(
-    by_swift: dict[tuple[str, str], Any],
+    by_swift: dict[tuple[str, str, str], Any],
 ) -> None:
-    assert by_swift["families", ""] == []
-    assert by_swift["nonsense", ""] == [["qwen2", "no such template"]]
+    assert by_swift["", "families", ""] == []
+    assert by_swift["", "nonsense", ""] == [["qwen2", "no such template"]]
 
 
 def test_an_argument_that_llamafactory_does_not_know_is_noticed(

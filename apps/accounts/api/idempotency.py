@@ -34,7 +34,8 @@ V = TypeVar("V")
 P = ParamSpec("P")
 Handler = Callable[Concatenate[V, Request, P], Response]
 
-_DOCUMENTED = extend_schema(
+#: Describes the header. ``idempotent`` applies it by itself.
+takes_key = extend_schema(
     parameters=[
         OpenApiParameter(
             name=HEADER,
@@ -77,7 +78,7 @@ def idempotent(handler: Handler[V, P]) -> Handler[V, P]:
             )
         return response
 
-    return _DOCUMENTED(once)
+    return takes_key(once)
 
 
 def fingerprint(request: Request) -> str:

@@ -1,14 +1,78 @@
-"""Two renderings as JSON."""
+"""One spec as two chips would run it: what is asked, and how it is answered."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
+from rest_framework import serializers
+
+from apps.jobs.api.serializers import FindingSerializer, JobSubmitSerializer
 from apps.jobs.services import SideBySide
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Finding
+from controlplane.ports import registry as ports
+from controlplane.ports.differences import Part
+from controlplane.ports.engines import FlagsChecked
 from controlplane.ports.launches import Launch
+
+
+class RenderSubmitSerializer(JobSubmitSerializer):
+    """What a job would be, and the two chips to render it for."""
+
+    on = serializers.ListField(
+        child=serializers.CharField(max_length=60),
+        min_length=2,
+        max_length=2,
+        help_text="The two chips to compare, by name or alias.",
+    )
+
+    def validate_on(self, names: list[str]) -> tuple[Chip, Chip]:
+        found = []
+        for name in names:
+            chip = ports.chip_called(name)
+            if chip is None:
+                known = ", ".join(ports.chips())
+                raise serializers.ValidationError(f"no chip is called {name!r}; known: {known}")
+            found.append(chip)
+        return found[0], found[1]
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        chips = attrs.pop("on")
+        return {**super().validate(attrs), "chips": chips}
+
+
+class RenderedSerializer(serializers.Serializer[Any]):
+    """What one chip would run; placeholders in braces are filled in by the cluster."""
+
+    chip = serializers.CharField()
+    findings = FindingSerializer(
+        many=True, help_text="Why there is no rendering; empty if there is."
+    )
+    image = serializers.CharField()
+    argv = serializers.ListField(child=serializers.CharField())
+    environment = serializers.DictField(child=serializers.CharField())
+    files = serializers.DictField(child=serializers.CharField(), help_text="Text by path.")
+
+
+class DifferenceSerializer(serializers.Serializer[Any]):
+    path = serializers.CharField(help_text="For example image, argv.3 or files/train.yaml:12.")
+    part = serializers.ChoiceField(choices=[(part.value, part.value) for part in Part])
+    left = serializers.CharField(allow_null=True)
+    right = serializers.CharField(allow_null=True)
+
+
+class SideBySideSerializer(serializers.Serializer[Any]):
+    flags = serializers.ChoiceField(
+        choices=[(flags.value, flags.value) for flags in FlagsChecked],
+        help_text="How far the rendered arguments are known to be right.",
+    )
+    renderings = RenderedSerializer(many=True)
+    differences = DifferenceSerializer(many=True)
+    changed_fields = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Fields of the spec that are not the same for both chips.",
+    )
 
 
 def side_by_side_json(found: SideBySide) -> dict[str, Any]:

@@ -91,12 +91,12 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         summary="One spec as two chips would run it",
         description="Nothing is submitted. What differs is what the chips give; secrets are never shown.",
         tags=["jobs"],
-        request=serializers.RenderSubmitSerializer,
-        responses=serializers.SideBySideSerializer,
+        request=renderings.RenderSubmitSerializer,
+        responses=renderings.SideBySideSerializer,
     )
     @action(detail=False, methods=["post"])
     def render(self, request: Request) -> Response:
-        given = self.checked(serializers.RenderSubmitSerializer)
+        given = self.checked(renderings.RenderSubmitSerializer)
         found = services.request_rendered(given["request"], chips=given["chips"])
         return Response(renderings.side_by_side_json(found))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from typing import Any
 
 from apps.jobs.models import Job
@@ -20,6 +21,9 @@ from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.differences import Difference, differences
 from controlplane.ports.engines import Engine, FlagsChecked, RenderRequest, Task
 from controlplane.ports.launches import InputTree, Launch, Placement
+
+#: Longer texts are shown line beside line: finding what they share takes the square of their length.
+_MOST_ALIGNED = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +233,9 @@ def _by_name(left: Sequence[str], right: Sequence[str]) -> Iterator[Line]:
 
 
 def _aligned(left: Sequence[str], right: Sequence[str]) -> Iterator[Line]:
+    if max(len(left), len(right)) > _MOST_ALIGNED:
+        yield from (Line(left=a, right=b) for a, b in zip_longest(left, right))
+        return
     matcher = SequenceMatcher(a=left, b=right, autojunk=False)
     for _, i, i_end, j, j_end in matcher.get_opcodes():
         for offset in range(max(i_end - i, j_end - j)):

@@ -107,7 +107,7 @@ class SizingSerializer(serializers.Serializer[Any]):
     )
     fits = serializers.BooleanField(source="answer.fits")
     legal = serializers.BooleanField(
-        source="answer.legal", help_text="The plan can run at all, whatever memory it takes."
+        source="answer.legal", help_text="What is asked can run at all, whatever memory it takes."
     )
     plan = serializers.SerializerMethodField()
     proposed = serializers.BooleanField(

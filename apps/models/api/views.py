@@ -15,7 +15,8 @@ from rest_framework.response import Response
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
-from apps.accounts.api.idempotency import idempotent
+from apps.accounts.api.idempotency import idempotent, takes_key
+from apps.accounts.models import Team
 from apps.models import selectors
 from apps.models.api import serializers
 from apps.models.api.acceptances import AcceptanceActions
@@ -218,12 +219,20 @@ class ModelVersionViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Acce
         request=serializers.FetchSerializer,
         responses={201: serializers.ModelVersionDetailSerializer},
     )
-    @idempotent
+    @takes_key
     @action(detail=False, methods=["post"])
     def fetch(self, request: Request) -> Response:
         given = self.checked(serializers.FetchSerializer)
-        accounts.require(request.user, Permission.CONTRIBUTE, team=given["team"])
-        version = hub_imports.hub_import_request(actor=acting_user(request), **given)
+        team, name = given.pop("team"), given.pop("name")
+        accounts.require(request.user, Permission.CONTRIBUTE, team=team)
+        # The hub is asked before the transaction that keeps a key begins.
+        return self._fetch(request, team, name, hub_imports.hub_look_up(**given))
+
+    @idempotent
+    def _fetch(self, request: Request, team: Team, name: str, found: hub_imports.Found) -> Response:
+        version = hub_imports.hub_import_request(
+            actor=acting_user(request), team=team, name=name, found=found
+        )
         return Response(self.get_serializer(version).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q, QuerySet, Sum
 
+from apps.accounts.models import Team
 from apps.models.models import HubImport, ModelVersion
 from controlplane.domain.models import ModelState
 from controlplane.ports import registry
@@ -53,6 +54,19 @@ def imports_due(*, at: datetime) -> QuerySet[HubImport]:
         .select_related("version__line__team")
         .order_by(F("served_at").asc(nulls_first=True), "id")
     )
+
+
+def bytes_arriving(team: Team) -> int:
+    """Of the team's imports that are on their way."""
+    rows = HubImport.objects.filter(version__state=ModelState.IMPORTING, version__line__team=team)
+    return int(rows.aggregate(size=Sum("size"))["size"] or 0)
+
+
+def versions_with_parts(*, failed_since: datetime) -> frozenset[str]:
+    """Uids of versions whose parts are still of use."""
+    failed = Q(version__state=ModelState.FAILED, served_at__gte=failed_since)
+    rows = HubImport.objects.filter(Q(version__state=ModelState.IMPORTING) | failed)
+    return frozenset(rows.values_list("version__uid", flat=True))
 
 
 def parts_folder() -> Path:

@@ -28,6 +28,7 @@ from apps.models.services.versions import (
     line_with_next_number,
     model_version_failed,
     model_version_imported,
+    watched,
 )
 from controlplane.domain.egress import EgressRefused
 from controlplane.domain.hubs import Check, HubFile, HubRefused, Listing, check_repository, wanted
@@ -43,6 +44,9 @@ TURN = timedelta(seconds=15)
 #: Pauses between tries that bring nothing; after the last the import has failed.
 PAUSES = tuple(timedelta(seconds=seconds) for seconds in (5, 15, 60, 300, 900, 3600))
 
+#: How long what has arrived of a failed import waits for another try.
+KEEP_PARTS = timedelta(days=7)
+
 
 class ImportEnded(Exception):
     """Somebody ended the import while bytes were on their way."""
@@ -50,8 +54,12 @@ class ImportEnded(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What an import would take."""
+    """A repository, and what its import would take."""
 
+    hub: str
+    address: str
+    repository: str
+    revision: str
     listing: Listing
     #: Bytes of it that are in the artifact store already.
     here: int
@@ -75,7 +83,14 @@ def hub_look_up(*, hub: str, repository: str, revision: str) -> Found:
             token=place.token,
         )
     )
-    return Found(listing=listing, here=sum(file.size for file in listing.files if _is_here(file)))
+    return Found(
+        hub=hub,
+        address=place.address,
+        repository=repository,
+        revision=revision,
+        listing=listing,
+        here=sum(file.size for file in listing.files if _is_here(file)),
+    )
 
 
 def _is_here(file: HubFile) -> bool:
@@ -87,40 +102,34 @@ def _is_here(file: HubFile) -> bool:
         return False
 
 
-def hub_import_request(
-    *, actor: User, team: Team, name: str, hub: str, repository: str, revision: str
-) -> ModelVersion:
+@transaction.atomic
+def hub_import_request(*, actor: User, team: Team, name: str, found: Found) -> ModelVersion:
     """A version that the next turns fetch.
 
-    :raises HubRefused: if there is nothing that can be imported.
-    :raises HubUnreachable: if the hub does not answer.
-    :raises EgressRefused: if the policy forbids its address.
-    :raises StorageQuotaExceeded: if it is more than the team may still store.
+    :raises StorageQuotaExceeded: if it is more than the team may still store beside what it is fetching.
     """
-    found = hub_look_up(hub=hub, repository=repository, revision=revision)
-    storage_check_room(team=team, size=found.listing.size)
-    place = selectors.hub_place(hub)
-    with transaction.atomic():
-        line, number = line_with_next_number(team=team, name=name)
-        version = ModelVersion.objects.create(line=line, number=number, created_by=actor)
-        HubImport.objects.create(
-            version=version,
-            hub=hub,
-            address=place.address,
-            repository=repository,
-            revision=revision,
-            commit=found.listing.commit,
-            files=[file.as_json() for file in found.listing.files],
-            size=found.listing.size,
-        )
-        audit(
-            actor=actor,
-            action="model.fetch",
-            team=team,
-            uid=version.uid,
-            name=str(version),
-            repository=f"{place.hub.title}: {repository} at {revision}",
-        )
+    arriving = selectors.bytes_arriving(team)
+    storage_check_room(team=team, size=found.listing.size + arriving)
+    line, number = line_with_next_number(team=team, name=name)
+    version = ModelVersion.objects.create(line=line, number=number, created_by=actor)
+    HubImport.objects.create(
+        version=version,
+        hub=found.hub,
+        address=found.address,
+        repository=found.repository,
+        revision=found.revision,
+        commit=found.listing.commit,
+        files=[file.as_json() for file in found.listing.files],
+        size=found.listing.size,
+    )
+    audit(
+        actor=actor,
+        action="model.fetch",
+        team=team,
+        uid=version.uid,
+        name=str(version),
+        repository=f"{found.hub}: {found.repository} at {found.revision}",
+    )
     return version
 
 
@@ -213,7 +222,7 @@ def _fetched(row: HubImport, *, progressed: Callable[[], None]) -> bool:
         part = _folder(row) / f"{number}.part"
         if not _complete(row, file, part, until=until, progressed=progressed):
             return False
-        _keep(row, file, digest=_store(file, part))
+        _keep(row, file, digest=_store(file, part, progressed=progressed))
         part.unlink(missing_ok=True)
     return True
 
@@ -261,11 +270,11 @@ def _note(row: HubImport, *, received: int, speed: float) -> None:
     row.failures = 0
 
 
-def _store(file: HubFile, part: Path) -> str:
+def _store(file: HubFile, part: Path, *, progressed: Callable[[], None]) -> str:
     """:raises HubRefused: if the content is not what the hub said; the part is thrown away."""
     check = Check(file)
     with part.open("rb") as stream:
-        blob = registry.artifact_store().put(check.watched(chunks(stream)))
+        blob = registry.artifact_store().put(watched(check.watched(chunks(stream)), progressed))
     try:
         check.finish()
     except HubRefused:
@@ -281,16 +290,12 @@ def _keep(row: HubImport, file: HubFile, *, digest: str, spared: int = 0) -> Non
     row.save(update_fields=["stored", "spared", "received"])
 
 
-def parts_tidy() -> None:
-    """Throw away parts of versions that will not be imported any more."""
+def parts_tidy(*, at: datetime) -> None:
+    """Throw away parts of versions that will not be imported any more, and of those that failed long ago."""
     folder = selectors.parts_folder()
     if not folder.is_dir():
         return
-    waiting = set(
-        HubImport.objects.filter(
-            version__state__in=(ModelState.IMPORTING, ModelState.FAILED)
-        ).values_list("version__uid", flat=True)
-    )
+    waiting = selectors.versions_with_parts(failed_since=at - KEEP_PARTS)
     for child in folder.iterdir():
         if child.name not in waiting:
             shutil.rmtree(child, ignore_errors=True)

@@ -91,7 +91,7 @@ class PieceSource:
         raise HubUnreachable(f"the hub redirects more than {_MOST_REDIRECTS} times")
 
     def _ask(self, url: str, offset: int, last: int) -> Answer:
-        own = urlsplit(url).netloc == urlsplit(self._url).netloc
+        own = urlsplit(url)[:2] == urlsplit(self._url)[:2]
         headers = {"Range": f"bytes={offset}-{last}", **(self._headers if own else {})}
         # A server without ranges answers with all of it.
         return self._outbound.fetch(url, headers=headers, largest=max(_MOST, last - offset + 1))

@@ -187,12 +187,13 @@ def folder_store(path: str, *, team: Team | None, progressed: Callable[[], None]
     files: list[File] = []
     for source in sources:
         with source.open("rb") as stream:
-            blob = store.put(_watched(chunks(stream), progressed))
+            blob = store.put(watched(chunks(stream), progressed))
         files.append((str(source.relative_to(folder)), blob.digest, blob.size))
     return files
 
 
-def _watched(pieces: Iterable[bytes], progressed: Callable[[], None]) -> Iterator[bytes]:
+def watched(pieces: Iterable[bytes], progressed: Callable[[], None]) -> Iterator[bytes]:
+    """The pieces, with a call after each; what it raises ends the copy."""
     for piece in pieces:
         yield piece
         progressed()

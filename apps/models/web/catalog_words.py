@@ -91,7 +91,7 @@ COMPONENTS: Mapping[str, Promise] = {
     "cross_attention_dim": _("Width of cross-attention"),
     "joint_blocks": _("Joint blocks"),
     "single_blocks": _("Single blocks"),
-    "ffn_dim": _("Width inside of the feed-forward part"),
+    "ffn_dim": _("Width inside of a denoiser block"),
     "source_repo": _("Source code"),
 }
 #: Fields that a configuration and the catalog may contradict each other in.

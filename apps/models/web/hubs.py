@@ -99,11 +99,12 @@ def model_fetch(request: SignedIn) -> HttpResponse:
         team = form.cleaned_data["team"]
         accounts.require(request.user, Permission.CONTRIBUTE, team=team)
         try:
+            looked_up = services.hub_look_up(**form.wanted())
             if "look" in request.POST:
-                found = services.hub_look_up(**form.wanted())
+                found = looked_up
             else:
                 version = services.hub_import_request(
-                    actor=request.user, team=team, name=form.line_name(), **form.wanted()
+                    actor=request.user, team=team, name=form.line_name(), found=looked_up
                 )
                 messages.success(request, _("%(version)s is being fetched.") % {"version": version})
                 return redirect("model-version", uid=version.uid)

@@ -127,6 +127,12 @@ def _deployment_findings(step: StepRequest, *, team: Team) -> Iterator[Finding]:
     elif not DEPLOYMENT.allows(DeploymentState(found.state), DeploymentEvent.CHANGE):
         message = f"the deployment {name} is {found.state}; start it first, or choose another name"
         yield Finding(field="deployment_name", message=message)
+    elif found.replica_count != step.replicas:
+        message = (
+            f"must be {found.replica_count}, as the deployment {name} has now, got {step.replicas}; "
+            "a pipeline scales no deployment that is there: scale it on its own page"
+        )
+        yield Finding(field="replicas", message=message)
 
 
 def _likeness_after(step: StepRequest, version: ModelVersion) -> ModelVersion:

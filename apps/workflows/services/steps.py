@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db import transaction
 
+from apps.accounts.models import User
 from apps.accounts.selectors import PermissionRefused
 from apps.jobs import selectors as jobs_selectors
 from apps.jobs import services as jobs
@@ -39,7 +40,7 @@ from controlplane.domain.pipelines import (
     StepState,
     judge,
 )
-from controlplane.domain.serving import DEPLOYMENT, DeploymentEvent, DeploymentState
+from controlplane.domain.serving import DeploymentState
 from controlplane.persistence.moves import LeaseLost
 
 
@@ -101,7 +102,11 @@ def _submit(step: Step, *, pipeline: Pipeline, version: ModelVersion, at: dateti
 
 
 def _deploy(step: Step, *, pipeline: Pipeline, version: ModelVersion, at: datetime) -> None:
-    """The team's deployment of that name with a new revision, or a new deployment."""
+    """The team's deployment of that name with a new revision, or a new deployment.
+
+    One that is there keeps its number of replicas: the request was checked to ask for as many, so another
+    number is what a person chose since.
+    """
     actor = pipeline.runs_as
     if step.deployment is not None and _is_current(step, step.deployment):
         if step.deployment.state in (DeploymentState.STOPPED, DeploymentState.STOPPING):
@@ -174,7 +179,8 @@ def step_stop(step: Step, *, pipeline: Pipeline, at: datetime) -> bool:
             return True
         with transaction.atomic():
             hold(pipeline, cancelling=True)
-            _withdraw(step, pipeline=pipeline, at=at)
+            if left := _withdraw(step, actor=actor, at=at):
+                reason = f"{reason}; {left}"
             step_move(step, StepEvent.CANCEL, at=at, reason=reason, ended_at=at)
         return True
     job = _job(step)
@@ -194,12 +200,43 @@ def step_stop(step: Step, *, pipeline: Pipeline, at: datetime) -> bool:
     return False
 
 
-def _withdraw(step: Step, *, pipeline: Pipeline, at: datetime) -> None:
-    """Stop the deployment that the step made; send one that was there before back to what it served."""
-    deployment, revision = step.deployment, step.revision
-    actor = pipeline.cancel_requested_by or pipeline.runs_as
-    if deployment is None or revision is None:
-        return
+def _withdraw(step: Step, *, actor: User, at: datetime) -> str:
+    """Stop the deployment that the step made; send one that was there before back to what it served.
+
+    Says why the deployment was left as it is; empty where it was not. Whatever refuses it, the step can end.
+    """
+    if step.deployment_id is None or step.revision is None:
+        return ""
+    # Held until the step has ended, so that nobody gives it another revision between the look and the change.
+    deployment = Deployment.objects.select_for_update(no_key=True).get(pk=step.deployment_id)
+    if why := _why_not_ours(deployment, step):
+        return f"{why} and was left so"
+    try:
+        with transaction.atomic():
+            _take_back(deployment, step.revision, actor=actor, at=at)
+    except (jobs.SpecRefused, IllegalTransition) as refusal:
+        return (
+            f"the deployment {deployment.name} stays at revision {step.revision.number}, "
+            f"for it could not be taken back: {refusal}"
+        )
+    return ""
+
+
+def _why_not_ours(deployment: Deployment, step: Step) -> str:
+    """What others did with the deployment, after which it is no longer the step's; empty while it is."""
+    if deployment.deleted_at is not None:
+        return f"the deployment {deployment.name} was deleted"
+    if not _is_current(step, deployment):
+        return f"the deployment {deployment.name} was given another revision meanwhile"
+    if deployment.state in (DeploymentState.STOPPING, DeploymentState.STOPPED):
+        return f"the deployment {deployment.name} is {deployment.state}: {deployment.state_reason}"
+    return ""
+
+
+def _take_back(deployment: Deployment, revision: Revision, *, actor: User, at: datetime) -> None:
+    """:raises SpecRefused: if what it served before cannot be served any more.
+    :raises IllegalTransition: if the deployment cannot change now.
+    """
     earlier = (
         Revision.objects.filter(deployment=deployment, number__lt=revision.number)
         .select_related("model_version__line", "model_version__artifact")
@@ -207,8 +244,7 @@ def _withdraw(step: Step, *, pipeline: Pipeline, at: datetime) -> None:
         .first()
     )
     if earlier is None:
-        if DEPLOYMENT.allows(DeploymentState(deployment.state), DeploymentEvent.STOP):
-            deployments.deployment_stop(deployment=deployment, actor=actor, at=at)
+        deployments.deployment_stop(deployment=deployment, actor=actor, at=at)
     else:
         deployments.deployment_revise(
             deployment=deployment,
@@ -242,8 +278,9 @@ def _follow_deployment(step: Step, *, pipeline: Pipeline, at: datetime) -> bool:
     if deployment.state == DeploymentState.READY and _is_current(step, deployment):
         with transaction.atomic():
             hold(pipeline, cancelling=cancelling)
-            reason = f"the deployment {deployment.name} serves {step.model_version}"
-            step_move(step, StepEvent.SUCCEED, at=at, reason=reason, ended_at=at)
+            step_move(
+                step, StepEvent.SUCCEED, at=at, reason=_what_serves(deployment, step), ended_at=at
+            )
         return True
     if cancelling:
         return False
@@ -254,14 +291,20 @@ def _follow_deployment(step: Step, *, pipeline: Pipeline, at: datetime) -> bool:
     return False
 
 
+def _what_serves(deployment: Deployment, step: Step) -> str:
+    serves = f"the deployment {deployment.name} serves {step.model_version}"
+    if deployment.replica_count == step.replicas:
+        return serves
+    return (
+        f"{serves}; its replicas are {deployment.replica_count}, not the {step.replicas} asked for: "
+        "it was scaled meanwhile"
+    )
+
+
 def _why_failed(deployment: Deployment, step: Step, *, at: datetime) -> str:
     """Empty while it may still become ready."""
-    if deployment.deleted_at is not None:
-        return f"the deployment {deployment.name} was deleted"
-    if not _is_current(step, deployment):
-        return f"the deployment {deployment.name} was given another revision meanwhile"
-    if deployment.state in (DeploymentState.STOPPING, DeploymentState.STOPPED):
-        return f"the deployment {deployment.name} is {deployment.state}: {deployment.state_reason}"
+    if why := _why_not_ours(deployment, step):
+        return why
     if deployment.state == DeploymentState.DEGRADED:
         last = deployment.transitions.order_by("-id").first()
         since = max(last.at if last else at, step.began_at or at)

@@ -20,6 +20,7 @@ _RESERVED_VARIABLE = re.compile(
     r"(NINEFOLD_|LD_|PYTHON|HF_|OMP_|MKL_).*|PATH|HOME|TMPDIR|USER|LOGNAME|SHELL|IFS|ENV|BASH_ENV"
 )
 _LONGEST_TEXT = 4096
+_MOST_TEXTS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +241,8 @@ def _plain(bound: float) -> str:
 def _wrong_list(field: Field, value: Any, *, at: str) -> str | None:
     if not isinstance(value, list) or not value:
         return f"{at} must be a non-empty list of strings, got {value!r}"
+    if len(value) > _MOST_TEXTS:
+        return f"{at} must have at most {_MOST_TEXTS} entries, got {len(value)}"
     for index, each in enumerate(value):
         if not isinstance(each, str) or not each or "\0" in each or len(each) > _LONGEST_TEXT:
             return f"{at}[{index}] must be a non-empty string, got {each!r}"

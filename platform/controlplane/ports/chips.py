@@ -65,6 +65,14 @@ class VendorProfile:
     #: What people call the maker.
     title: str
     collectives: Collectives | None = None
+    #: The build of torch that drives its chips: ``cpu``, ``cuda``, or the name of one that the maker publishes,
+    #: such as ``ROCm``; empty where nobody says.
+    torch_build: str = ""
+    #: The package that brings the device to such a build, such as ``torch_musa``; empty where none is needed.
+    torch_plugin: str = ""
+    #: Scripts of its images that set what its libraries need, by absolute path; a shell that nobody logs in to
+    #: does not read them.
+    setup_scripts: tuple[str, ...] = ()
     #: Extended resources that stand for its cards or slices; regular expressions.
     resource_patterns: tuple[str, ...] = ()
     #: Labels or annotations of a node whose value is a name or alias of its chip, the best first.

@@ -27,7 +27,7 @@ from apps.jobs.services import JobRequest, job_check, job_submit
 from apps.jobs.web.forms import ScriptForm
 from apps.quotas.models import Claim, Queue
 from apps.serving.web.forms import DeploymentForm
-from controlplane.adapters.engines import images
+from controlplane.adapters.engines import images, torchrun
 from controlplane.adapters.telemetry.readings import CardReading, read
 from controlplane.domain.accelerators import Dtype
 from controlplane.domain.faults import FaultLevel
@@ -136,6 +136,23 @@ def test_engines_run_on_it_in_the_images_that_its_maker_names(outside: Path) -> 
     engine = registry.engine("llamafactory")
     image = images.template(engine.profile(), engine="llamafactory", chip=registry.chips()[NAME])
     assert image == "registry.osprey.example/llamafactory:osprey"
+
+
+def test_engines_are_told_the_scripts_of_its_images(outside: Path) -> None:
+    shared, _differing = torchrun.of_chip(
+        registry.chips()[NAME], (Placement(node="perch", cards=(0,)),)
+    )
+    assert shared["NINEFOLD_SET_ENV"] == "/opt/osprey/environment.sh"
+
+
+@pytest.mark.parametrize(
+    ("name", "task"), [("transformers", Task.FINETUNE), ("llm_compressor", Task.QUANTIZE)]
+)
+def test_an_environment_without_its_torch_is_refused_by_the_packages_name(
+    outside: Path, name: str, task: Task
+) -> None:
+    reason = registry.engine(name).runs_on(task, registry.chips()[NAME])
+    assert reason.endswith("Osprey 2 needs torch_osprey, which it does not bring")
 
 
 def test_its_nodes_are_recognised_with_their_rings(outside: Path) -> None:

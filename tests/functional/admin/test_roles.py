@@ -36,6 +36,7 @@ TEAMS_THINGS = {
     "registry.Dataset",
     "registry.DatasetVersion",
     "registry.Evaluation",
+    "registry.HubImport",
     "registry.ModelLine",
     "registry.ModelVersion",
     "registry.ModelVersionTransition",

@@ -62,6 +62,18 @@ def test_what_does_not_fit_is_an_answer_that_says_why(engineer: APIClient) -> No
     assert answer["largest_context"] == 0
 
 
+@pytest.mark.parametrize("chip", ["nvidia-h800", "cpu"])
+def test_a_context_that_the_model_was_not_made_for_is_not_legal(
+    engineer: APIClient, chip: str
+) -> None:
+    answer = asked(engineer, chip=chip, spec={"context": 10_485_760, "concurrency": 1}).json()
+    found = next(each for each in answer["findings"] if each["field"] == "context")
+    assert "must be at most 32768" in found["message"]
+    assert not answer["legal"]
+    at_most = asked(engineer, chip=chip, spec={"context": 32_768, "concurrency": 1}).json()
+    assert (at_most["legal"], at_most["findings"]) == (True, [])
+
+
 def test_a_chip_without_memory_of_its_own_has_no_limit(engineer: APIClient) -> None:
     answer = asked(engineer, chip="cpu").json()
     assert (answer["limit"], answer["fits"], answer["largest_context"]) == (None, True, None)

@@ -97,7 +97,7 @@ def test_the_live_check_says_what_another_engine_can_do(
 def test_any_chip_becomes_one_of_the_fleet_and_the_job_keeps_both(
     browser: Client, finetune: dict[str, str], accelerators: None
 ) -> None:
-    response = browser.post(FORM, {**finetune, "chip": "npu"})
+    response = browser.post(FORM, {**finetune, "engine": "llamafactory", "chip": "npu"})
     assert response.status_code == 302, response.context["form"].errors
     job = Job.objects.get()
     assert (job.asked_chips, job.chips) == (["npu"], ["ascend-910b3"])
@@ -122,13 +122,22 @@ def test_a_queue_and_a_priority_can_be_asked_for(browser: Client, finetune: dict
 def test_the_rendering_of_a_job_shows_both_chips_and_no_secret(
     browser: Client, filled: Filled
 ) -> None:
+    Job.objects.filter(pk=filled.running.pk).update(engine="ms_swift")
     address = f"/jobs/{filled.running.uid}?tab=rendered&left=nvidia-h800&right=ascend-910b3"
     text = browser.get(address).text
     assert "0 fields of what was asked for change." in text
     assert "<mark>CUDA_VISIBLE_DEVICES=0</mark>" in text
     assert "<mark>ASCEND_RT_VISIBLE_DEVICES=0</mark>" in text
     assert "NINEFOLD_ATTEMPT_TOKEN" not in text
-    assert "&quot;objective&quot;: &quot;sft&quot;" in text
+    assert "&quot;learning_rate&quot;: " in text
+
+
+def test_the_rendering_of_a_job_says_where_its_engine_lacks_the_chips_torch(
+    browser: Client, filled: Filled
+) -> None:
+    address = f"/jobs/{filled.running.uid}?tab=rendered&left=nvidia-h800&right=ascend-910b3"
+    text = unescape(browser.get(address).text)
+    assert "Ascend 910B3 needs torch_npu, which it does not bring" in text
 
 
 def test_a_form_shows_what_it_would_run_before_it_is_submitted(

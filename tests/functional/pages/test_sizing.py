@@ -71,7 +71,7 @@ def test_what_does_not_fit_is_said_with_what_would_be_right(browser: Client, emp
     ("asked", "words"),
     [
         ({"tensor": "3", "cards": "8", "task": "train"}, "3 does not divide 8"),
-        ({"tensor": "3", "cards": "8", "task": "train"}, "This plan is not possible"),
+        ({"tensor": "3", "cards": "8", "task": "train"}, "What is asked is not possible"),
         ({"tensor": "8"}, "parallel.tensor must divide the 28 heads, got 8"),
         (
             {"chip": "ascend-910a", "cards": "3"},

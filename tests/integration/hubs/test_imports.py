@@ -18,6 +18,7 @@ from apps.models.selectors.hubs import hub_place
 from apps.models.selectors.storage import digests_referenced
 from apps.models.services import hub_imports
 from apps.models.services.hub_imports import (
+    KEEP_PARTS,
     PAUSES,
     hub_import_cancel,
     hub_import_request,
@@ -66,13 +67,12 @@ def hub(settings: Settings, tmp_path: Path) -> Iterator[LocalHub]:
 
 
 def _requested(company: Company, hub: str = "huggingface") -> ModelVersion:
+    revision = hub_place(hub).hub.default_revision
     return hub_import_request(
         actor=company.engineer,
         team=company.team,
         name="small",
-        hub=hub,
-        repository=REPOSITORY,
-        revision=hub_place(hub).hub.default_revision,
+        found=hub_look_up(hub=hub, repository=REPOSITORY, revision=revision),
     )
 
 
@@ -310,3 +310,31 @@ def test_more_than_the_team_may_store_is_not_begun(company: Company, hub: LocalH
     with pytest.raises(StorageQuotaExceeded):
         _requested(company)
     assert not HubImport.objects.exists()
+
+
+def test_what_is_on_its_way_counts_as_stored(company: Company, hub: LocalHub) -> None:
+    StorageQuota.objects.create(team=company.team, limit=5 * MIB)
+    _requested(company)
+    with pytest.raises(StorageQuotaExceeded):
+        _requested(company)
+
+
+def test_parts_of_an_import_that_failed_long_ago_are_thrown_away(
+    company: Company, hub: LocalHub
+) -> None:
+    version = _requested(company)
+    row = hubs.imports_due(at=timezone.now()).get()
+    pieces = 0
+
+    def cancel() -> None:
+        nonlocal pieces
+        pieces += 1
+        if pieces == 2:
+            hub_import_cancel(version=version, actor=company.engineer, at=timezone.now())
+
+    hub_imports.hub_import_turn(row, at=timezone.now(), progressed=cancel)
+    folder = hubs.parts_folder() / version.uid
+    _turn()
+    assert folder.exists(), "it may be tried again"
+    _turn(later=KEEP_PARTS + timedelta(hours=1))
+    assert not folder.exists()

@@ -100,9 +100,22 @@ def test_any_chip_is_the_one_with_the_most_free_cards_and_processors_come_last(
 ) -> None:
     give(company, chip="nvidia-h800")
     give(company, chip="ascend-910b3", nodes=2)
-    job = submitted(company, engine="transformers", cards=1, spec={"method": "lora"})
+    job = submitted(company, spec={"method": "lora"})
     assert job.asked_chips == ["any"]
-    assert job.chips == ["ascend-910b3", "nvidia-h800", "cpu"]
+    assert job.chips == ["ascend-910b3", "nvidia-h800"]
+    job = submitted(company, engine="transformers", cards=1, spec={"method": "lora"})
+    assert job.chips == ["nvidia-h800", "cpu"]
+
+
+def test_an_engine_whose_environment_lacks_the_chips_torch_says_what_is_needed(
+    company: Company,
+) -> None:
+    give(company, chip="ascend-910b3")
+    wrong = refused(company, engine="transformers", chips=("ascend-910b3",), cards=1)
+    assert wrong["chips"] == (
+        "transformers does not finetune on ascend-910b3: its environment installs torch for the "
+        "processor and CUDA; Ascend 910B3 needs torch_npu, which it does not bring"
+    )
 
 
 def test_any_chip_leaves_out_those_on_which_the_engine_does_not_run(company: Company) -> None:
@@ -207,7 +220,7 @@ def test_weights_that_fit_on_no_card_are_refused_with_what_would_be_enough(
 
 
 def test_qlora_is_refused_on_ascend_with_the_reason(company: Company) -> None:
-    for engine in ("transformers", "llamafactory", "ms_swift"):
+    for engine in ("llamafactory", "ms_swift"):
         wrong = refused_again(
             company, engine=engine, chips=("ascend-910b3",), cards=1, spec={"method": "qlora"}
         )
@@ -257,8 +270,8 @@ def test_the_rate_for_answers_is_not_taken_for_preferences(company: Company) -> 
 
 def test_one_spec_on_two_chips_changes_no_field(company: Company) -> None:
     chips = (registry.chips()["nvidia-h800"], registry.chips()["ascend-910b3"])
-    for engine, cards in (("transformers", 1), ("llamafactory", 8), ("ms_swift", 8)):
-        request = asked(company, engine=engine, cards=cards, spec={"method": "lora"})
+    for engine in ("llamafactory", "ms_swift"):
+        request = asked(company, engine=engine, cards=8, spec={"method": "lora"})
         found = services.request_rendered(request, chips=chips)
         assert found.findings == ((), ()), engine
         assert found.changed_fields == ()

@@ -384,6 +384,141 @@ def test_cancelling_sends_a_deployment_that_was_there_back_to_what_it_served(
     assert deploy.revision == newest
 
 
+def deploying_over(company: Company) -> tuple[Pipeline, Deployment]:
+    """A deployment serves the company's model, and a pipeline is giving it another one."""
+    drive(company, submit(company, D))
+    pipeline = submit(company, F, D)
+    drive(company, pipeline, until=lambda: steps_of(pipeline)[1].state == StepState.RUNNING)
+    return pipeline, Deployment.objects.get()
+
+
+def cancel(company: Company, pipeline: Pipeline) -> str:
+    """The last step's reason, once the pipeline is cancelled: that takes one turn."""
+    services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
+    company.turn_pipelines()
+    pipeline.refresh_from_db()
+    assert (pipeline.state, states(pipeline)[-1]) == ("cancelled", "cancelled")
+    return steps_of(pipeline)[-1].state_reason
+
+
+def test_cancelling_leaves_a_deployment_alone_that_somebody_revised_meanwhile(
+    company: Company,
+) -> None:
+    pipeline, served = deploying_over(company)
+    chosen = deployments.deployment_revise(
+        deployment=served,
+        configuration=Configuration(model_version=company.model, engine=ENGINE, cards=2),
+        actor=company.engineer,
+        at=company.at,
+    )
+
+    reason = cancel(company, pipeline)
+
+    assert reason == (
+        "cancelled by mei; the deployment parser was given another revision meanwhile and was left so"
+    )
+    assert served.revisions.order_by("-number")[0] == chosen
+
+
+def test_cancelling_does_not_stop_a_new_deployment_that_somebody_revised_meanwhile(
+    company: Company,
+) -> None:
+    pipeline = submit(company, D)
+    turn(company)
+    made = Deployment.objects.get()
+    deployments.deployment_revise(
+        deployment=made,
+        configuration=Configuration.of(made.revisions.get()),
+        actor=company.engineer,
+        at=company.at,
+    )
+    assert "was given another revision meanwhile" in cancel(company, pipeline)
+    made.refresh_from_db()
+    assert made.state not in (DeploymentState.STOPPING, DeploymentState.STOPPED)
+
+
+def test_cancelling_ends_although_what_was_served_before_was_rejected_since(
+    company: Company,
+) -> None:
+    pipeline, served = deploying_over(company)
+    ModelVersion.objects.filter(pk=company.model.pk).update(
+        acceptance=Acceptance.REJECTED, acceptance_reason="too much was lost"
+    )
+
+    reason = cancel(company, pipeline)
+
+    assert "the deployment parser stays at revision 2, for it could not be taken back: " in reason
+    assert "is not accepted (too much was lost)" in reason
+    assert served.revisions.count() == 2
+
+
+@pytest.mark.parametrize("meddle", ["stop", "delete"])
+def test_cancelling_ends_although_the_deployment_was_taken_away(
+    company: Company, meddle: str
+) -> None:
+    pipeline, served = deploying_over(company)
+    if meddle == "stop":
+        deployments.deployment_stop(deployment=served, actor=company.engineer, at=company.at)
+    else:
+        Deployment.objects.filter(pk=served.pk).update(deleted_at=company.at)
+
+    reason = cancel(company, pipeline)
+
+    told = {"stop": "is stopping: stopped by mei", "delete": "was deleted"}
+    assert reason == f"cancelled by mei; the deployment parser {told[meddle]} and was left so"
+    assert served.revisions.count() == 2
+
+
+def test_a_deployment_that_goes_while_it_is_taken_back_keeps_no_pipeline_from_its_end(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, served = deploying_over(company)
+    revise = deployments.deployment_revise
+
+    def late(**asked: Any) -> Any:
+        deployments.deployment_stop(deployment=served, actor=company.engineer, at=company.at)
+        return revise(**asked)
+
+    monkeypatch.setattr(deployments, "deployment_revise", late)
+    assert "could not be taken back: " in cancel(company, pipeline)
+    served.refresh_from_db()
+    # What was begun of it is undone with the refusal.
+    assert served.state not in (DeploymentState.STOPPING, DeploymentState.STOPPED)
+    assert served.revisions.count() == 2
+
+
+def test_another_number_of_replicas_than_a_deployment_has_is_refused_at_once(
+    company: Company,
+) -> None:
+    drive(company, submit(company, step(company, D, replicas=2)))
+    findings = services.pipeline_check(wanted(company, F, D), team=company.team)
+    assert [(each.field, each.message) for each in findings] == [
+        (
+            "steps.2.replicas",
+            "must be 2, as the deployment parser has now, got 1; a pipeline scales no deployment "
+            "that is there: scale it on its own page",
+        )
+    ]
+    same = wanted(company, F, step(company, D, replicas=2))
+    assert services.pipeline_check(same, team=company.team) == ()
+
+
+def test_a_deployment_that_was_scaled_meanwhile_keeps_its_replicas_and_the_step_says_so(
+    company: Company,
+) -> None:
+    drive(company, submit(company, step(company, D, replicas=2)))
+    served = Deployment.objects.get()
+    pipeline = submit(company, E, step(company, D, replicas=2))
+    deployments.deployment_scale(
+        deployment=served, replicas=1, actor=company.engineer, at=company.at
+    )
+    drive(company, pipeline)
+    served.refresh_from_db()
+    assert served.replica_count == 1
+    reason = steps_of(pipeline)[1].state_reason
+    assert reason.endswith("its replicas are 1, not the 2 asked for: it was scaled meanwhile")
+
+
 def test_a_deployment_that_stays_in_trouble_fails_its_step(company: Company) -> None:
     pipeline = submit(company, D)
     turn(company)

@@ -76,6 +76,8 @@ def test_processes_get_the_variable_of_their_cards_and_the_constants(tmp_path: P
         (LEAST + '[exporter]\nname = "e"\n[exporter.series]\npower = 3\n', "must be a table"),
         (LEAST + '[exporter]\nname = "e"\n[exporter.series.power]\n', "names is required"),
         (LEAST + "run_on_hardware = 1\n", "run_on_hardware is 1, which is of the wrong type"),
+        (LEAST + 'setup_scripts = ["set_env.sh"]\n', "setup_scripts has 'set_env.sh'; .*absolute"),
+        (LEAST + 'setup_scripts = ["/a:/b"]\n', "setup_scripts has '/a:/b'; .*without ':'"),
         (LEAST + "[images]\nvllm = 3\n", "images is .*table of texts"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from controlplane.ports.engines import Task
 from controlplane.ports.registry import chips, engine
+from tests.engine import published
 from tests.unit.engines.orders import QWEN3_8B, findings, rendered
 
 NAME = "llamafactory"
@@ -138,3 +139,10 @@ def test_plain_copies_need_no_deepspeed() -> None:
     launch = rendered(NAME, {}, chip="nvidia-h800")
     assert "deepspeed.json" not in launch.files
     assert launch.roles[0].environment["FORCE_TORCHRUN"] == "1"
+
+
+def test_it_says_which_parser_read_the_arguments_and_which_tags_float() -> None:
+    profile = engine("llamafactory").profile()
+    read, floating = profile.remarks
+    assert published.LLAMAFACTORY[0].partition("==")[2] in read
+    assert ("floating" in floating) == any(":latest" in image for image in profile.images.values())

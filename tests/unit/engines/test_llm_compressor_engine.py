@@ -11,8 +11,10 @@ import pytest
 from controlplane.adapters.chips.cpu import CPU
 from controlplane.adapters.engines.llm_compressor import LlmCompressorEngine
 from controlplane.adapters.engines.transformers import TransformersEngine
+from controlplane.domain.quantization import SCHEMES
 from controlplane.ports.engines import Engine, ModelFacts, RenderRequest, Task
 from controlplane.ports.launches import InputTree, Launch, Placement
+from controlplane.ports.registry import chips
 from ninefold_runtime.specs import QuantizeSpec, parse
 
 ENGINE = LlmCompressorEngine()
@@ -142,3 +144,14 @@ def test_a_quantized_model_is_not_trained() -> None:
     findings = TransformersEngine().check(Task.FINETUNE, {}, chip=CPU, model=QUANTIZED)
     assert [finding.field for finding in findings] == ["model"]
     assert "choose the version that it was made from" in findings[0].message
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_where_its_environment_lacks_torch_no_scheme_can_be_chosen(scheme: str) -> None:
+    chip = chips()["ascend-910b3"]
+    needed = "Ascend 910B3 needs torch_npu, which it does not bring"
+    assert ENGINE.runs_on(Task.QUANTIZE, chip).endswith(needed)
+    findings = ENGINE.check(Task.QUANTIZE, FITS | {"scheme": scheme}, chip=chip, model=MODEL)
+    assert [finding.field for finding in findings] == ["scheme"]
+    assert needed in findings[0].message
+    assert ENGINE.runs_on(Task.QUANTIZE, chips()["nvidia-h800"]) == ""

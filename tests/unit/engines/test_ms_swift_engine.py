@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from controlplane.ports.registry import engine
+from tests.engine import published
 from tests.unit.engines.orders import QWEN3_8B, findings, rendered
 
 NAME = "ms_swift"
@@ -96,3 +99,13 @@ def test_a_whole_model_is_taken_from_the_newest_checkpoint_and_an_adapter_is_mer
         ["swift", "export"],
         "merged",
     ]
+
+
+def test_it_says_which_parser_read_the_arguments_and_what_the_images_hold() -> None:
+    profile = engine("ms_swift").profile()
+    (remark,) = profile.remarks
+    assert published.MS_SWIFT[0].partition("==")[2] in remark
+    for vendor, image in profile.images.items():
+        held = re.search(r"swift(?::v)?(\d+\.\d+\.\d+)", image)
+        assert held, image
+        assert held[1] in remark, vendor

@@ -8,7 +8,7 @@ from controlplane.adapters.engines import torchrun
 from controlplane.domain.fields import with_defaults
 from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports.launches import Placement
-from controlplane.ports.registry import chips
+from controlplane.ports.registry import chip_plugin, chips
 from tests.unit.engines.orders import NODE, rendered
 
 TWO = (Placement(node="a", cards=NODE), Placement(node="b", cards=NODE))
@@ -68,3 +68,11 @@ def test_variables_that_differ_between_replicas_are_kept_apart() -> None:
     shared, differing = torchrun.of_chip(chips()["nvidia-h800"], placements)
     assert shared == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     assert differing == ({"CUDA_VISIBLE_DEVICES": "0,1"}, {"CUDA_VISIBLE_DEVICES": "4,5"})
+
+
+def test_scripts_of_a_vendors_images_are_named_where_the_profile_has_some() -> None:
+    for chip in chips().values():
+        scripts = chip_plugin(chip).profile().setup_scripts
+        shared, _differing = torchrun.of_chip(chip, (Placement(node="a", cards=(0,)),))
+        assert shared.get("NINEFOLD_SET_ENV", "") == ":".join(scripts)
+    assert len(chip_plugin(chips()["ascend-910b3"]).profile().setup_scripts) == 2

@@ -14,6 +14,7 @@ from controlplane.adapters.engines.transformers import TransformersEngine, specs
 from controlplane.domain.fields import Field, Kind
 from controlplane.ports.engines import Engine, ModelFacts, RenderRequest, Task
 from controlplane.ports.launches import InputTree, Placement
+from controlplane.ports.registry import chips
 
 ENGINE = TransformersEngine()
 MODEL = ModelFacts(
@@ -238,3 +239,44 @@ def test_every_field_can_be_shown_in_a_form(task: Task) -> None:
         if field.kind in (Kind.INTEGER, Kind.NUMBER):
             assert field.least is not None
             assert field.most is not None
+
+
+def _lacking(chip: str, task: Task = Task.FINETUNE) -> str:
+    return ENGINE.runs_on(task, chips()[chip])
+
+
+def test_it_runs_where_the_torch_of_its_environment_has_a_device() -> None:
+    found = {chip.vendor for chip in chips().values() if not _lacking(chip.name)}
+    assert found == {"cpu", "nvidia"}
+
+
+@pytest.mark.parametrize(
+    ("chip", "needed"),
+    [
+        ("ascend-910b3", "Ascend 910B3 needs torch_npu,"),
+        ("cambricon-mlu590", "Cambricon MLU590 needs torch_mlu,"),
+        ("amd-mi300x", "AMD Instinct MI300X needs torch for ROCm,"),
+        ("intel-max-1550", "Intel Data Center GPU Max 1550 needs torch for XPU,"),
+    ],
+)
+def test_elsewhere_it_says_what_its_environment_would_have_to_bring(chip: str, needed: str) -> None:
+    assert _lacking(chip) == (
+        f"its environment installs torch for the processor and CUDA; {needed} which it does not bring"
+    )
+
+
+def test_where_nobody_says_which_torch_drives_a_chip_it_does_not_guess() -> None:
+    """CUDA by the name of its device alone is not NVIDIA's CUDA."""
+    assert chips()["kunlunxin-p800"].torch_device == "cuda"
+    assert _lacking("kunlunxin-p800") == "nobody says which build of torch drives Kunlunxin P800"
+
+
+def test_a_script_brings_what_it_needs_and_runs_anywhere() -> None:
+    assert {_lacking(chip, Task.SCRIPT) for chip in chips()} == {""}
+
+
+@pytest.mark.parametrize(("chip", "device"), [("cpu", "cpu"), ("nvidia-h800", "cuda")])
+def test_a_process_is_told_which_device_was_given(chip: str, device: str) -> None:
+    launch = _rendered(Task.FINETUNE, {}, chip=chips()[chip])
+    assert launch.roles[0].environment["NINEFOLD_DEVICE"] == device
+    assert "NINEFOLD_DEVICE" not in _rendered(Task.SCRIPT, SCRIPT).roles[0].environment

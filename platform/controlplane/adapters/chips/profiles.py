@@ -130,6 +130,9 @@ def read_vendor(folder: Path) -> Vendor:
         vendor=vendor,
         title=top.required("title"),
         collectives=_collectives(top.section("collectives")),
+        torch_build=top.text("torch_build"),
+        torch_plugin=top.text("torch_plugin"),
+        setup_scripts=_setup_scripts(top),
         resource_patterns=top.texts("resource_patterns"),
         model_labels=labels.texts("model"),
         memory_label=labels.text("memory"),
@@ -202,6 +205,17 @@ def _collectives(section: Section | None) -> Collectives | None:
     )
     section.done()
     return found
+
+
+def _setup_scripts(section: Section) -> tuple[str, ...]:
+    scripts = section.texts("setup_scripts")
+    for script in scripts:
+        # They are handed over as one variable, divided by colons.
+        if not script.startswith("/") or ":" in script:
+            section.refuse(
+                "setup_scripts", f"has {script!r}; it must be an absolute path without ':'"
+            )
+    return scripts
 
 
 def _exporter(section: Section | None) -> Exporter | None:

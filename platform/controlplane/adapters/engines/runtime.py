@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from controlplane.domain.accelerators import Chip
 from controlplane.ports.engines import ROLES, RenderRequest, Task
 from controlplane.ports.launches import EngineEnvironment, Launch, Probe, Role
 from controlplane.ports.registry import chip_plugin
@@ -26,6 +27,8 @@ _GRACE: Mapping[Task, timedelta] = {
     Task.SCRIPT: timedelta(seconds=30),
     Task.SERVE: timedelta(seconds=30),
 }
+#: Builds of torch that the one package of the lock is: on a machine without CUDA it is that for the processor.
+_TORCH_BUILDS = frozenset({"cpu", "cuda"})
 _START_WITHIN = timedelta(minutes=10)
 _ENVIRONMENT: Mapping[str, str] = {
     "NINEFOLD_WORK": "{work}",
@@ -39,6 +42,22 @@ _ENVIRONMENT: Mapping[str, str] = {
     "PYTHONUNBUFFERED": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }
+
+
+def without_torch(chip: Chip) -> str:
+    """Why torch of this environment does not reach the chip; empty if it does."""
+    profile = chip_plugin(chip).profile()
+    needed = profile.torch_plugin
+    if not needed and profile.torch_build not in _TORCH_BUILDS:
+        needed = f"torch for {profile.torch_build}" if profile.torch_build else ""
+    elif not needed:
+        return "" if chip.torch_device else f"nobody says how torch names {chip.label}"
+    if not needed:
+        return f"nobody says which build of torch drives {chip.label}"
+    return (
+        f"its environment installs torch for the processor and CUDA; {chip.label} needs {needed}, "
+        "which it does not bring"
+    )
 
 
 def launch(
@@ -70,6 +89,9 @@ def _role(request: RenderRequest) -> Role:
     argv = ["{python}", "-m", "ninefold_runtime", request.task.value, "--spec", "{work}/spec.json"]
     variables = dict(_ENVIRONMENT)
     variables |= chip_plugin(request.chip).environment(request.chip, cards=placement.cards)
+    if request.task is not Task.SCRIPT:
+        # Otherwise a process that does not find its cards would hold them and work on the processor.
+        variables["NINEFOLD_DEVICE"] = request.chip.torch_device
     if request.report_url:
         variables["NINEFOLD_REPORT_URL"] = request.report_url
     serves = request.task is Task.SERVE

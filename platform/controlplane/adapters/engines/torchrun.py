@@ -24,13 +24,6 @@ ARGUMENTS = (
     *("--nproc_per_node", "$NPROC_PER_NODE"),
     *("--master_addr", "$MASTER_ADDR", "--master_port", "$MASTER_PORT"),
 )
-#: Scripts of an image that set what its libraries need; a shell that nobody logs in to does not read them.
-_SCRIPTS: Mapping[str, tuple[str, ...]] = {
-    "npu": (
-        "/usr/local/Ascend/ascend-toolkit/set_env.sh",
-        "/usr/local/Ascend/nnal/atb/set_env.sh",
-    )
-}
 #: Below the ports that Linux gives to clients and those that Kubernetes gives to services.
 _FIRST_PORT, _PORTS = 20_000, 10_000
 
@@ -87,12 +80,11 @@ def of_chip(
     chip: Chip, placements: Sequence[Placement]
 ) -> tuple[dict[str, str], tuple[dict[str, str], ...]]:
     """Variables that the chip asks for: those that all replicas share, and what differs for each of them."""
-    each = [
-        dict(chip_plugin(chip).environment(chip, cards=placement.cards)) for placement in placements
-    ]
+    plugin = chip_plugin(chip)
+    each = [dict(plugin.environment(chip, cards=placement.cards)) for placement in placements]
     shared = dict(set.intersection(*(set(variables.items()) for variables in each)))
     ordered = {name: value for name, value in each[0].items() if name in shared}
-    if scripts := _SCRIPTS.get(chip.torch_device):
+    if scripts := plugin.profile().setup_scripts:
         ordered["NINEFOLD_SET_ENV"] = ":".join(scripts)
     differing = tuple(
         {name: value for name, value in variables.items() if name not in shared}

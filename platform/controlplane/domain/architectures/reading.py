@@ -33,6 +33,7 @@ _MOST_HEADS = 4_096
 _MOST_TOKENS = 10_000_000
 _LONGEST = (1 << 31) - 1
 _MOST_EXPERTS = 8_192
+_FULL, _SLIDING, _LINEAR = "full_attention", "sliding_attention", "linear_attention"
 
 #: Our word → the names that configurations use for it, the usual one first.
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -125,6 +126,8 @@ class _Reader:
         self._build = build
         self._name = name
         self._findings: list[Finding] = []
+        #: What each layer is; None where the configuration does not say.
+        self._types: list[str] | None = None
 
     def architecture(self, parameters: int | None) -> Architecture:
         """:raises ConfigRefused: with everything that was found."""
@@ -162,6 +165,7 @@ class _Reader:
 
     def _dimensions(self) -> Dimensions:
         layers = self._figure("layers", most=_MOST_LAYERS)
+        self._types = self._layer_types(layers)
         hidden = self._figure("hidden", most=_WIDEST)
         heads = self._figure("heads", most=_MOST_HEADS)
         latent = self._latent()
@@ -200,6 +204,32 @@ class _Reader:
             name, message=f"{name} must be a whole number from {least} to {most}, got {value!r:.80}"
         )
         return max(least, 1)
+
+    def _layer_types(self, layers: int) -> list[str] | None:
+        """One word for each layer; None where nothing is said, or what is said cannot be."""
+        types = self._config.get("layer_types")
+        if types is None:
+            return None
+        words = (_FULL, _LINEAR) if self._build.attends_every else (_FULL, _SLIDING)
+        right = f"right would be one of {', '.join(words)} for each layer"
+        if not isinstance(types, list):
+            self._find(
+                "layer_types", message=f"layer_types must be a list, got {types!r:.80}; {right}"
+            )
+            return None
+        # A wrong number of layers has been said already.
+        if len(types) != layers and not self._findings:
+            self._find(
+                "layer_types",
+                message=f"layer_types must name each of the {layers} layers, got {len(types)} names; {right}",
+            )
+        unknown = next((each for each in types if each not in words), None)
+        if unknown is not None:
+            self._find(
+                "layer_types",
+                message=f"layer_types must hold known words, got {unknown!r:.80}; {right}",
+            )
+        return types
 
     def _switch(self, name: str, *, default: bool) -> bool:
         value = self._config.get(name)
@@ -307,14 +337,9 @@ class _Reader:
         if not every:
             return None
         every = self._figure("full_attention_interval", most=_MOST_LAYERS, default=every)
-        types = self._config.get("layer_types")
-        linear = (
-            sum(each == "linear_attention" for each in types)
-            if isinstance(types, list)
-            else layers - layers // every
-        )
+        linear = layers - layers // every if self._types is None else self._types.count(_LINEAR)
         return Recurrent(
-            layers=min(layers, linear),
+            layers=linear,
             key_heads=self._figure("linear_num_key_heads", most=_MOST_HEADS),
             value_heads=self._figure("linear_num_value_heads", most=_MOST_HEADS),
             key_head_dim=self._figure("linear_key_head_dim", most=_WIDEST),
@@ -325,13 +350,12 @@ class _Reader:
     def _windows(self, layers: int) -> tuple[int, int]:
         """The window in tokens, and the layers that have it."""
         rule = self._build.windows
-        types = self._config.get("layer_types")
         asked = rule is not Windows.ASKED or self._config.get("use_sliding_window") is True
         if rule is Windows.NEVER or not asked or self._config.get("sliding_window") is None:
             return 0, 0
         window = self._figure("sliding_window", most=_LONGEST)
-        if isinstance(types, list):
-            return window, min(layers, sum(each == "sliding_attention" for each in types))
+        if self._types is not None:
+            return window, self._types.count(_SLIDING)
         if rule is Windows.ALWAYS:
             return window, layers
         if rule is Windows.ASKED:

@@ -59,7 +59,7 @@ class Answer:
     #: Of one card; None where the chip has no memory of its own.
     limit: Bytes | None
     fits: bool
-    #: Whether the plan can run at all, whatever memory it takes.
+    #: Whether what is asked can run at all, whatever memory it takes.
     legal: bool
     plan: Plan
     #: Whether nobody asked for that plan.
@@ -168,18 +168,18 @@ def _serve(
     wanted = replace(wanted, plan=plan)
     held = serving_memory(architecture, wanted)
     limit = usable(chip, wanted.memory_fraction)
-    illegal = check(
-        plan, cards=cards or plan.cards, architecture=architecture, chip=chip, serves=True
+    illegal = list(
+        check(plan, cards=cards or plan.cards, architecture=architecture, chip=chip, serves=True)
     )
-    findings = list(illegal)
     if architecture.context and wanted.context > architecture.context:
-        findings.append(
+        illegal.append(
             Finding(
                 field="context",
                 message=f"context must be at most {architecture.context}, which the model was made for, "
                 f"got {wanted.context}",
             )
         )
+    findings = list(illegal)
     if limit is not None and held.total > limit:
         findings.append(too_large(held, limit=limit, chip=chip))
     return Answer(

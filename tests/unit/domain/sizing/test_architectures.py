@@ -67,6 +67,13 @@ def test_one_in_four_layers_of_qwen3_next_attends() -> None:
     assert (built.recurrent.layers, built.cached_layers) == (36, 12)
 
 
+def test_types_of_layers_say_which_are_recurrent() -> None:
+    types = ["linear_attention"] * 40 + ["full_attention"] * 8
+    built = read({**shapes.QWEN3_NEXT, "layer_types": types})
+    assert built.recurrent is not None
+    assert (built.recurrent.layers, built.cached_layers) == (40, 8)
+
+
 def test_known_parameters_go_before_counted_ones() -> None:
     assert read(shapes.QWEN2_7B, parameters=8_290_000_000).parameters == 8_290_000_000
 
@@ -86,6 +93,20 @@ def test_known_parameters_go_before_counted_ones() -> None:
         ({"architectures": ["FooForCausalLM"]}, "architectures", "'FooForCausalLM' is not known"),
         ({"architectures": None}, "architectures", 'for example ["Qwen2ForCausalLM"], got None'),
         ({"num_experts": 8, "num_experts_per_tok": 9}, "num_experts_per_tok", "at most the 8"),
+        (
+            {"layer_types": ["full_attention"] * 5},
+            "layer_types",
+            "must name each of the 28 layers, got 5 names; right would be one of full_attention,",
+        ),
+        ({"layer_types": []}, "layer_types", "each of the 28 layers, got 0 names"),
+        (
+            {"layer_types": ["full_attention"] * 27 + ["x"]},
+            "layer_types",
+            "got 'x'; right would be one of full_attention, sliding_attention for each layer",
+        ),
+        ({"layer_types": ["linear_attention"] * 28}, "layer_types", "got 'linear_attention'"),
+        ({"layer_types": [["full_attention"]] * 28}, "layer_types", "got ['full_attention']"),
+        ({"layer_types": "full_attention"}, "layer_types", "must be a list, got 'full_attention'"),
     ],
 )
 def test_what_is_missing_or_absurd_is_named_with_its_value_and_what_would_be_right(
@@ -101,6 +122,18 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(ConfigRefused) as refused:
         read({**shapes.QWEN2_7B, "vocab_size": None, "intermediate_size": 0})
     assert [each.field for each in refused.value.findings] == ["intermediate_size", "vocab_size"]
+    with pytest.raises(ConfigRefused) as refused:
+        read({**shapes.LLAMA3_8B, "layer_types": ["x"] * 5})
+    number, word = (each.message for each in refused.value.findings)
+    assert "the 32 layers, got 5 names" in number
+    assert "got 'x'" in word
+
+
+def test_types_of_layers_are_not_counted_against_a_number_of_layers_that_is_wrong() -> None:
+    types = ["full_attention"] * 28
+    with pytest.raises(ConfigRefused) as refused:
+        read({**shapes.QWEN2_7B, "num_hidden_layers": "28", "layer_types": types})
+    assert [each.field for each in refused.value.findings] == ["num_hidden_layers"]
 
 
 _anything = some.recursive(

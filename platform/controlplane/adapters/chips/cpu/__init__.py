@@ -28,6 +28,7 @@ class CpuChips:
             vendor=self.vendor,
             title="CPU",
             collectives=Collectives(library="Gloo", torch_backend="gloo"),
+            torch_build="cpu",
             run_on_hardware=True,
         )
 

@@ -51,6 +51,12 @@ PROFILE = EngineProfile(
         },
     ),
     flags=FlagsChecked.PARSED,
+    remarks=(
+        "The parser of LLaMA-Factory 0.9.5 reads the arguments for NVIDIA H800 and Ascend 910B3 in this project's "
+        "tests. That of other versions has read nothing.",
+        "The images for Ascend have floating tags (latest-…): a rerun may get another version than the first run. "
+        "An image of your own, named by its version in the chip's plug-in, stays the same.",
+    ),
     sources=(
         "https://github.com/hiyouga/LLaMA-Factory/tree/v0.9.5",
         "https://llamafactory.readthedocs.io/en/latest/",

@@ -9,7 +9,7 @@ from controlplane.adapters.engines import runtime
 from controlplane.domain import fields, quantization
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field, Finding, Limit
-from controlplane.domain.specs.quantizing import QUANTIZE
+from controlplane.domain.specs.quantizing import QUANTIZE, SCHEMES
 from controlplane.ports.engines import (
     EngineProfile,
     FlagsChecked,
@@ -55,8 +55,7 @@ class LlmCompressorEngine:
         )
 
     def runs_on(self, task: Task, chip: Chip) -> str:
-        """It goes wherever torch has a device."""
-        return "" if chip.torch_device else f"nobody says how torch names {chip.label}"
+        return runtime.without_torch(chip)
 
     def environment(self) -> EngineEnvironment:
         return runtime.environment()
@@ -67,6 +66,8 @@ class LlmCompressorEngine:
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[Limit, ...]:
+        if chip is not None and (reason := runtime.without_torch(chip)):
+            return (Limit(field="scheme", values=SCHEMES, reason=reason),)
         if model is None:
             return ()
         wrong = quantization.check_group_size(

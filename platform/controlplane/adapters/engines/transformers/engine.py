@@ -49,8 +49,8 @@ class TransformersEngine:
         )
 
     def runs_on(self, task: Task, chip: Chip) -> str:
-        """It goes wherever torch has a device."""
-        return "" if chip.torch_device else f"nobody says how torch names {chip.label}"
+        """What the runtime does itself needs a device of its torch; a script brings what it needs."""
+        return "" if task is Task.SCRIPT else runtime.without_torch(chip)
 
     def environment(self) -> EngineEnvironment:
         """torch by itself, then everything else by the hashed lock."""
