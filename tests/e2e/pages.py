@@ -288,6 +288,7 @@ NO_PAGES: Mapping[str, str] = {
     "job-curve": "figures of a chart",
     "sizing-curve": "figures of a chart",
     "job-log": "text",
+    "job-render": "an answer to a form: job-rendered shows the same part",
     "job-file": "a download",
     "deployment-quick": "an act",
     "deployment-check": "a fragment of the form",

@@ -22,6 +22,7 @@ from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.quotas.models import Queue
 from controlplane.domain.permissions import Role
+from controlplane.ports import registry
 from tests.contract.cluster_harness import ended, open_folder
 from tests.integration.broker import plain_scripts
 from tests.integration.broker.brokers import Broker, FolderBroker, RedisBroker
@@ -75,6 +76,8 @@ def product(
     plugins = tmp_path / "plugins"
     plain_scripts.install(plugins)
     monkeypatch.syspath_prepend(plugins)
+    # A process knows its plug-ins for good; this one gets another while it runs.
+    registry.engine_names.cache_clear()
     settings.NINEFOLD_HOME = home
     configuration = configured(
         home,
@@ -110,6 +113,7 @@ def product(
     for name in adapter.names():
         adapter.stop(name, grace=timedelta())
         ended(adapter, name)
+    registry.engine_names.cache_clear()
 
 
 def database_url() -> str:

@@ -211,7 +211,12 @@ def test_nothing_is_deleted_while_an_app_has_not_said_what_it_needs(
 def test_every_column_that_names_a_blob_is_asked(company: Company) -> None:
     """A new column named ``…digest`` of an app must be added to what its source says."""
     asked = {(UploadedFile, "digest"), (Attempt, "log_digest")}
-    elsewhere = {"apikey.digest", "personaltoken.digest", "gatewaysnapshot.digest"}
+    elsewhere = {
+        "apikey.digest",
+        "catalogmodel.digest",
+        "gatewaysnapshot.digest",
+        "personaltoken.digest",
+    }
     found = {
         (model, field.name)
         for model in apps.get_models()
