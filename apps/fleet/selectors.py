@@ -95,6 +95,14 @@ def clusters_with(chip: str) -> list[Cluster]:
     return list(Cluster.objects.filter(nodes__cards__chip=chip).distinct().order_by("name"))
 
 
+def clusters_without_images(chip: str) -> list[str]:
+    """Names of the clusters that have cards of the chip, if none of them starts containers."""
+    found = clusters_with(chip)
+    if any(cluster_adapter(cluster).runs_images for cluster in found):
+        return []
+    return [cluster.name for cluster in found]
+
+
 def clusters() -> QuerySet[Cluster]:
     return Cluster.objects.annotate(
         node_count=Count("nodes", distinct=True), card_count=Count("nodes__cards")

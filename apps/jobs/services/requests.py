@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apps.fleet import selectors as fleet
 from apps.jobs.models import Job
 from apps.jobs.services.chips import chips_expand
 from apps.jobs.services.plans import Wanted, plan_settle, replicas_of
@@ -21,7 +22,7 @@ from controlplane.domain.models import ModelState
 from controlplane.domain.quantization import is_calibrated
 from controlplane.domain.specs import training
 from controlplane.ports import registry
-from controlplane.ports.engines import ModelFacts, Task
+from controlplane.ports.engines import Engine, ModelFacts, Task
 
 
 class SpecRefused(Exception):
@@ -91,7 +92,7 @@ def job_settle(request: JobRequest) -> Settled:
         return Settled(findings=tuple(findings))
     engine, task = registry.engine(request.engine), Task(request.kind)
     chips, wrong = chips_expand(request.chips, engine=engine, task=task)
-    findings += [*wrong, *_check_cards(request, chips)]
+    findings += [*wrong, *_check_cards(request, chips), *_check_containers(engine, chips)]
     spec = spec_of(request)
     facts = _facts(request)
     seen = {
@@ -155,6 +156,24 @@ def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[Finding]:
             Finding(field="memory", message=f"cannot be negative, got {request.memory}")
         )
     return findings
+
+
+def _check_containers(engine: Engine, chips: Sequence[Chip]) -> list[Finding]:
+    """An engine that comes as an image would fail only once it had its cards."""
+    if engine.environment() is not None:
+        return []
+    without = [(chip, fleet.clusters_without_images(chip.name)) for chip in chips]
+    return [
+        Finding(
+            field="engine",
+            message=(
+                f"{engine.profile().title} comes as an image, and the clusters with {chip.label} start no "
+                f"containers ({', '.join(clusters)}); choose another engine, or compare what it would run"
+            ),
+        )
+        for chip, clusters in without
+        if clusters
+    ]
 
 
 def _check_inputs(request: JobRequest) -> list[Finding]:

@@ -57,7 +57,7 @@ def engine_refusal(engine: Engine, *, chip: Chip, model: ModelFacts | None) -> s
     reason = engine.runs_on(Task.SERVE, chip)
     if reason:
         return reason
-    if engine.environment() is None and (clusters := _without_images(chip)):
+    if engine.environment() is None and (clusters := fleet.clusters_without_images(chip.name)):
         names = ", ".join(clusters)
         return (
             f"{engine.profile().title} comes as an image, and the clusters with {chip.label} start no "
@@ -86,11 +86,3 @@ def _rank(engine: Engine, *, chip: Chip) -> Sequence[int | str]:
 def _said(engine: Engine, *, chip: Chip) -> str:
     maker = registry.chip_plugins().get(chip.vendor)
     return maker.profile().engines.get(engine.name, "") if maker else ""
-
-
-def _without_images(chip: Chip) -> list[str]:
-    """The clusters that have cards of the chip, if none of them starts containers."""
-    clusters = fleet.clusters_with(chip.name)
-    if any(fleet.cluster_adapter(cluster).runs_images for cluster in clusters):
-        return []
-    return [cluster.name for cluster in clusters]

@@ -11,6 +11,7 @@ from apps.fleet import services as fleet
 from apps.jobs import services
 from apps.jobs.models import Job
 from apps.jobs.services import JobRequest, SpecRefused
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.claims import GangShape
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
@@ -286,3 +287,17 @@ def test_a_rendering_that_cannot_be_says_why(company: Company) -> None:
     assert found.launches[0] is not None
     assert found.launches[1] is None
     assert [finding.field for finding in found.findings[1]] == ["method"]
+
+
+def test_an_engine_that_comes_as_an_image_is_refused_where_nothing_starts_containers(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(company, chip="nvidia-h800")
+    request = asked(company, engine="ms_swift", chips=("nvidia-h800",), cards=8)
+    assert not any(
+        "comes as an image" in finding.message for finding in services.job_check(request)
+    )
+    monkeypatch.setattr(FakeCluster, "runs_images", False)
+    told = {finding.field: finding.message for finding in services.job_check(request)}
+    assert "ms-swift comes as an image" in told["engine"]
+    assert "(with-nvidia-h800)" in told["engine"]
