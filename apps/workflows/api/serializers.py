@@ -187,7 +187,9 @@ class StepSubmitSerializer(StrictSerializer[Any]):
         help_text="A deployment of the team gets a new revision; a new name makes one.",
     )
     replicas = serializers.IntegerField(
-        required=False, max_value=_LARGEST, help_text="Of a new deployment."
+        required=False,
+        max_value=_LARGEST,
+        help_text="Of a new deployment; one that is there keeps as many as it has.",
     )
     gate = GateSerializer(required=False, allow_null=True)
 

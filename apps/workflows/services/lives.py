@@ -15,7 +15,7 @@ from apps.jobs.services import SpecRefused
 from apps.models.services.acceptances import version_accept
 from apps.workflows import selectors
 from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
-from apps.workflows.services.requests import PipelineRequest, pipeline_check
+from apps.workflows.services.requests import PipelineRequest, pipeline_check, replicas_of
 from controlplane.domain.fields import Finding
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.models import Acceptance
@@ -77,7 +77,7 @@ def pipeline_submit(*, actor: User, team: Team, request: PipelineRequest) -> Pip
             dataset_version=step.dataset_version,
             output_name=step.output_name,
             deployment_name=step.deployment_name,
-            replicas=step.replicas,
+            replicas=replicas_of(step),
             gate=step.gate.as_json() if step.gate else None,
         )
     audit(

@@ -38,7 +38,8 @@ class StepRequest:
     dataset_version: DatasetVersion | None = None
     output_name: str = ""
     deployment_name: str = ""
-    replicas: int = 1
+    #: None is as many as the deployment has, and one for a new deployment.
+    replicas: int | None = None
     gate: Gate | None = None
 
     @property
@@ -91,7 +92,7 @@ def _step_findings(
 ) -> Iterator[Finding]:
     if step.kind is StepKind.DEPLOY:
         yield from _deployment_findings(step, team=team)
-        yield from configuration_check(_configuration(step, version), replicas=step.replicas)
+        yield from configuration_check(_configuration(step, version), replicas=replicas_of(step))
     else:
         wanted = job_request(
             step, name=request.name or "pipeline", queue=request.queue, version=version
@@ -127,12 +128,20 @@ def _deployment_findings(step: StepRequest, *, team: Team) -> Iterator[Finding]:
     elif not DEPLOYMENT.allows(DeploymentState(found.state), DeploymentEvent.CHANGE):
         message = f"the deployment {name} is {found.state}; start it first, or choose another name"
         yield Finding(field="deployment_name", message=message)
-    elif found.replica_count != step.replicas:
+    elif step.replicas not in (None, found.replica_count):
         message = (
             f"must be {found.replica_count}, as the deployment {name} has now, got {step.replicas}; "
             "a pipeline scales no deployment that is there: scale it on its own page"
         )
         yield Finding(field="replicas", message=message)
+
+
+def replicas_of(step: StepRequest) -> int:
+    """How many a deployment gets where nobody says."""
+    if step.replicas is not None:
+        return step.replicas
+    found = Deployment.objects.filter(name=step.deployment_name, deleted_at=None).first()
+    return found.replica_count if found else 1
 
 
 def _likeness_after(step: StepRequest, version: ModelVersion) -> ModelVersion:

@@ -282,7 +282,11 @@ class ServeForm(SectionForm):
         required=False,
         help_text=_("Empty: the model's name. A deployment of your team moves to the new version."),
     )
-    replicas = forms.IntegerField(label=_("Replicas"), required=False, initial=1)
+    replicas = forms.IntegerField(
+        label=_("Replicas"),
+        required=False,
+        help_text=_("Empty: as many as the deployment has, or one."),
+    )
 
     @classmethod
     def initial_of(cls, step: Step) -> dict[str, Any]:
@@ -295,11 +299,10 @@ class ServeForm(SectionForm):
 
     def step(self, head: Mapping[str, Any], *, named: str) -> StepRequest:
         values = self.cleaned_data
-        replicas = values.get("replicas")
         return replace(
             super().step(head, named=named),
             deployment_name=values["deployment_name"] or named,
-            replicas=1 if replicas is None else replicas,
+            replicas=values.get("replicas"),
         )
 
 

@@ -491,7 +491,8 @@ def test_another_number_of_replicas_than_a_deployment_has_is_refused_at_once(
     company: Company,
 ) -> None:
     drive(company, submit(company, step(company, D, replicas=2)))
-    findings = services.pipeline_check(wanted(company, F, D), team=company.team)
+    other = wanted(company, F, step(company, D, replicas=1))
+    findings = services.pipeline_check(other, team=company.team)
     assert [(each.field, each.message) for each in findings] == [
         (
             "steps.2.replicas",
@@ -501,6 +502,14 @@ def test_another_number_of_replicas_than_a_deployment_has_is_refused_at_once(
     ]
     same = wanted(company, F, step(company, D, replicas=2))
     assert services.pipeline_check(same, team=company.team) == ()
+
+
+def test_replicas_of_which_nobody_says_are_those_that_the_deployment_has(company: Company) -> None:
+    drive(company, submit(company, step(company, D, replicas=2)))
+    unsaid = wanted(company, F, D)
+    assert services.pipeline_check(unsaid, team=company.team) == ()
+    again = submit(company, F, D)
+    assert again.steps.get(kind=D).replicas == 2
 
 
 def test_a_deployment_that_was_scaled_meanwhile_keeps_its_replicas_and_the_step_says_so(
