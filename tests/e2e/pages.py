@@ -142,6 +142,7 @@ PAGES: tuple[Page, ...] = (
     _page("job", "/jobs/{job.failed}?tab=events", "job-events"),
     _page("job", "/jobs/{job.running}?tab=spec", "job-spec"),
     _page("job", "/jobs/{job.succeeded}?tab=rendered", "job-rendered"),
+    _page("job", "/jobs/{job.failed}?tab=rendered", "job-rendered-for-two"),
     _page("job-new-finetune", "/jobs/new/finetune?clone={job.succeeded}", "job-clone"),
     _page(
         "job-compare",
@@ -221,7 +222,7 @@ MAIN = (
     "job-new-finetune",
     "job-running",
     "job-failed",
-    "job-rendered",
+    "job-rendered-for-two",
     "pipeline-held",
     "deployments",
     "deployment-ready",

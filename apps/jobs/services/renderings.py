@@ -24,6 +24,7 @@ from controlplane.ports.launches import InputTree, Launch, Placement
 
 #: Longer texts are shown line beside line: finding what they share takes the square of their length.
 _MOST_ALIGNED = 400
+_MOST_UNFOLDED = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,11 @@ class Section:
     @property
     def differing(self) -> int:
         return sum(line.differs for line in self.lines)
+
+    @property
+    def folded(self) -> bool:
+        """A long text that is the same on both sides hides what matters."""
+        return len(self.lines) > _MOST_UNFOLDED and not self.differing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,5 +64,10 @@ def _shown(found: SideBySide) -> dict[str, Any]:
     return {
         "beside": found,
         "sides": list(zip(found.chips, found.findings, strict=True)),
+        "untried": [
+            chip.label
+            for chip in found.chips
+            if not registry.chip_plugin(chip).profile().run_on_hardware
+        ],
         "counts": [(word, counts[part]) for part, word in _PARTS.items() if counts[part]],
     }

@@ -20,10 +20,12 @@ from apps.quotas.selectors import cluster_of
 from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs import AttemptEvent, JobEvent, JobKind
 from controlplane.domain.scheduling.cycle import Policy
+from controlplane.ports import registry as ports
+from controlplane.ports.engines import Task
 from tests import factories
 from tests.e2e.demo import registry
 from tests.e2e.demo.clock import ago, before
-from tests.e2e.demo.fleet import Fleet
+from tests.e2e.demo.fleet import NPU, Fleet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +68,18 @@ def submit(
         ),
     )
     asked = {"chips": [work.chip], "priority": work.priority}
-    Job.objects.filter(pk=job.pk).update(**asked)
+    Job.objects.filter(pk=job.pk).update(**asked, **_by_another_engine(job, chip=work.chip))
     Claim.objects.filter(owner_uid=job.attempts.get().uid).update(**asked)
     job.refresh_from_db()
     return job
+
+
+def _by_another_engine(job: Job, *, chip: str) -> dict[str, Any]:
+    """What fine-tunes there, where the engine of this machine does not."""
+    if job.kind != JobKind.FINETUNE or chip != NPU:
+        return {}
+    spec = ports.engine("ms_swift").normalise(Task.FINETUNE, job.spec)
+    return {"engine": "ms_swift", "spec": dict(spec)}
 
 
 def start(
