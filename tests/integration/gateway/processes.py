@@ -34,6 +34,7 @@ class GatewayProcess:
             **variables,
         }
         self._process: subprocess.Popen[bytes] | None = None
+        self._clients: list[openai.OpenAI] = []
 
     @property
     def url(self) -> str:
@@ -93,7 +94,10 @@ class GatewayProcess:
             connection.close()
 
     def client(self, secret: str) -> openai.OpenAI:
-        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=secret, max_retries=0, timeout=20)
+        """The official client; closed with the gateway, its streams too."""
+        client = openai.OpenAI(base_url=f"{self.url}/v1", api_key=secret, max_retries=0, timeout=20)
+        self._clients.append(client)
+        return client
 
     def terminate(self) -> None:
         """SIGTERM, without waiting."""
@@ -110,6 +114,9 @@ class GatewayProcess:
         return self._process.wait(timeout=seconds)
 
     def stop(self) -> None:
+        for client in self._clients:
+            client.close()
+        self._clients.clear()
         if self._process is not None and self._process.poll() is None:
             self.terminate()
             try:
