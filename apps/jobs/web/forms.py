@@ -22,13 +22,14 @@ from apps.jobs.models import Job
 from apps.jobs.services import JobRequest
 from apps.jobs.web.chip_choices import FleetChips
 from apps.jobs.web.limited_choices import LimitedSelect
+from apps.jobs.web.spec_fields import show_default
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
 from controlplane.domain.claims import GangShape
 from controlplane.domain.datasets.splits import Split
-from controlplane.domain.fields import at_path
+from controlplane.domain.fields import at_path, put_at
 from controlplane.domain.jobs import JobKind
 from controlplane.ports import registry
 from controlplane.ports.engines import ModelFacts, Task
@@ -88,15 +89,10 @@ class JobForm(TeamForm):
         for name, path in self.paths().items():
             value = at_path(defaults, path)
             field = self.fields[name]
-            if isinstance(field, forms.ChoiceField):
-                field.initial = value
-                # What a clone leaves open is the default too.
-                if self.initial.get(name) is None:
-                    self.initial.pop(name, None)
-            elif isinstance(value, int | float):
-                field.widget.attrs["placeholder"] = (
-                    f"{value:g}" if value.__class__ is float else value
-                )
+            show_default(field, value)
+            # What a clone leaves open is the default too.
+            if isinstance(field, forms.ChoiceField) and self.initial.get(name) is None:
+                self.initial.pop(name, None)
 
     def engine_name(self) -> str:
         """The engine that runs it."""
@@ -134,13 +130,8 @@ class JobForm(TeamForm):
         spec: dict[str, Any] = {}
         for name, path in self.paths().items():
             value = self.cleaned_data.get(name)
-            if value in (None, "", []):
-                continue
-            *parents, key = path.split(".")
-            place = spec
-            for parent in parents:
-                place = place.setdefault(parent, {})
-            place[key] = value
+            if value not in (None, "", []):
+                put_at(spec, path, value)
         return spec
 
     def default_name(self) -> str:

@@ -93,6 +93,14 @@ def form_field(field: Field) -> forms.Field:
     return forms.CharField(**shared)
 
 
+def show_default(field: forms.Field, value: Any) -> None:
+    """What holds where the field is left as it is: chosen already, or shown in its place."""
+    if isinstance(field, forms.ChoiceField):
+        field.initial = value
+    elif isinstance(value, int | float):
+        field.widget.attrs["placeholder"] = f"{value:g}" if value.__class__ is float else value
+
+
 def reasons_of(limits: Sequence[Limit], placed: PlacedField) -> dict[str, str]:
     """For each choice of the field that is out of reach, why; all of them where the limit names none."""
     reasons: dict[str, str] = {}

@@ -23,8 +23,8 @@ from apps.serving import selectors
 from apps.serving.models import Revision
 from apps.serving.selectors.engines import engine_best
 from apps.serving.services.configurations import Configuration
-from apps.serving.web.engine_fields import NAMES, drawn, engine_field, form_name, spec_fields
-from controlplane.domain.fields import at_path
+from apps.serving.web.engine_fields import NAMES, PLACED, drawn, engine_field
+from controlplane.domain.fields import at_path, put_at
 from controlplane.ports import registry
 from controlplane.ports.engines import Task
 from controlplane.web.forms import PlainForm
@@ -114,16 +114,10 @@ class ConfigurationForm(PlainForm):
     def _filled(self) -> dict[str, Any]:
         """The spec as far as it was filled in; what is greyed out was not."""
         spec: dict[str, Any] = {}
-        for path in spec_fields():
-            name = form_name(path)
-            value = self.cleaned_data.get(name)
-            if value in (None, "") or self.fields[name].disabled:
-                continue
-            *parents, key = path.split(".")
-            place = spec
-            for parent in parents:
-                place = place.setdefault(parent, {})
-            place[key] = value
+        for path, placed in PLACED.items():
+            value = self.cleaned_data.get(placed.name)
+            if value not in (None, "") and not self.fields[placed.name].disabled:
+                put_at(spec, path, value)
         return spec
 
 
@@ -136,7 +130,7 @@ class RevisionForm(ConfigurationForm):
             "chip": newest.chips[0],
             "engine": newest.engine,
             "cards": newest.cards,
-            **{form_name(path): at_path(newest.spec, path) for path in spec_fields()},
+            **{placed.name: at_path(newest.spec, path) for path, placed in PLACED.items()},
         }
         super().__init__(*args, initial=shown, **kwargs)
         self._newest = newest
@@ -145,7 +139,7 @@ class RevisionForm(ConfigurationForm):
     def configuration(self) -> Configuration:
         """What the form does not show stays as it is in the newest revision."""
         asked = super().configuration()
-        shown = {path.partition(".")[0] for path in spec_fields()}
+        shown = {path.partition(".")[0] for path in PLACED}
         unseen = {name: value for name, value in self._newest.spec.items() if name not in shown}
         chips = self._newest.chips
         return replace(

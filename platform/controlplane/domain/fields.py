@@ -135,6 +135,14 @@ def at_path(spec: Mapping[str, Any], path: str) -> Any:
     return value
 
 
+def put_at(spec: dict[str, Any], path: str, value: Any) -> None:
+    """``lora.rank`` → ``spec["lora"]["rank"] = value``, with the groups on the way."""
+    *parents, key = path.split(".")
+    for parent in parents:
+        spec = spec.setdefault(parent, {})
+    spec[key] = value
+
+
 def default_at(fields: Sequence[Field], path: str) -> Any:
     """The default of the field at that path; None where there is none."""
     name, _, rest = path.partition(".")
