@@ -86,7 +86,7 @@ def _teams_granting(request: HttpRequest, permission: Permission) -> list[int]:
     held = getattr(request, "roles_by_team", None)
     if held is None:
         held = selectors.roles_by_team(request.user)
-        request.roles_by_team = held  # type: ignore[attr-defined]
+        request.roles_by_team = held  # type: ignore[attr-defined] # kept for this request
     return [team for team, roles in held.items() if allows(roles, permission)]
 
 

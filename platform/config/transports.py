@@ -24,7 +24,7 @@ class Channel(filesystem.Channel):
         self,
         queue: str,
         payload: Any,
-        **kwargs: Any,  # noqa: ARG002 - kombu's signature
+        **_more: Any,
     ) -> None:
         """:raises ChannelError: if the folder cannot be written to."""
         # Consumers take files in the order of their names and look at what follows the first dot.

@@ -11,7 +11,7 @@ from ninefold_runtime.length_batches import LengthGroupedOrder
 from ninefold_runtime.training_run import FiniteLoss, Run
 
 
-class _Trainer(FiniteLoss, SFTTrainer):  # type: ignore[misc]  # trl is not typed beside the control plane
+class _Trainer(FiniteLoss, SFTTrainer):
     """Batches rows of like length."""
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:

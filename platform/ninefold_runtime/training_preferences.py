@@ -16,7 +16,7 @@ from ninefold_runtime.training_rows import preference_row
 from ninefold_runtime.training_run import FiniteLoss, Run
 
 
-class _Trainer(FiniteLoss, DPOTrainer):  # type: ignore[misc]  # trl is not typed beside the control plane
+class _Trainer(FiniteLoss, DPOTrainer):
     pass
 
 

@@ -25,7 +25,7 @@ _FIGURES = {
 }
 
 
-class Observer(TrainerCallback):  # type: ignore[misc]  # transformers is not typed beside the control plane
+class Observer(TrainerCallback):
     """Reports a run; ``evaluation`` is the newest validation loss."""
 
     def __init__(self, *, reporter: Reporter, stop: StopRequest, keep_checkpoints: int) -> None:

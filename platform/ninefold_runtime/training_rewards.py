@@ -21,7 +21,7 @@ from ninefold_runtime.training_run import FiniteLoss, Run
 Reward = Callable[..., list[float]]
 
 
-class _Trainer(FiniteLoss, GRPOTrainer):  # type: ignore[misc]  # trl is not typed beside the control plane
+class _Trainer(FiniteLoss, GRPOTrainer):
     pass
 
 

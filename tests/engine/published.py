@@ -1,6 +1,7 @@
-"""Packages as their makers published them, installed below ``var/published`` without what they depend on.
+"""Packages as their makers published them, kept below ``var/published``, and what their own parsers read.
 
-The engine's Python has torch and the like already; what else a parser imports is listed here.
+The engine's Python has torch and the like already; what else a parser imports is listed here, or is none of
+its business (``readers/read_serving.py``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +21,7 @@ from typing import Any
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
+_KEPT = PROJECT / "var" / "published"
 _READERS = Path(__file__).parent / "readers"
 _LIMIT_SECONDS = 600.0
 
@@ -43,15 +46,51 @@ MS_SWIFT = ("ms-swift==4.6.0", *_OF_SWIFT)
 
 
 def installed(requirements: Sequence[str]) -> Path:
-    """The folder to put on ``sys.path``; the test is skipped where no registry can be reached."""
+    """The folder to put on ``PYTHONPATH``; the test is skipped where no registry can be reached."""
     digest = hashlib.sha256(" ".join(requirements).encode()).hexdigest()[:12]
-    folder = PROJECT / "var" / "published" / f"{requirements[0].replace('==', '-')}-{digest}"
+    return _kept(
+        f"{requirements[0].replace('==', '-')}-{digest}",
+        requirements,
+        pip=["install", "--no-deps", "--target"],
+    )
+
+
+def modules(requirement: str) -> Path:
+    """As ``installed``, with the modules only: the compiled libraries would be gigabytes."""
+    return _kept(
+        f"{requirement.replace('==', '-')}-modules",
+        [requirement],
+        pip=["download", "--no-deps", "--only-binary=:all:", "--python-version=3.11", "--dest"],
+        settle=_unpack_modules,
+    )
+
+
+def _unpack_modules(folder: Path) -> None:
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder, [name for name in archive.namelist() if _is_read(name)])
+    wheel.unlink()
+
+
+def _is_read(name: str) -> bool:
+    # Arguments are made of classes of msgspec, which is compiled, and small.
+    return name.endswith((".py", ".json", "METADATA")) or name.startswith("msgspec/")
+
+
+def _kept(
+    name: str,
+    requirements: Sequence[str],
+    *,
+    pip: Sequence[str],
+    settle: Callable[[Path], None] = lambda folder: None,
+) -> Path:
+    """The folder of that name, which pip fills and ``settle`` puts in order the first time."""
+    folder = _KEPT / name
     if folder.is_dir():
         return folder
-    staging = folder.with_name(f".{folder.name}.{os.getpid()}")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+    staging = folder.with_name(f".{name}.{os.getpid()}")
     finished = subprocess.run(
-        [*command, str(staging), *requirements],
+        [sys.executable, "-m", "pip", "--quiet", *pip, str(staging), *requirements],
         capture_output=True,
         text=True,
         timeout=_LIMIT_SECONDS,
@@ -60,21 +99,29 @@ def installed(requirements: Sequence[str]) -> Path:
     if finished.returncode:
         shutil.rmtree(staging, ignore_errors=True)
         pytest.skip(f"{requirements[0]} cannot be had: {finished.stderr.strip()[-300:]}")
+    settle(staging)
     staging.rename(folder)
     return folder
 
 
-def read(python: Path, reader: str, *, packages: Path, asked: Sequence[Any]) -> list[Any]:
+def read(
+    python: Path, reader: str, *options: str, packages: Sequence[Path], asked: Sequence[Any]
+) -> list[Any]:
     """What a reader made of each thing asked; a parser that refuses fails the test with its own words."""
     with TemporaryDirectory() as home:
         finished = subprocess.run(
-            [str(python), str(_READERS / f"{reader}.py"), str(packages)],
+            [str(python), str(_READERS / f"{reader}.py"), *options],
             input=json.dumps(asked),
             capture_output=True,
             text=True,
             timeout=_LIMIT_SECONDS,
             check=False,
-            env={"PATH": os.environ["PATH"], "HOME": home, "HF_HUB_OFFLINE": "1"},
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": home,
+                "HF_HUB_OFFLINE": "1",
+                "PYTHONPATH": os.pathsep.join(map(str, packages)),
+            },
         )
     assert finished.returncode == 0, finished.stderr[-3000:]
     answers: list[Any] = json.loads(finished.stdout.strip().splitlines()[-1])

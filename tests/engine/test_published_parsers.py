@@ -99,7 +99,7 @@ def by_llamafactory(
     launch = rendered("llamafactory", {"method": "qlora", **EVERYTHING}, chip="nvidia-h800")
     written(launch, merges)
     asked.append([str(merges), commands(launch, "llamafactory-cli")[1][2]])
-    packages = published.installed(published.LLAMAFACTORY)
+    packages = [published.installed(published.LLAMAFACTORY)]
     answers = published.read(engine_python, "read_llamafactory", packages=packages, asked=asked)
     return dict(zip([*CASES_OF_LLAMAFACTORY, ("", "merge", "")], answers, strict=True))
 
@@ -121,7 +121,7 @@ def by_swift(
     told = {*families.FAMILIES.values(), families.LLAMA_3}
     asked.append(["families", *([each.model_type, each.template] for each in told)])
     asked.append(["families", ["qwen2", "no such template"]])
-    packages = published.installed(published.MS_SWIFT)
+    packages = [published.installed(published.MS_SWIFT)]
     answers = published.read(engine_python, "read_ms_swift", packages=packages, asked=asked)
     others = [("", "merge", ""), ("", "families", ""), ("", "nonsense", "")]
     return dict(zip([*CASES_OF_SWIFT, *others], answers, strict=True))
@@ -205,7 +205,7 @@ def test_an_argument_that_llamafactory_does_not_know_is_noticed(
     written(rendered("llamafactory", EVERYTHING, chip="nvidia-h800"), folder)
     with (folder / "train.yaml").open("a") as file:
         file.write("learning_rat: 1.0\n")
-    packages = published.installed(published.LLAMAFACTORY)
+    packages = [published.installed(published.LLAMAFACTORY)]
     asked = [[str(folder), "train.yaml"]]
     with pytest.raises(AssertionError, match="learning_rat"):
         published.read(engine_python, "read_llamafactory", packages=packages, asked=asked)

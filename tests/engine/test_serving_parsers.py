@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
-import sys
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,7 @@ import pytest
 from controlplane.ports.engines import FlagsChecked
 from controlplane.ports.launches import Launch
 from controlplane.ports.registry import engine
-from tests.engine.conftest import PROJECT
+from tests.engine import published
 from tests.unit.engines.serving_orders import (
     CHIPS,
     COMPRESSED,
@@ -26,61 +23,14 @@ from tests.unit.engines.serving_orders import (
     rendered,
 )
 
-CACHE = PROJECT / "var" / "parsers"
-PROGRAM = Path(__file__).with_name("published_parsers.py")
-MINUTES = 60.0
 #: The one package beside torch and transformers whose classes arguments are made of.
 COMPILED = "msgspec==0.22.0"
 
 
-def published(requirement: str) -> Path:
-    """The modules of a distribution as it is published, without its compiled libraries."""
-    folder = CACHE / requirement
-    if folder.is_dir():
-        return folder
-    loading = CACHE / f"{requirement}.loading"
-    loading.mkdir(parents=True, exist_ok=True)
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(loading)]
-    got = subprocess.run(
-        [*pip, "--only-binary=:all:", "--python-version=3.11", requirement],
-        capture_output=True,
-        text=True,
-        timeout=10 * MINUTES,
-        check=False,
-    )
-    if got.returncode:
-        pytest.skip(f"{requirement} cannot be downloaded here: {got.stderr.strip()[-300:]}")
-    (wheel,) = loading.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        wanted = [name for name in archive.namelist() if _wanted(name)]
-        archive.extractall(loading, wanted)
-    wheel.unlink()
-    return loading.rename(folder)
-
-
-def _wanted(name: str) -> bool:
-    return name.endswith((".py", ".json", "METADATA")) or name.startswith("msgspec/")
-
-
-def parsed(
-    name: str, lines: Sequence[list[str]], *, folders: list[Path], python: Path
-) -> list[Any]:
-    """What the engine's parser makes of each command line; None where it refuses one."""
-    done = subprocess.run(
-        [python, "-W", "ignore", PROGRAM, name],
-        input=json.dumps(lines),
-        capture_output=True,
-        text=True,
-        timeout=5 * MINUTES,
-        check=False,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(map(str, folders))},
-    )
-    answer = next((line for line in done.stdout.splitlines() if line.startswith("PARSED ")), None)
-    assert answer is not None, done.stderr[-3000:]
-    read: list[Any] = json.loads(answer.removeprefix("PARSED "))
-    refused = [line for line, values in zip(lines, read, strict=True) if values is None]
-    assert not refused, (refused, done.stderr[-3000:])
-    return read
+def parsed(name: str, lines: Sequence[list[str]], *, version: str, python: Path) -> list[Any]:
+    """What the engine's parser makes of each command line."""
+    packages = [published.modules(f"{name}=={version}"), published.modules(COMPILED)]
+    return published.read(python, "read_serving", name, packages=packages, asked=lines)
 
 
 def command(launch: Launch) -> list[str]:
@@ -108,14 +58,14 @@ def launches(name: str) -> Iterator[Launch]:
 
 
 @pytest.mark.parametrize(
-    ("name", "requirement"),
+    ("name", "version"),
     [
-        ("vllm", "vllm==0.23.0"),
-        ("vllm", "vllm==0.33.0"),
-        ("vllm_ascend", "vllm==0.23.0"),
+        ("vllm", "0.23.0"),
+        ("vllm", "0.33.0"),
+        ("vllm_ascend", "0.23.0"),
     ],
 )
-def test_vllm_reads_every_command(name: str, requirement: str, engine_python: Path) -> None:
+def test_vllm_reads_every_command(name: str, version: str, engine_python: Path) -> None:
     assert engine(name).profile().flags is FlagsChecked.PARSED
     lines = []
     for launch in launches(name):
@@ -123,8 +73,7 @@ def test_vllm_reads_every_command(name: str, requirement: str, engine_python: Pa
         start = argv.index("serve") + 1
         # What a follower adds by itself.
         lines.append(argv[start:] + (["--headless"] if "--nnodes" in argv else []))
-    folders = [published(requirement), published(COMPILED)]
-    read = parsed("vllm", lines, folders=folders, python=engine_python)
+    read = parsed("vllm", lines, version=version, python=engine_python)
     assert len(read) >= 8
     for line, values in zip(lines, read, strict=True):
         assert values["model_tag"] == "/inputs/model"
@@ -142,8 +91,7 @@ def test_vllm_reads_every_command(name: str, requirement: str, engine_python: Pa
 def test_sglang_reads_every_command(engine_python: Path) -> None:
     assert engine("sglang").profile().flags is FlagsChecked.PARSED
     lines = [command(launch)[2:] for launch in launches("sglang")]
-    folders = [published("sglang==0.5.23"), published(COMPILED)]
-    read = parsed("sglang", lines, folders=folders, python=engine_python)
+    read = parsed("sglang", lines, version="0.5.23", python=engine_python)
     assert len(read) >= 20
     for values in read:
         assert (values["model_path"], values["port"]) == ("/inputs/model", 8000)
@@ -158,7 +106,7 @@ def test_sglang_reads_every_command(engine_python: Path) -> None:
 
 def test_the_older_sglang_of_ascends_image_has_every_option_too() -> None:
     """Its parser needs kernels when it is imported, so its fields are read as text."""
-    source = published("sglang==0.5.14") / "sglang" / "srt" / "server_args.py"
+    source = published.modules("sglang==0.5.14") / "sglang" / "srt" / "server_args.py"
     (declared,) = (
         each
         for each in ast.parse(source.read_text(encoding="utf-8")).body
@@ -187,6 +135,6 @@ def test_an_option_that_vllm_does_not_have_is_refused(engine_python: Path) -> No
         parsed(
             "vllm",
             [["/inputs/model", "--no-such-option"]],
-            folders=[published("vllm==0.23.0"), published(COMPILED)],
+            version="0.23.0",
             python=engine_python,
         )

@@ -32,14 +32,15 @@ def described(launch: Launch) -> dict[str, Any]:
     """What a person would compare: programs that come along are named only, tests of their own read them."""
     return {
         "image": launch.image,
-        "engine": launch.engine.name if launch.engine else "",
+        # Without the digest of its lock, which each upgrade of a library changes.
+        "engine": launch.engine.name.partition("-")[0] if launch.engine else "",
         "continues": launch.continues or "",
         "secrets": sorted(launch.secrets),
         "roles": [
             {
                 "name": role.name,
                 "argv": list(role.argv),
-                "environment": dict(role.environment),
+                "environment": dict(sorted(role.environment.items())),
                 "ports": list(role.ports),
                 "probe": role.probe.path if role.probe else "",
                 "placements": [list(placement.cards) for placement in role.placements],

@@ -12,7 +12,7 @@ from controlplane.domain.permissions import Scope
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
-class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call] # theirs is untyped
+class TokenScheme(OpenApiAuthenticationExtension):
     target_class = "apps.accounts.api.authentication.TokenAuthentication"
     name = "personalToken"
 

@@ -73,7 +73,7 @@ class TokenSerializer(serializers.ModelSerializer[PersonalToken]):
 
     class Meta:
         model = PersonalToken
-        fields = (
+        fields: tuple[str, ...] = (
             "uid",
             "name",
             "scopes",
@@ -90,7 +90,7 @@ class NewTokenSerializer(TokenSerializer):
     text = serializers.CharField(help_text="The token itself. It is shown this once.")
 
     class Meta(TokenSerializer.Meta):
-        fields = (*TokenSerializer.Meta.fields, "text")  # type: ignore[assignment]
+        fields = (*TokenSerializer.Meta.fields, "text")
 
 
 @extend_schema_serializer(

@@ -48,7 +48,7 @@ class AuditFilter(FilterForm):
 
     def __init__(self, data: Any, *, teams: QuerySet[Team]) -> None:
         super().__init__(data)
-        self.fields["team"].queryset = teams  # type: ignore[attr-defined]
+        self.row_choice("team").queryset = teams
 
     def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """Days are whole days in the viewer's zone."""

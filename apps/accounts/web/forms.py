@@ -74,15 +74,15 @@ class TokenForm(PlainForm):
         super().__init__(*args, **kwargs)
         longest: int = settings.NINEFOLD_TOKEN_MAX_DAYS
         if longest:
-            expires = self.fields["expires"]
+            expires = self.choice("expires")
             shorter: list[tuple[str, Any]] = [
                 (days, words) for days, words in EXPIRIES if days and int(days) <= longest
             ]
             shorter = shorter or [(str(longest), _("%(days)d days") % {"days": longest})]
-            expires.choices = shorter  # type: ignore[attr-defined]
+            expires.choices = shorter
             expires.initial = shorter[-1][0]
             expires.required = True
-        self.fields["team"].queryset = selectors.teams_of(user)  # type: ignore[attr-defined]
+        self.row_choice("team").queryset = selectors.teams_of(user)
 
     def clean_scopes(self) -> frozenset[Scope]:
         return frozenset(Scope(code) for code in self.cleaned_data["scopes"])
@@ -96,8 +96,7 @@ class TeamForm(PlainForm):
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         teams = selectors.teams_of(user)
-        choice = self.fields["team"]
-        assert isinstance(choice, forms.ModelChoiceField)  # noqa: S101 - declared above
+        choice = self.row_choice("team")
         choice.queryset = teams
         choice.to_field_name = "uid"
         own = list(teams[:2])
@@ -125,9 +124,7 @@ class TeamFilterForm(FilterForm):
         if teams.count() < 2:
             del self.fields["team"]
             return
-        choice = self.fields["team"]
-        assert isinstance(choice, forms.ModelChoiceField)  # noqa: S101 - declared above
-        choice.queryset = teams
+        self.row_choice("team").queryset = teams
 
 
 class TeamNameForm(PlainForm):
@@ -233,5 +230,4 @@ class ProfileForm(PlainForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         zones = sorted(name for name in available_timezones() if "/" in name)
-        zone = self.fields["time_zone"]
-        zone.choices = [("", "UTC"), *((name, name) for name in zones)]  # type: ignore[attr-defined]
+        self.choice("time_zone").choices = [("", "UTC"), *((name, name) for name in zones)]

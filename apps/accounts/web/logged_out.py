@@ -13,7 +13,7 @@ from django.shortcuts import resolve_url
 from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 
-from controlplane.web.pages import ToastLevel, toast
+from controlplane.web.pages import HtmxRequest, ToastLevel, toast
 
 
 class LoggedOutMiddleware:
@@ -26,11 +26,11 @@ class LoggedOutMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
-    def __call__(self, request: HttpRequest) -> HttpResponse:
+    def __call__(self, request: HtmxRequest) -> HttpResponse:
         response = self.get_response(request)
         if not _leads_to_login(response) or _by_hand(request):
             return response
-        if not request.htmx:  # type: ignore[attr-defined]
+        if not request.htmx:
             message = _("You are logged out. Log in again, then send it once more.")
             return JsonResponse({"error": {"message": message}}, status=HTTPStatus.UNAUTHORIZED)
         if request.method != "GET":
@@ -51,9 +51,9 @@ def _leads_to_login(response: HttpResponse) -> bool:
     return urlsplit(response.url).path == resolve_url(settings.LOGIN_URL)
 
 
-def _by_hand(request: HttpRequest) -> bool:
+def _by_hand(request: HtmxRequest) -> bool:
     """Whether the browser itself asked, and will show the log-in page as a page."""
-    if request.htmx:  # type: ignore[attr-defined]
-        return bool(request.htmx.boosted)  # type: ignore[attr-defined]
+    if request.htmx:
+        return bool(request.htmx.boosted)
     # Without the header it is no browser that we know of: it gets the redirect as ever.
     return request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"

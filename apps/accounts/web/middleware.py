@@ -18,6 +18,7 @@ from apps.accounts.models import User
 from apps.accounts.web.addresses import client_address
 from controlplane.persistence.origins import Origin, coming_from
 from controlplane.web.logs import request_id
+from controlplane.web.pages import HtmxRequest
 
 Next = Callable[[HttpRequest], HttpResponse]
 
@@ -44,12 +45,12 @@ class SessionAgeMiddleware:
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response
 
-    def __call__(self, request: HttpRequest) -> HttpResponse:
+    def __call__(self, request: HtmxRequest) -> HttpResponse:
         if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
             self._look(request, at=timezone.now())
         return self.get_response(request)
 
-    def _look(self, request: HttpRequest, *, at: datetime) -> None:
+    def _look(self, request: HtmxRequest, *, at: datetime) -> None:
         session = request.session
         idle: timedelta = settings.NINEFOLD_SESSION_IDLE
         # A session from before this was kept begins now.
@@ -65,11 +66,11 @@ class SessionAgeMiddleware:
             session[_ACTIVE] = at.timestamp()
 
 
-def _by_hand(request: HttpRequest) -> bool:
+def _by_hand(request: HtmxRequest) -> bool:
     """Whether a person did this; a page that looks after itself also asks by htmx or for JSON."""
     if request.method not in ("GET", "HEAD"):
         return True
-    return not request.htmx and "text/html" in request.headers.get("Accept", "text/html")  # type: ignore[attr-defined]
+    return not request.htmx and "text/html" in request.headers.get("Accept", "text/html")
 
 
 def _instant(stamp: object) -> datetime | None:

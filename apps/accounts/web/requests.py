@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest
-
 from apps.accounts.models import User
+from controlplane.web.pages import HtmxRequest
 
 
-class SignedIn(HttpRequest):
+class SignedIn(HtmxRequest):
     """What a view behind ``login_required`` gets; for type checkers only."""
 
     user: User

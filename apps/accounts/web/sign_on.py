@@ -97,7 +97,7 @@ def callback(request: HttpRequest) -> HttpResponse:
         return _failed(request, str(failure), status=failure.status)
     except SignOnRefused as refusal:
         return _failed(request, str(refusal), status=403)
-    request.signed_on_by = provider.name  # type: ignore[attr-defined]
+    request.signed_on_by = provider.name  # type: ignore[attr-defined] # for the log-in's receiver
     login(request, user, backend=BACKEND)
     return HttpResponseRedirect(_safe(request, remembered.get("next", "")))
 

@@ -49,10 +49,8 @@ class ChipFilter(FilterForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        vendor = self.fields["vendor"]
-        assert isinstance(vendor, forms.ChoiceField)  # noqa: S101 - declared above
         titles = {name: one.profile().title for name, one in registry.chip_plugins().items()}
-        vendor.choices = [
+        self.choice("vendor").choices = [
             ("", _("all")),
             *sorted(titles.items(), key=lambda item: item[1].lower()),
         ]

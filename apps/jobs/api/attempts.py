@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.jobs import selectors, services
-from apps.jobs.api.serializers import (
+from apps.jobs.api.report_serializers import (
     ManifestSerializer,
     ProgressSerializer,
     StoredFileSerializer,

@@ -8,7 +8,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 
 
-class AttemptTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call] # theirs is untyped
+class AttemptTokenScheme(OpenApiAuthenticationExtension):
     target_class = "apps.jobs.api.attempts.AttemptTokenAuthentication"
     name = "attemptToken"
 

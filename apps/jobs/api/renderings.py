@@ -7,7 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from apps.jobs.api.serializers import FindingSerializer, JobSubmitSerializer
+from apps.jobs.api.submission_serializers import FindingSerializer, JobSubmitSerializer
 from apps.jobs.services import SideBySide
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Finding

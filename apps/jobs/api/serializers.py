@@ -1,42 +1,19 @@
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.accounts.api.serializers import OwnedSerializer
 from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job, JobTransition
 from apps.jobs.selectors.utilization import utilization_of
-from apps.jobs.services import JobRequest
-from apps.models import selectors as registry
-from apps.quotas import selectors as quotas
 from apps.quotas.api.serializers import RoleShapeSerializer
 from controlplane.domain.jobs import JobKind, JobState
-from controlplane.ports.engines import FlagsChecked
-from controlplane.web.rest import Filters, Query, Reference, StrictSerializer, VisibleField
+from controlplane.web.rest import LARGEST_INTEGER, Filters, Query, Reference
 from controlplane.web.texts import LogQuery
 
-_KINDS = [(kind.value, kind.value) for kind in JobKind]
-#: What fits an integer column.
-_LARGEST = 2**31 - 1
-
-FINETUNE_EXAMPLE = {
-    "kind": "finetune",
-    "name": "addresses, second try",
-    "model_version": "0f4f6b0c7a4e4d5b9d3c1c8f2f6f5a10",
-    "dataset_version": "6f0d2a7d8f7b4a44a7c3f3b8a5b9c2d1",
-    "output_name": "address-parser",
-    "spec": {"method": "lora", "learning_rate": 0.0002, "epochs": 3},
-}
-SCRIPT_EXAMPLE = {
-    "kind": "script",
-    "name": "count tokens",
-    "code": "5b8d0f6c1e2a4b7c9d3e4f5a6b7c8d9e",
-    "spec": {"argv": ["python", "count.py"], "maximum_run_time_seconds": 600},
-}
+KINDS = [(kind.value, kind.value) for kind in JobKind]
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):
@@ -59,7 +36,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
     class Meta:
         model = Job
-        fields = (
+        fields: tuple[str, ...] = (
             "uid",
             "name",
             "kind",
@@ -152,7 +129,7 @@ class JobDetailSerializer(JobSerializer):
     outputs = serializers.SerializerMethodField()
 
     class Meta(JobSerializer.Meta):
-        fields = (*JobSerializer.Meta.fields, "attempt", "waits", "outputs")  # type: ignore[assignment]
+        fields = (*JobSerializer.Meta.fields, "attempt", "waits", "outputs")
 
     @extend_schema_field(AttemptSerializer)
     def get_attempt(self, job: Job) -> dict[str, Any]:
@@ -190,7 +167,7 @@ class JobFilters(Filters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in JobState], required=False
     )
-    kind = serializers.MultipleChoiceField(choices=_KINDS, required=False)
+    kind = serializers.MultipleChoiceField(choices=KINDS, required=False)
     team = serializers.CharField(required=False, help_text="A team's uid.")
     model = serializers.CharField(
         required=False, help_text="The name of the model it started from."
@@ -203,93 +180,9 @@ class JobFilters(Filters):
         return self.context["request"].user.get_username() if value == "me" else value
 
 
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample("A fine-tune", value=FINETUNE_EXAMPLE, request_only=True),
-        OpenApiExample(
-            "An evaluation",
-            value={
-                "kind": "evaluate",
-                "name": "how good is it?",
-                "model_version": FINETUNE_EXAMPLE["model_version"],
-                "dataset_version": FINETUNE_EXAMPLE["dataset_version"],
-                "spec": {"metrics": ["exact_match", "label_accuracy"], "split": "test"},
-            },
-            request_only=True,
-        ),
-        OpenApiExample("A script", value=SCRIPT_EXAMPLE, request_only=True),
-    ]
-)
-class JobSubmitSerializer(OwnedSerializer):
-    kind = serializers.ChoiceField(choices=_KINDS)
-    name = serializers.CharField(max_length=120)
-    spec = serializers.DictField(
-        required=False, help_text="The engine's fields; GET /engines says which there are."
-    )
-    engine = serializers.CharField(required=False, max_length=40)
-    model_version = VisibleField(visible=registry.model_versions_visible, required=False)
-    dataset_version = VisibleField(visible=registry.dataset_versions_visible, required=False)
-    code = VisibleField(visible=registry.code_visible, required=False, help_text="From POST /code.")
-    output_name = serializers.SlugField(
-        required=False, max_length=80, help_text="The model that the result becomes a version of."
-    )
-    output_shared = serializers.BooleanField(
-        required=False, help_text="Every team may use the result; for administrators."
-    )
-    queue = serializers.CharField(required=False, default="default", help_text="Its name.")
-    chips = serializers.ListField(
-        child=serializers.CharField(max_length=60),
-        required=False,
-        max_length=50,
-        help_text="Acceptable chips, the preferred first; any, gpu or npu stand for those of the fleet.",
-    )
-    cards = serializers.IntegerField(required=False)
-    memory = serializers.IntegerField(
-        required=False, max_value=2**62, help_text="Bytes for one replica; 0: no limit."
-    )
-    priority = serializers.IntegerField(required=False, min_value=-_LARGEST, max_value=_LARGEST)
-    run_seconds = serializers.IntegerField(
-        required=False,
-        allow_null=True,
-        min_value=1,
-        max_value=_LARGEST,
-        help_text="The run is stopped after this long; null: no limit.",
-    )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        attrs = super().validate(attrs)
-        name = attrs["queue"]
-        queues = {queue.name: queue for queue in quotas.queues_for(attrs["team"])}
-        if name not in queues:
-            message = f"no queue of this team is called {name!r}; there are {', '.join(queues)}"
-            raise serializers.ValidationError({"queue": [message]})
-        team = attrs.pop("team")
-        given = {"spec": {}, **attrs, "queue": queues[name], "kind": JobKind(attrs["kind"])}
-        if "chips" in given:
-            given["chips"] = tuple(given["chips"])
-        return {"team": team, "request": JobRequest(**given)}
-
-
-class FindingSerializer(serializers.Serializer[Any]):
-    field = serializers.CharField()
-    message = serializers.CharField()
-
-
-class JobCheckSerializer(serializers.Serializer[Any]):
-    accepted = serializers.BooleanField()
-    findings = FindingSerializer(many=True, help_text="Everything that is wrong.")
-    spec = serializers.DictField(
-        allow_null=True, help_text="With every default written out; null if something is wrong."
-    )
-    chips = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="The chips that would do, the preferred first: any, gpu and npu stand for several.",
-    )
-
-
 class CurveQuery(Query):
     after = serializers.IntegerField(
-        default=-1, min_value=-1, max_value=_LARGEST, help_text="Only points of later steps."
+        default=-1, min_value=-1, max_value=LARGEST_INTEGER, help_text="Only points of later steps."
     )
 
 
@@ -303,102 +196,11 @@ class CurveSerializer(serializers.Serializer[Any]):
 
 class JobLogQuery(LogQuery):
     attempt = serializers.IntegerField(
-        required=False, min_value=1, max_value=_LARGEST, help_text="Its number; else the newest."
+        required=False,
+        min_value=1,
+        max_value=LARGEST_INTEGER,
+        help_text="Its number; else the newest.",
     )
     follow = serializers.BooleanField(
         default=False, help_text="Stream plain text until the attempt has ended."
     )
-
-
-class CodeSerializer(OwnedSerializer):
-    file = serializers.FileField(help_text="A .tar.gz, .tar or .zip archive.")
-
-
-class EngineFieldSerializer(serializers.Serializer[Any]):
-    """One field of an engine's spec, as its plug-in describes it."""
-
-    name = serializers.CharField()
-    label = serializers.CharField()  # type: ignore[assignment] # declared, not an attribute
-    help = serializers.CharField()
-    kind = serializers.CharField()
-    required = serializers.BooleanField()  # type: ignore[assignment] # as above
-    default = serializers.JSONField(allow_null=True)
-    least = serializers.FloatField(allow_null=True)
-    most = serializers.FloatField(allow_null=True)
-    choices = serializers.ListField(child=serializers.CharField())
-
-
-class EngineSerializer(serializers.Serializer[Any]):
-    name = serializers.CharField()
-    title = serializers.CharField(help_text="What people call it.")
-    environment = serializers.CharField(
-        help_text="The software environment that it runs in; empty where it comes as an image only."
-    )
-    versions = serializers.CharField(help_text="Those that it was written for, as in PEP 440.")
-    default_version = serializers.CharField()
-    flags = serializers.ChoiceField(
-        choices=[flags.value for flags in FlagsChecked],
-        help_text="How its arguments are known to be right: it is run in tests, its own parser reads them, or "
-        "neither.",
-    )
-    formats = serializers.ListField(
-        child=serializers.CharField(), help_text="Of quantized weights that it loads or makes."
-    )
-    metrics = serializers.DictField(
-        child=serializers.CharField(),
-        help_text="Our names of figures with the series of the engine.",
-    )
-    images = serializers.DictField(child=serializers.CharField(), help_text="By chip.")
-    chips = serializers.DictField(
-        child=serializers.ListField(child=serializers.CharField()),
-        help_text="The chips on which it does each task.",
-    )
-    remarks = serializers.ListField(child=serializers.CharField())
-    sources = serializers.ListField(child=serializers.CharField())
-    tasks = serializers.DictField(
-        child=EngineFieldSerializer(many=True), help_text="The fields of each task's spec."
-    )
-
-
-class ProgressSerializer(StrictSerializer[Any]):
-    points = serializers.ListField(
-        child=serializers.DictField(),
-        max_length=2000,
-        help_text="Each with its step and figures, or with a checkpoint.",
-    )
-
-    def validate_points(self, points: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        for point in points:
-            step = point.get("step")
-            if isinstance(step, int) and step > _LARGEST:
-                raise serializers.ValidationError(f"a step is at most {_LARGEST}, got {step}")
-            total = point.get("total_steps", 0)
-            if isinstance(total, bool) or not isinstance(total, int) or total < 0:
-                message = f"total_steps must be a whole number from 0, got {total!r}"
-                raise serializers.ValidationError(message)
-        return points
-
-
-class ManifestFileSerializer(StrictSerializer[Any]):
-    path = serializers.CharField(max_length=300, trim_whitespace=False)
-    size = serializers.IntegerField(min_value=0, max_value=2**62)
-    sha256 = serializers.RegexField(r"^[0-9a-f]{64}$")
-
-
-class ManifestSerializer(StrictSerializer[Any]):
-    kind = serializers.ChoiceField(choices=["model", "report", "outputs"])
-    files = ManifestFileSerializer(many=True)
-    metrics = serializers.DictField(required=False, default=dict)
-
-    def validate_files(self, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        counts = Counter(file["path"] for file in files)
-        twice = [path for path, count in counts.items() if count > 1]
-        if twice:
-            raise serializers.ValidationError(f"{twice[0]!r} is listed twice")
-        return files
-
-
-class StoredFileSerializer(serializers.Serializer[Any]):
-    path = serializers.CharField()
-    digest = serializers.CharField()
-    size = serializers.IntegerField()

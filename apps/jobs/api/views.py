@@ -19,7 +19,7 @@ from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.jobs import selectors, services
-from apps.jobs.api import renderings, serializers
+from apps.jobs.api import engine_serializers, renderings, serializers, submission_serializers
 from apps.jobs.api.logs import Follower
 from apps.jobs.models import Attempt, Job
 from apps.models.api.serializers import ArtifactSerializer
@@ -58,12 +58,12 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         summary="Submit a job",
         description="It is checked at once; everything that is wrong is said at once (422).",
         tags=["jobs"],
-        request=serializers.JobSubmitSerializer,
+        request=submission_serializers.JobSubmitSerializer,
         responses={201: serializers.JobDetailSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(serializers.JobSubmitSerializer)
+        given = self.checked(submission_serializers.JobSubmitSerializer)
         accounts.require(request.user, Permission.RUN, team=given["team"])
         job = services.job_submit(actor=acting_user(request), **given)
         return Response(self.get_serializer(job).data, status=status.HTTP_201_CREATED)
@@ -71,12 +71,12 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     @extend_schema(
         summary="Check a job without submitting it",
         tags=["jobs"],
-        request=serializers.JobSubmitSerializer,
-        responses=serializers.JobCheckSerializer,
+        request=submission_serializers.JobSubmitSerializer,
+        responses=submission_serializers.JobCheckSerializer,
     )
     @action(detail=False, methods=["post"])
     def check(self, request: Request) -> Response:
-        given = self.checked(serializers.JobSubmitSerializer)
+        given = self.checked(submission_serializers.JobSubmitSerializer)
         settled = services.job_settle(given["request"])
         return Response(
             {
@@ -207,13 +207,15 @@ class CodeView(APIView):
     @extend_schema(
         summary="Upload code for script jobs",
         tags=["jobs"],
-        request=serializers.CodeSerializer,
+        request=submission_serializers.CodeSerializer,
         responses={201: ArtifactSerializer},
     )
     @idempotent
     def post(self, request: Request) -> Response:
         Query.read(request)
-        body = serializers.CodeSerializer(data=request.data, context={"request": request})
+        body = submission_serializers.CodeSerializer(
+            data=request.data, context={"request": request}
+        )
         body.is_valid(raise_exception=True)
         team, file = body.validated_data["team"], body.validated_data["file"]
         accounts.require(request.user, Permission.RUN, team=team)
@@ -231,7 +233,7 @@ class EnginesView(APIView):
     @extend_schema(
         summary="Engines and the fields of their specs",
         tags=["jobs"],
-        responses=serializers.EngineSerializer(many=True),
+        responses=engine_serializers.EngineSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         Query.read(request)

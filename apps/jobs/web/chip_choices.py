@@ -105,7 +105,7 @@ class ChipsForm(PlainForm):
         usable_first = sorted(chips, key=lambda chip: chip.name in reasons)
         choices = [(chip.name, chip.label) for chip in usable_first]
         for name in ("left", "right"):
-            offer(self.fields[name], choices, reasons=reasons)
+            offer(self.choice(name), choices, reasons=reasons)
 
 
 def _unlike(left: Chip, known: Sequence[KnownChip]) -> Chip:

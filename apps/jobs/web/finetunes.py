@@ -111,7 +111,7 @@ class FinetuneForm(ModelJobForm):
             self.fields[each.name] = field
         names = dict.fromkeys(queue.name for queue in quotas.queues_visible(user))
         queues = [("", _("the team's own")), *((name, name) for name in names)]
-        offer(self.fields["queue"], queues, reasons={})
+        offer(self.choice("queue"), queues, reasons={})
         self._grey_out(user)
 
     def _grey_out(self, user: User) -> None:
@@ -123,11 +123,11 @@ class FinetuneForm(ModelJobForm):
             limit_field(self.fields[each.name], each, limits)
         chips = self.fleet_chips.choices(chosen=self.chosen("chip"))
         reasons = self.fleet_chips.reasons(dict(chips), engine=engine, task=task)
-        offer(self.fields["chip"], chips, reasons=reasons)
+        offer(self.choice("chip"), chips, reasons=reasons)
         engines = trainers()
         titles = [(each.name, each.profile().title) for each in engines]
         against = {each.name: each.runs_on(task, chip) for each in engines} if chip else {}
-        offer(self.fields["engine"], titles, reasons=against)
+        offer(self.choice("engine"), titles, reasons=against)
         self.fields["engine"].initial = engine.name
 
     def _name_at_hand(self, user: User) -> str:

@@ -16,17 +16,15 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from apps.accounts.models import Team, User
-from apps.accounts.web.forms import TeamForm
+from apps.accounts.models import User
 from apps.jobs.models import Job
 from apps.jobs.services import JobRequest
 from apps.jobs.web.chip_choices import FleetChips
 from apps.jobs.web.limited_choices import LimitedSelect
+from apps.jobs.web.queued import QueuedForm
 from apps.jobs.web.spec_fields import show_default
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
-from apps.quotas import selectors as quotas
-from apps.quotas.models import Queue
 from controlplane.domain.claims import GangShape
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.fields import at_path, put_at
@@ -37,7 +35,7 @@ from controlplane.ports.engines import ModelFacts, Task
 ENGINE = "transformers"
 
 
-class JobForm(TeamForm):
+class JobForm(QueuedForm):
     """What all kinds have in common."""
 
     kind: ClassVar[JobKind]
@@ -52,9 +50,7 @@ class JobForm(TeamForm):
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
         self._facts_known: dict[str, ModelFacts | None] = {}
-        chip = self.fields["chip"]
-        assert isinstance(chip, forms.ChoiceField)  # noqa: S101 - declared above
-        chip.choices = self.fleet_chips.choices(chosen=self.chosen("chip"))
+        self.choice("chip").choices = self.fleet_chips.choices(chosen=self.chosen("chip"))
         self._add_fields(user)
         self._show_defaults(user)
 
@@ -109,21 +105,6 @@ class JobForm(TeamForm):
             version = models.model_versions_usable(user).filter(uid=uid).first() if uid else None
             self._facts_known[uid] = models.model_facts(version) if version else None
         return self._facts_known[uid]
-
-    def clean(self) -> dict[str, Any]:
-        values = super().clean() or self.cleaned_data
-        if values.get("team") is not None:
-            values["queue"] = self.queue_of(values["team"])
-            if values["queue"] is None:
-                raise ValidationError(
-                    gettext("No queue is open to team %(team)s; an administrator can open one.")
-                    % {"team": values["team"]}
-                )
-        return values
-
-    def queue_of(self, team: Team) -> Queue | None:
-        """The queue in which it waits; None where none is open to the team."""
-        return quotas.queue_default(team)
 
     def spec(self) -> dict[str, Any]:
         """What was filled in, as the engine's fields."""
@@ -198,9 +179,7 @@ class ModelJobForm(JobForm):
             kwargs["initial"] = {**_newest(choices), **(kwargs.get("initial") or {})}
         super().__init__(*args, user=user, **kwargs)
         for name, rows in choices:
-            field = self.fields[name]
-            assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
-            field.queryset = rows
+            self.row_choice(name).queryset = rows
 
     @property
     def has_models(self) -> bool:
@@ -212,9 +191,7 @@ class ModelJobForm(JobForm):
 
     def _has(self, name: str) -> bool:
         """Whether there is anything to choose from; what is newest is chosen already if there is."""
-        field = self.fields[name]
-        assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
-        rows = field.queryset
+        rows = self.row_choice(name).queryset
         return bool(self.initial.get(name)) or (rows is not None and rows.exists())
 
 
@@ -304,9 +281,7 @@ class ScriptForm(JobForm):
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
-        earlier = self.fields["earlier_code"]
-        assert isinstance(earlier, forms.ModelChoiceField)  # noqa: S101 - declared above
-        earlier.queryset = models.code_visible(user)
+        self.row_choice("earlier_code").queryset = models.code_visible(user)
         if self["earlier_code"].value():
             self.fields["code"].help_text = _(
                 "The code of the job that you clone is used, unless you choose another archive."

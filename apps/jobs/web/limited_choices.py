@@ -56,14 +56,22 @@ class LimitedChecks(forms.CheckboxSelectMultiple):
         return _limited(super().create_option(*args, **kwargs), self.reasons)
 
 
+def limit(field: forms.Field, reasons: Mapping[str, str]) -> None:
+    """Say of choices why they cannot be made.
+
+    :raises TypeError: if the field's widget cannot show reasons.
+    """
+    if not isinstance(field.widget, LimitedSelect | LimitedRadios | LimitedChecks):
+        raise TypeError(f"a {type(field.widget).__name__} shows no reasons; use a LimitedSelect")
+    field.widget.reasons = reasons
+
+
 def offer(
-    field: forms.Field, choices: list[tuple[str, Any]], *, reasons: Mapping[str, str]
+    field: forms.ChoiceField, choices: list[tuple[str, Any]], *, reasons: Mapping[str, str]
 ) -> None:
     """Let these be chosen, but for those that have a reason against them."""
-    assert isinstance(field, forms.ChoiceField)  # noqa: S101 - declared so
     field.choices = choices
-    assert isinstance(field.widget, LimitedSelect | LimitedRadios | LimitedChecks)  # noqa: S101 - too
-    field.widget.reasons = reasons
+    limit(field, reasons)
 
 
 def offered_of(form: forms.Form) -> dict[str, Any]:

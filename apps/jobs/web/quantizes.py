@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from apps.accounts.models import User
 from apps.jobs.models import Job
 from apps.jobs.web.forms import ModelJobForm, number
-from apps.jobs.web.limited_choices import LimitedRadios, LimitedSelect
+from apps.jobs.web.limited_choices import LimitedRadios, LimitedSelect, limit
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.fields import Limit
 from controlplane.domain.jobs import JobKind
@@ -128,8 +128,7 @@ class QuantizeForm(ModelJobForm):
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
         engines = quantizers()
-        choice = self.fields["engine"]
-        assert isinstance(choice, forms.ChoiceField)  # noqa: S101 - declared above
+        choice = self.choice("engine")
         choice.choices = [(engine.name, engine.profile().title) for engine in engines]
         choice.initial = self.engine_name()
         self._grey_out(user, engines)
@@ -148,10 +147,10 @@ class QuantizeForm(ModelJobForm):
         model = self._facts(user)
         chosen = registry.engine(self.engine_name())
         limits = chosen.limits(Task.QUANTIZE, chip=chip, model=model)
-        _limit(self.fields["scheme"], _of(limits, "scheme"))
+        limit(self.fields["scheme"], _of(limits, "scheme"))
         if chip is not None:
             reasons = {each.name: each.runs_on(Task.QUANTIZE, chip) for each in engines}
-            _limit(self.fields["engine"], {name: why for name, why in reasons.items() if why})
+            limit(self.fields["engine"], {name: why for name, why in reasons.items() if why})
 
     def _name_at_hand(self, user: User) -> str:
         facts = self._facts(user)
@@ -195,8 +194,3 @@ def _of(limits: tuple[Limit, ...], field: str) -> dict[str, str]:
     return {
         value: limit.reason for limit in limits if limit.field == field for value in limit.values
     }
-
-
-def _limit(field: forms.Field, reasons: Mapping[str, str]) -> None:
-    assert isinstance(field.widget, LimitedSelect | LimitedRadios)  # noqa: S101 - declared so
-    field.widget.reasons = reasons

@@ -53,7 +53,7 @@ def job_render(request: SignedIn, kind: str) -> HttpResponse:
     context: dict[str, Any] = {"kind": kind, "chips_form": chips, "form": form}
     if form.is_valid():
         context |= _shown(services.request_rendered(form.request(), chips=chips.chips))
-    as_fragment = bool(request.htmx)  # type: ignore[attr-defined]  # the middleware's
+    as_fragment = bool(request.htmx)
     template = "jobs/side_by_side.html" if as_fragment else "jobs/form_rendered.html"
     status = 200 if as_fragment or form.is_valid() else 422
     return render(request, template, context, status=status)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.utils.functional import lazy
+from django.utils.functional import Promise, lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -136,16 +136,16 @@ def limit_field(field: forms.Field, placed: PlacedField, limits: Sequence[Limit]
 def _help(field: Field) -> Any:
     if field.least is None or field.most is None:
         return _said(field.help)
-    return _with_range(field.help, field.least, field.most, field.above_least)
+    words = _ABOVE if field.above_least else _WITHIN
+    return _with_range(words, field.help, field.least, field.most)
 
 
-def _ranged(text: str, least: float, most: float, above: bool) -> str:  # noqa: FBT001 - made lazy
-    words = (
-        gettext("%(help)s Above %(least)s, up to %(most)s.")
-        if above
-        else gettext("%(help)s From %(least)s to %(most)s.")
-    )
-    return words % {"help": said(text), "least": f"{least:,g}", "most": f"{most:,.10g}"}
+_ABOVE = _("%(help)s Above %(least)s, up to %(most)s.")
+_WITHIN = _("%(help)s From %(least)s to %(most)s.")
+
+
+def _ranged(words: Promise, text: str, least: float, most: float) -> str:
+    return str(words) % {"help": said(text), "least": f"{least:,g}", "most": f"{most:,.10g}"}
 
 
 _with_range = lazy(_ranged, str)

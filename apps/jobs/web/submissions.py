@@ -27,6 +27,7 @@ from apps.models.models import Artifact
 from apps.models.services.artifacts import RegistrationRefused, code_upload
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.permissions import Permission
+from controlplane.domain.storage import StorageQuotaExceeded
 from controlplane.ports import registry
 from controlplane.ports.artifacts import StorageFull
 from controlplane.ports.engines import Task
@@ -87,7 +88,7 @@ def job_submission(request: SignedIn, kind: str) -> HttpResponse:
             )
         except RegistrationRefused as refusal:
             form.add_error("code", str(refusal))
-        except StorageFull as full:
+        except (StorageFull, StorageQuotaExceeded) as full:
             form.add_error(None, str(full))
         else:
             if now:
@@ -116,16 +117,17 @@ def _submit(request: SignedIn, form: JobForm) -> tuple[str, bool]:
     """The uid of its job, and whether it was submitted now."""
     team = form.cleaned_data["team"]
     accounts.require(request.user, Permission.RUN, team=team)
-    code: Artifact | None = None
-    if archive := form.cleaned_data.get("code"):
-        code = code_upload(
-            actor=request.user, team=team, stream=archive.file, filename=archive.name
-        )
-    wanted = form.request(code=code)
-    return done_once(
-        request,
-        lambda: services.job_submit(actor=request.user, team=team, request=wanted).uid,
-    )
+
+    def submit() -> str:
+        code: Artifact | None = None
+        if archive := form.cleaned_data.get("code"):
+            code = code_upload(
+                actor=request.user, team=team, stream=archive.file, filename=archive.name
+            )
+        wanted = form.request(code=code)
+        return services.job_submit(actor=request.user, team=team, request=wanted).uid
+
+    return done_once(request, submit)
 
 
 @login_required

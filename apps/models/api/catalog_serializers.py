@@ -130,8 +130,8 @@ class CatalogClaimSerializer(serializers.Serializer[Claim]):
     caveat = serializers.ChoiceField(choices=CatalogCell.CAVEATS, allow_null=True)
     installed = serializers.BooleanField(help_text="Whether a plug-in for the engine is here.")
     renders = serializers.CharField(help_text="Versions that the plug-in writes arguments for.")
-    maker_says = serializers.CharField(
-        help_text="What the maker of the chips says of the engine, whatever the model."
+    runs = serializers.BooleanField(
+        help_text="Whether that plug-in does the task on these chips, whatever the model."
     )
 
 

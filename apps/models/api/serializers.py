@@ -117,7 +117,7 @@ class DatasetVersionSerializer(serializers.ModelSerializer[DatasetVersion]):
 
     class Meta:
         model = DatasetVersion
-        fields = (
+        fields: tuple[str, ...] = (
             "uid",
             "name",
             "dataset",
@@ -137,7 +137,7 @@ class DatasetVersionDetailSerializer(DatasetVersionSerializer):
     preview = PreviewRowSerializer(many=True)
 
     class Meta(DatasetVersionSerializer.Meta):
-        fields = (*DatasetVersionSerializer.Meta.fields, "preview")  # type: ignore[assignment]
+        fields = (*DatasetVersionSerializer.Meta.fields, "preview")
 
 
 class ColumnsSerializer(StrictSerializer[Any]):
@@ -216,7 +216,7 @@ class ModelVersionSerializer(serializers.ModelSerializer[ModelVersion]):
 
     class Meta:
         model = ModelVersion
-        fields = (
+        fields: tuple[str, ...] = (
             "uid",
             "name",
             "model",
@@ -276,7 +276,7 @@ class ModelVersionDetailSerializer(ModelVersionSerializer):
     fetched = serializers.SerializerMethodField(help_text="Where it comes from, if from a hub.")
 
     class Meta(ModelVersionSerializer.Meta):
-        fields = (*ModelVersionSerializer.Meta.fields, "state_reason", "fetched")  # type: ignore[assignment]
+        fields = (*ModelVersionSerializer.Meta.fields, "state_reason", "fetched")
 
     @extend_schema_field(ArrivalSerializer(allow_null=True))
     def get_fetched(self, version: ModelVersion) -> dict[str, Any] | None:

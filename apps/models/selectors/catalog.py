@@ -6,6 +6,7 @@ reads the rows only where that is another than the one it has.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -179,6 +180,18 @@ def published() -> Catalog:
         if file.name.endswith(".toml")
     }
     return read_catalog(files)
+
+
+@lru_cache(maxsize=64)
+def models_taken(*, task: CatalogTask, vendor: str) -> Mapping[str, int]:
+    """Engine → of how many models a source says that it does the task on the vendor's chips."""
+    claims = (
+        cell
+        for entry in published().entries.values()
+        for cell in entry.claims(task, vendor=vendor)
+        if cell.status in (Support.SUPPORTED, Support.EXPERIMENTAL)
+    )
+    return Counter(cell.engine for cell in claims)
 
 
 def sources() -> Mapping[str, Source]:

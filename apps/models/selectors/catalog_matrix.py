@@ -1,17 +1,17 @@
 """The matrix of one entry: each task on each vendor's chips by each engine, and what it rests on.
 
-Vendors come from the installed chip plug-ins, engines from the evidence and from the vendors' profiles. What no
-source says of this very model is unknown, also where the maker says that an engine runs on its chips.
+Vendors come from the installed chip plug-ins, engines from the evidence and from the installed plug-ins that run
+on the vendor's chips. What no source says of this very model is unknown, also where an engine here runs there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from apps.models.selectors.catalog import engine_titles, installed_engines
-from controlplane.domain.accelerators import ChipKind
+from controlplane.domain.accelerators import Chip, ChipKind
 from controlplane.domain.catalog import CatalogTask, Caveat, Cell, Entry, Support, best
 from controlplane.ports import registry
 from controlplane.ports.chips import ChipPlugin
@@ -32,8 +32,8 @@ class Vendor:
     title: str
     #: None where no plug-in knows it.
     kind: ChipKind | None
-    #: Engine → what the maker says of it on its chips, whatever the model.
-    engines: Mapping[str, str]
+    #: Task → engines of this installation that do it on some of its chips, whatever the model.
+    engines: Mapping[CatalogTask, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,13 @@ class Claim:
     installed: bool
     #: Versions that the plug-in renders for; empty without one, or where it is part of the product.
     renders: str
-    #: What the maker of the chips says of the engine in general; empty where nothing.
-    maker_says: str
+    #: Whether that plug-in runs the task on some of the vendor's chips.
+    runs: bool
+
+    @property
+    def spoken(self) -> bool:
+        """Whether a source or a person says it of this very model."""
+        return bool(self.evidence or self.caveat)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +69,7 @@ class MatrixRow:
     @property
     def claimed(self) -> bool:
         """Whether anybody says anything of this model on these chips."""
-        return any(self.squares.values())
+        return any(claim.spoken for claims in self.squares.values() for claim in claims)
 
     def status(self, task: CatalogTask) -> Support:
         """The strongest claim of any engine."""
@@ -73,22 +78,30 @@ class MatrixRow:
 
 def vendors() -> Mapping[str, Vendor]:
     """Every vendor with a plug-in, by name."""
-    return _vendors(tuple(registry.chip_plugins()))
+    return _vendors(tuple(registry.chip_plugins()), installed_engines())
 
 
 @lru_cache(maxsize=4)
-def _vendors(names: tuple[str, ...]) -> Mapping[str, Vendor]:
-    return {name: _vendor(registry.chip_plugins()[name]) for name in names}
+def _vendors(names: tuple[str, ...], engines: frozenset[str]) -> Mapping[str, Vendor]:
+    return {name: _vendor(registry.chip_plugins()[name], engines=engines) for name in names}
 
 
-def _vendor(plugin: ChipPlugin) -> Vendor:
+def _vendor(plugin: ChipPlugin, *, engines: frozenset[str]) -> Vendor:
     profile, chips = plugin.profile(), plugin.chips()
     return Vendor(
         name=profile.vendor,
         title=profile.title,
         kind=chips[0].kind if chips else None,
-        engines=profile.engines,
+        engines={
+            shown: frozenset(name for name in engines if _runs(name, task, chips))
+            for task, shown in TASKS.items()
+        },
     )
+
+
+def _runs(engine: str, task: Task, chips: Iterable[Chip]) -> bool:
+    found = registry.engine(engine)
+    return task in found.tasks and any(not found.runs_on(task, chip) for chip in chips)
 
 
 def vendor_called(name: str) -> Vendor:
@@ -129,7 +142,7 @@ def _row(entry: Entry, vendor: Vendor) -> MatrixRow:
             sorted(
                 (
                     *(_claim(cell, vendor) for cell in entry.claims(task, vendor=vendor.name)),
-                    *_said_by_maker(entry, task, vendor),
+                    *_unspoken(entry, task, vendor),
                 ),
                 key=lambda claim: (claim.status.rank, not claim.installed, claim.title.lower()),
             )
@@ -151,17 +164,16 @@ def _claim(cell: Cell, vendor: Vendor) -> Claim:
         caveat=cell.caveat,
         installed=profile is not None,
         renders=profile.versions if profile else "",
-        maker_says=vendor.engines.get(cell.engine, ""),
+        runs=cell.engine in vendor.engines.get(cell.task, ()),
     )
 
 
-def _said_by_maker(entry: Entry, task: CatalogTask, vendor: Vendor) -> list[Claim]:
-    """Installed engines that do the task and that the maker names, of which no source speaks here."""
+def _unspoken(entry: Entry, task: CatalogTask, vendor: Vendor) -> list[Claim]:
+    """Installed engines that do the task on the vendor's chips, and of which no source speaks here."""
     spoken = {cell.engine for cell in entry.claims(task, vendor=vendor.name)}
     return [
         _claim(Cell(task=task, vendor=vendor.name, engine=name, status=Support.UNKNOWN), vendor)
-        for name in sorted(vendor.engines)
-        if name not in spoken and task in tasks_of(name)
+        for name in sorted(vendor.engines.get(task, frozenset()) - spoken)
     ]
 
 

@@ -71,6 +71,34 @@ class StorageSource(Protocol):
         ...
 
 
+class OnlyHolds:
+    """A source but for ``name`` and ``holds``: of an app that keeps nothing of its own."""
+
+    def digests(self) -> Iterator[str]:
+        return iter(())
+
+    def items(self) -> Iterable[Item]:
+        return ()
+
+    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[Item]:
+        return ()
+
+    def items_of(self, uid: str) -> Iterable[Item]:
+        return ()
+
+    def uses(self) -> Iterable[tuple[int, StorageKind, int]]:
+        return ()
+
+    def measure(self, *, at: datetime) -> None:
+        """There is nothing to measure."""
+
+    def makers(self, uids: Collection[str]) -> Mapping[str, tuple[str, str]]:
+        return {}
+
+    def remove(self, item: Item, *, at: datetime) -> bool:
+        return False
+
+
 class SourcesMissing(RuntimeError):
     """An app that needs bytes has not said which."""
 

@@ -54,16 +54,14 @@ def facts_of(files: Sequence[File]) -> tuple[ModelConfig, int]:
     """:raises ModelRefused: if the files are no model."""
     check_files(frozenset(path for path, _, _ in files))
     store = selectors.artifact_store()
-    config: ModelConfig | None = None
+    digests = {path: digest for path, digest, _ in files}
+    with store.open(digests["config.json"]) as stream:
+        config = _config(stream)
     parameters = 0
-    for path, digest, _ in files:
-        if path == "config.json":
-            with store.open(digest) as stream:
-                config = _config(stream)
-        elif path.endswith(".safetensors") and "/" not in path:
+    for path, digest in digests.items():
+        if path.endswith(".safetensors") and "/" not in path:
             with store.open(digest) as stream:
                 parameters += _count(stream, path)
-    assert config is not None  # noqa: S101 - check_files saw it
     return config, parameters
 
 

@@ -11,7 +11,7 @@ from django.http import HttpRequest, QueryDict
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.functional import Promise
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
@@ -126,7 +126,7 @@ def _drawn(revision: str, engines: frozenset[str], language: str, query: str) ->
     index = selectors.index_at(revision, engines)
     listing = _listing(QueryDict(query), index, language=language)
     html = render_to_string("registry/catalog_found.html", {"listing": listing})
-    return DrawnList(listing=listing, html=mark_safe(html))  # noqa: S308 - rendered by a template
+    return DrawnList(listing=listing, html=html)
 
 
 def _listing(query: QueryDict, index: selectors.CatalogIndex, *, language: str) -> Listing:
@@ -146,7 +146,7 @@ def _listing(query: QueryDict, index: selectors.CatalogIndex, *, language: str) 
             _facet(facet, found.counts[facet], choice[facet], _known(index, facet))
             for facet in FACETS
         ),
-        rows=tuple(_row(drawn, one.key, one.key in ids) for one in shown),
+        rows=tuple(_row(drawn, one.key, chosen=one.key in ids) for one in shown),
         columns=tuple(_headings(query, sort, descending=descending)),
         compared=_compared(query, ids, index.revision),
         compare_href=f"{reverse('catalog-compare')}?ids={','.join(ids)}" if len(ids) > 1 else "",
@@ -298,7 +298,7 @@ def _value_label(facet: Facet, value: str) -> str:
 
 
 @lru_cache(maxsize=2048)
-def _row(drawn: tuple[str, frozenset[str], str], key: str, chosen: bool) -> SafeString:  # noqa: FBT001
+def _row(drawn: tuple[str, frozenset[str], str], key: str, *, chosen: bool) -> SafeString:
     """One row of the table, drawn once for each revision, set of engines and language."""
     entry = selectors.shelf_at(drawn[0]).entries[key]
     context = {
@@ -307,7 +307,7 @@ def _row(drawn: tuple[str, frozenset[str], str], key: str, chosen: bool) -> Safe
         "modality": MODALITIES[entry.modality],
         "squares": [(label, fits(entry, task)) for task, label in TASKS.items()],
     }
-    return mark_safe(render_to_string("registry/catalog_row.html", context))  # noqa: S308 - as above
+    return render_to_string("registry/catalog_row.html", context)
 
 
 def fits(entry: Entry, task: CatalogTask) -> list[Fit]:

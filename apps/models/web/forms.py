@@ -72,9 +72,7 @@ class ImportForm(TeamForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choice = self.fields["path"]
-        assert isinstance(choice, forms.ChoiceField)  # noqa: S101 - declared above
-        choice.choices = [
+        self.choice("path").choices = [
             (folder["path"], folder["name"]) for folder in selectors.registrable_folders()
         ]
 

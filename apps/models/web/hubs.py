@@ -59,9 +59,7 @@ class HubForm(TeamForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        hub = self.fields["hub"]
-        assert isinstance(hub, forms.ChoiceField)  # noqa: S101 - declared above
-        hub.choices = [
+        self.choice("hub").choices = [
             (place.hub.name, f"{place.hub.title} ({place.address})") for place in hub_places()
         ]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections import defaultdict, deque
 from datetime import datetime, timedelta
 from email.utils import make_msgid, parseaddr
+from random import SystemRandom
 from smtplib import (
     SMTPDataError,
     SMTPException,
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 LEASE = "monitoring.mails"
 LEASE_TTL = timedelta(minutes=2)
 _IN_ONE_TURN = 500
+#: Spreads new tries, so that what failed together does not come back together.
+_CHANCE = SystemRandom()
 
 
 class _ServerSilent(Exception):
@@ -62,7 +64,7 @@ def _turn(lease: LoopLease, *, at: datetime) -> int:
     except _ServerSilent as silent:
         # What is on hold was not tried, and what was refused before has lost its try already.
         unsent = [mail for letter in letters for mail in letter]
-        mails_failed(mails=unsent, error=str(silent), at=at, spread=random.random())  # noqa: S311
+        mails_failed(mails=unsent, error=str(silent), at=at, spread=_CHANCE.random())
         log.warning("the mail server takes nothing", extra={"error": str(silent)})
     finally:
         connection.close()
@@ -107,13 +109,13 @@ def _send(mails: list[Mail], connection: BaseEmailBackend, *, at: datetime) -> i
     except SMTPRecipientsRefused as refused:
         code, text = next(iter(refused.recipients.values()))
         reason = f"the mail server refused the address: {code} {text.decode('utf-8', 'replace')}"
-        mails_failed(mails=mails, error=reason, at=at, spread=random.random(), final=code >= 500)  # noqa: S311
+        mails_failed(mails=mails, error=reason, at=at, spread=_CHANCE.random(), final=code >= 500)
         connection.close()
         return 0
     except SMTPDataError as refused:
         reason = f"the mail server refused the message: {_words(refused)}"
         final = refused.smtp_code >= 500
-        mails_failed(mails=mails, error=reason, at=at, spread=random.random(), final=final)  # noqa: S311
+        mails_failed(mails=mails, error=reason, at=at, spread=_CHANCE.random(), final=final)
         return 0
     except ValueError as error:
         # An address that is none: it must not stop the turn, and with it everybody's e-mail.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -27,7 +27,7 @@ from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.news import NEWS, Severity
 from controlplane.domain.permissions import Permission
 from controlplane.web.forms import PlainForm
-from controlplane.web.pages import acted, keyset, show
+from controlplane.web.pages import acting, keyset, show
 from controlplane.web.sentences import said
 
 #: The rail's entry, although an address begins otherwise.
@@ -173,41 +173,33 @@ def webhook_change(request: SignedIn, uid: str) -> HttpResponse:
     return render(request, "monitoring/notifications_webhook_new.html", context, status=status)
 
 
-def _act(
-    request: SignedIn, uid: str, action: Callable[[Webhook], object], *, done: str
-) -> HttpResponse:
-    row = _webhook(request, uid)
-    refusals = (IllegalTransition, services.WebhookRefused)
-    back = redirect("webhook", row.uid).url
-    return acted(request, lambda: action(row), back=back, done=done, refusals=refusals)
+_act = acting(found=_webhook, page="webhook", refusals=(IllegalTransition, services.WebhookRefused))
 
 
-@login_required
-@require_POST
-def webhook_test(request: SignedIn, uid: str) -> HttpResponse:
-    def send(row: Webhook) -> None:
-        services.webhook_test(webhook=row, actor=request.user, at=timezone.now())
-
-    return _act(request, uid, send, done=_("The test is on its way; its result appears below."))
+@_act
+def webhook_test(request: SignedIn, found: Webhook) -> str:
+    services.webhook_test(webhook=found, actor=request.user, at=timezone.now())
+    return _("The test is on its way; its result appears below.")
 
 
-@login_required
-@require_POST
-def webhook_pause(request: SignedIn, uid: str) -> HttpResponse:
-    def pause(row: Webhook) -> None:
-        services.webhook_switch(webhook=row, actor=request.user, active=False)
-
-    done = _("The webhook is paused: deliveries on their way wait, and no new ones begin.")
-    return _act(request, uid, pause, done=done)
+@_act
+def webhook_pause(request: SignedIn, found: Webhook) -> str:
+    services.webhook_switch(webhook=found, actor=request.user, active=False)
+    return _("The webhook is paused: deliveries on their way wait, and no new ones begin.")
 
 
-@login_required
-@require_POST
-def webhook_resume(request: SignedIn, uid: str) -> HttpResponse:
-    def resume(row: Webhook) -> None:
-        services.webhook_switch(webhook=row, actor=request.user, active=True)
+@_act
+def webhook_resume(request: SignedIn, found: Webhook) -> str:
+    services.webhook_switch(webhook=found, actor=request.user, active=True)
+    return _("The webhook is called again.")
 
-    return _act(request, uid, resume, done=_("The webhook is called again."))
+
+@_act
+def delivery_again(request: SignedIn, found: Webhook, delivery: str) -> str:
+    deliveries = selectors.deliveries_visible(request.user).filter(webhook=found)
+    row = get_object_or_404(deliveries, uid=delivery)
+    services.delivery_again(delivery=row, actor=request.user, at=timezone.now())
+    return _("It is on its way again.")
 
 
 @login_required
@@ -226,14 +218,3 @@ def webhook_delete(request: SignedIn, uid: str) -> HttpResponse:
     services.webhook_delete(webhook=row, actor=request.user)
     messages.success(request, _("The webhook %(name)s was deleted.") % {"name": name})
     return redirect("webhooks", slug)
-
-
-@login_required
-@require_POST
-def delivery_again(request: SignedIn, uid: str, delivery: str) -> HttpResponse:
-    def again(row: Webhook) -> None:
-        deliveries = selectors.deliveries_visible(request.user).filter(webhook=row)
-        found = get_object_or_404(deliveries, uid=delivery)
-        services.delivery_again(delivery=found, actor=request.user, at=timezone.now())
-
-    return _act(request, uid, again, done=_("It is on its way again."))

@@ -14,10 +14,14 @@ from apps.serving import selectors
 from apps.serving.models import ApiKey, Backend, Deployment, Replica, Revision, UsageRecord
 from apps.serving.services.configurations import Configuration
 from controlplane.domain.serving import DeploymentState
-from controlplane.web.rest import Filters, Query, Reference, StrictSerializer, VisibleField
-
-#: What fits an integer column.
-_LARGEST = 2**31 - 1
+from controlplane.web.rest import (
+    LARGEST_INTEGER,
+    Filters,
+    Query,
+    Reference,
+    StrictSerializer,
+    VisibleField,
+)
 
 
 class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
@@ -34,7 +38,7 @@ class DeploymentSerializer(serializers.ModelSerializer[Deployment]):
 
     class Meta:
         model = Deployment
-        fields = (
+        fields: tuple[str, ...] = (
             "uid",
             "name",
             "route",
@@ -103,7 +107,7 @@ class DeploymentDetailSerializer(DeploymentSerializer):
     revisions = serializers.SerializerMethodField(help_text="The newest first.")
 
     class Meta(DeploymentSerializer.Meta):
-        fields = (*DeploymentSerializer.Meta.fields, "revisions")  # type: ignore[assignment]
+        fields = (*DeploymentSerializer.Meta.fields, "revisions")
 
     @extend_schema_field(RevisionSerializer(many=True))
     def get_revisions(self, deployment: Deployment) -> list[dict[str, Any]]:
@@ -201,7 +205,7 @@ class KeySerializer(serializers.ModelSerializer[ApiKey]):
 
     class Meta:
         model = ApiKey
-        fields = (
+        fields: tuple[str, ...] = (
             "uid",
             "name",
             "prefix",
@@ -221,7 +225,7 @@ class NewKeySerializer(KeySerializer):
     text = serializers.CharField(help_text="The key itself. It is shown this once.")
 
     class Meta(KeySerializer.Meta):
-        fields = (*KeySerializer.Meta.fields, "text")  # type: ignore[assignment]
+        fields = (*KeySerializer.Meta.fields, "text")
 
 
 @extend_schema_serializer(
@@ -248,13 +252,13 @@ class KeyCreateSerializer(OwnedSerializer):
         help_text="Models that it may call; null: all of the team's.",
     )
     requests_per_minute = serializers.IntegerField(
-        required=False, allow_null=True, default=None, min_value=1, max_value=_LARGEST
+        required=False, allow_null=True, default=None, min_value=1, max_value=LARGEST_INTEGER
     )
     tokens_per_minute = serializers.IntegerField(
-        required=False, allow_null=True, default=None, min_value=1, max_value=_LARGEST
+        required=False, allow_null=True, default=None, min_value=1, max_value=LARGEST_INTEGER
     )
     concurrency = serializers.IntegerField(
-        required=False, allow_null=True, default=None, min_value=1, max_value=_LARGEST
+        required=False, allow_null=True, default=None, min_value=1, max_value=LARGEST_INTEGER
     )
     expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
 
@@ -336,8 +340,8 @@ class UsagePostedSerializer(StrictSerializer[Any]):
     operation = serializers.CharField(max_length=20)
     status = serializers.IntegerField(min_value=0, max_value=32767)
     outcome = serializers.CharField(max_length=20)
-    prompt_tokens = serializers.IntegerField(min_value=0, max_value=_LARGEST)
-    completion_tokens = serializers.IntegerField(min_value=0, max_value=_LARGEST)
+    prompt_tokens = serializers.IntegerField(min_value=0, max_value=LARGEST_INTEGER)
+    completion_tokens = serializers.IntegerField(min_value=0, max_value=LARGEST_INTEGER)
     duration_ms = serializers.FloatField(min_value=0)
     first_token_ms = serializers.FloatField(min_value=0, allow_null=True)
 

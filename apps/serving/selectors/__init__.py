@@ -137,7 +137,7 @@ def _route(route: Route) -> dict[str, Any]:
                 "model": route.name,
                 "endpoints": [
                     {"uid": replica.uid, "url": replica.url, "credential": engine_key(replica)}
-                    for replica in weight.backend.ready  # type: ignore[attr-defined]
+                    for replica in weight.backend.ready  # type: ignore[attr-defined] # prefetched so
                 ],
             }
             for weight in weights

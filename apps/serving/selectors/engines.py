@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apps.fleet import selectors as fleet
+from apps.models.selectors import catalog
 from controlplane.domain.accelerators import Chip
+from controlplane.domain.catalog import CatalogTask
 from controlplane.domain.fields import Limit
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine, FlagsChecked, ModelFacts, Task
-
-#: What makers of chips say of an engine, the better first.
-_STATUSES = ("supported", "experimental")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +74,8 @@ def engine_limits(name: str, *, chip: Chip, model: ModelFacts | None) -> tuple[L
 
 
 def _rank(engine: Engine, *, chip: Chip) -> Sequence[int | str]:
-    """What the chip's maker supports, then what is measured, then what is checked, then by name."""
+    """What serves most models of the catalog there, then what is measured, then what is checked, then by name."""
     profile = engine.profile()
-    said = _said(engine, chip=chip)
-    status = _STATUSES.index(said) if said in _STATUSES else len(_STATUSES)
+    taken = catalog.models_taken(task=CatalogTask.SERVE, vendor=chip.vendor)
     unchecked = profile.flags is FlagsChecked.UNVERIFIED
-    return (status, int(not profile.metrics), int(unchecked), engine.name)
-
-
-def _said(engine: Engine, *, chip: Chip) -> str:
-    maker = registry.chip_plugins().get(chip.vendor)
-    return maker.profile().engines.get(engine.name, "") if maker else ""
+    return (-taken.get(engine.name, 0), int(not profile.metrics), int(unchecked), engine.name)

@@ -199,7 +199,7 @@ class _Collected:
         if version.base_id in self._models:
             self._edges[self._models[version.base_id].key, onto.key] = None
         data = version.dataset_version
-        if data is not None and version.dataset_visible:  # type: ignore[attr-defined]
+        if data is not None and version.dataset_visible:  # type: ignore[attr-defined] # an annotation
             self._edges[self.dataset(data).key, onto.key] = None
 
     def job(self, run: Job) -> None:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from apps.models.selectors.sources import Hold
+from apps.models.selectors.sources import Hold, OnlyHolds
 from apps.serving.models import Revision
-from controlplane.domain.retention import Item
-from controlplane.domain.storage import StorageKind
 
 
-class ServingStorage:
+class ServingStorage(OnlyHolds):
     """Implements ``apps.models.selectors.sources.StorageSource``.
 
-    A deployment stores nothing of its own. It needs the model of each of its revisions, for it can go back
-    to any of them until it is deleted; a stopped one can be started again.
+    A deployment stores nothing of its own: replicas write to their cluster's scratch space. It needs the model
+    of each of its revisions, for it can go back to any of them until it is deleted; a stopped one can be
+    started again.
     """
 
     name = "serving"
-
-    def digests(self) -> Iterator[str]:
-        return iter(())
 
     def holds(self, *, at: datetime, of: Collection[int] | None = None) -> Mapping[int, Hold]:
         live = Revision.objects.filter(
@@ -34,24 +30,3 @@ class ServingStorage:
             key: Hold(reason=f"deployment {name} can serve it (revision {number})", firm=True)
             for key, name, number in rows.order_by("pk")
         }
-
-    def items(self) -> Iterable[Item]:
-        return ()
-
-    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[Item]:
-        return ()
-
-    def items_of(self, uid: str) -> Iterable[Item]:
-        return ()
-
-    def uses(self) -> Iterable[tuple[int, StorageKind, int]]:
-        return ()
-
-    def measure(self, *, at: datetime) -> None:
-        """Nothing is measured: replicas write to their cluster's scratch space only."""
-
-    def makers(self, uids: Collection[str]) -> Mapping[str, tuple[str, str]]:
-        return {}
-
-    def remove(self, item: Item, *, at: datetime) -> bool:
-        return False

@@ -49,12 +49,9 @@ class LineFilter(FilterForm):
 
     def __init__(self, *args: Any, user: accounts.Person, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        architecture, team = self.fields["architecture"], self.fields["team"]
-        assert isinstance(architecture, forms.ChoiceField)  # noqa: S101 - declared above
-        assert isinstance(team, forms.ModelChoiceField)  # noqa: S101 - declared above
         names = selectors.architectures_visible(user)
-        architecture.choices = [("", _("all")), *((name, name) for name in names)]
-        team.queryset = accounts.teams_of(user)
+        self.choice("architecture").choices = [("", _("all")), *((name, name) for name in names)]
+        self.row_choice("team").queryset = accounts.teams_of(user)
 
     def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         narrowed = super().apply(rows)

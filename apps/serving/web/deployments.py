@@ -61,13 +61,10 @@ class DeploymentFilter(FilterForm):
 
     def __init__(self, data: QueryDict | None = None, *, user: User, **kwargs: Any) -> None:
         super().__init__(data, **kwargs)
-        state, team = self.fields["state"], self.fields["team"]
-        assert isinstance(state, forms.ChoiceField)  # noqa: S101 - declared above
-        assert isinstance(team, forms.ModelChoiceField)  # noqa: S101 - declared above
         words = [(one.value, look_of(one).word) for one in DeploymentState]
-        state.choices = [("", _("any state")), *words]
+        self.choice("state").choices = [("", _("any state")), *words]
         teams = accounts.teams_of(user)
-        team.queryset = teams
+        self.row_choice("team").queryset = teams
         if len(teams[:2]) < 2:
             del self.fields["team"]
 

@@ -8,7 +8,7 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from apps.jobs.web.limited_choices import LimitedSelect
+from apps.jobs.web.limited_choices import LimitedSelect, limit
 from apps.jobs.web.spec_fields import PlacedField, flat, form_field, limit_field, show_default
 from apps.serving.selectors.engines import engine_choices, engine_limits
 from controlplane.domain.accelerators import Chip
@@ -40,8 +40,7 @@ def engine_field(*, chip: Chip | None, model: ModelFacts | None) -> forms.Choice
     choices = engine_choices(chip=chip, model=model)
     best = gettext("automatic: %(engine)s") % {"engine": choices[0].title}
     field.choices = [("", best), *((each.name, each.title) for each in choices)]
-    assert isinstance(field.widget, LimitedSelect)  # noqa: S101 - made so above
-    field.widget.reasons = {each.name: each.why_not for each in choices if each.why_not}
+    limit(field, {each.name: each.why_not for each in choices if each.why_not})
     return field
 
 

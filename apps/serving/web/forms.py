@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.urls import reverse_lazy
 from django.utils.translation import gettext
@@ -16,9 +15,9 @@ from django.utils.translation import gettext_lazy as _
 from apps.accounts.models import User
 from apps.accounts.web.forms import EXPIRIES, TeamForm
 from apps.fleet import selectors as fleet
+from apps.jobs.web.queued import QueuedForm
 from apps.models import selectors as models
 from apps.models.models import ModelVersion
-from apps.quotas import selectors as quotas
 from apps.serving import selectors
 from apps.serving.models import Revision
 from apps.serving.selectors.engines import engine_best
@@ -56,9 +55,7 @@ class ConfigurationForm(PlainForm):
 
     def offer(self, user: User) -> None:
         """Fill the choices with what this person may use, and draw the engine's fields."""
-        version, chip = self.fields["model_version"], self.fields["chip"]
-        assert isinstance(version, forms.ModelChoiceField)  # noqa: S101 - declared above
-        assert isinstance(chip, forms.ChoiceField)  # noqa: S101 - declared above
+        version, chip = self.row_choice("model_version"), self.choice("chip")
         version.queryset = models.model_versions_usable(user)
         there = fleet.cards_by_chip()
         chip.choices = [
@@ -149,7 +146,7 @@ class RevisionForm(ConfigurationForm):
         )
 
 
-class DeploymentForm(TeamForm, ConfigurationForm):
+class DeploymentForm(QueuedForm, ConfigurationForm):
     """A new deployment."""
 
     field_order = ("team", "model_version", "name", "replicas", "chip", "engine", "cards")
@@ -172,17 +169,6 @@ class DeploymentForm(TeamForm, ConfigurationForm):
         if (free := selectors.route_name_free(name)) != name:
             words = gettext("“%(name)s” is taken; “%(free)s” is free.")
             self.add_error("name", words % {"name": name, "free": free})
-
-    def clean(self) -> dict[str, Any]:
-        values = super().clean() or self.cleaned_data
-        if values.get("team") is not None:
-            values["queue"] = quotas.queue_default(values["team"])
-            if values["queue"] is None:
-                raise ValidationError(
-                    gettext("No queue is open to team %(team)s; an administrator can open one.")
-                    % {"team": values["team"]}
-                )
-        return values
 
 
 class KeyForm(TeamForm):
@@ -211,11 +197,9 @@ class KeyForm(TeamForm):
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
-        routes = self.fields["routes"]
-        assert isinstance(routes, forms.MultipleChoiceField)  # noqa: S101 - declared above
         rows = selectors.deployments_visible(user).order_by("name")
         self._teams = dict(rows.values_list("name", "team"))
-        routes.choices = [(name, name) for name in self._teams]
+        self.choice("routes").choices = [(name, name) for name in self._teams]
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data

@@ -65,9 +65,7 @@ class KeyFilter(FilterForm):
         self._user, self._at = user, at
         rows = selectors.deployments_visible(user).order_by("name").values_list("name", "team")
         self._teams = dict(rows)
-        route = self.fields["route"]
-        assert isinstance(route, forms.ChoiceField)  # noqa: S101 - declared above
-        route.choices = [
+        self.choice("route").choices = [
             ("", _("any deployment")),
             *((name, name) for name in self._teams),
         ]

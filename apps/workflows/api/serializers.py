@@ -12,12 +12,16 @@ from apps.workflows.models import Pipeline, Step
 from apps.workflows.services import LONGEST_REASON, PipelineRequest, StepRequest
 from controlplane.domain.pipelines import Gate, Otherwise, PipelineState, StepKind
 from controlplane.domain.specs.evaluating import METRICS
-from controlplane.web.rest import Filters, Reference, StrictSerializer, VisibleField
+from controlplane.web.rest import (
+    LARGEST_INTEGER,
+    Filters,
+    Reference,
+    StrictSerializer,
+    VisibleField,
+)
 
 _KINDS = [(kind.value, kind.value) for kind in StepKind]
 _OTHERWISE = [(choice.value, choice.value) for choice in Otherwise]
-#: What fits an integer column.
-_LARGEST = 2**31 - 1
 _GATE_HELP = f"One of {', '.join(METRICS)} behind evaluate; accepted behind quantize."
 _DATASET = "6f0d2a7d8f7b4a44a7c3f3b8a5b9c2d1"
 
@@ -174,7 +178,7 @@ class StepSubmitSerializer(StrictSerializer[Any]):
     chips = serializers.ListField(
         child=serializers.CharField(max_length=60), required=False, max_length=50
     )
-    cards = serializers.IntegerField(required=False, max_value=_LARGEST)
+    cards = serializers.IntegerField(required=False, max_value=LARGEST_INTEGER)
     dataset_version = VisibleField(visible=registry.dataset_versions_visible, required=False)
     output_name = serializers.SlugField(
         required=False,
@@ -188,7 +192,7 @@ class StepSubmitSerializer(StrictSerializer[Any]):
     )
     replicas = serializers.IntegerField(
         required=False,
-        max_value=_LARGEST,
+        max_value=LARGEST_INTEGER,
         help_text="Of a new deployment; one that is there keeps as many as it has.",
     )
     gate = GateSerializer(required=False, allow_null=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from apps.models.selectors.sources import Hold
+from apps.models.selectors.sources import Hold, OnlyHolds
 from apps.workflows.models import Step
 from controlplane.domain.pipelines import PipelineState
-from controlplane.domain.retention import Item
-from controlplane.domain.storage import StorageKind
 
 #: How long after its end what a pipeline reads is kept from rules, so that it can go on.
 RETRYABLE_FOR = timedelta(days=7)
@@ -21,16 +19,14 @@ _READ = (
 )
 
 
-class WorkflowStorage:
+class WorkflowStorage(OnlyHolds):
     """Implements ``apps.models.selectors.sources.StorageSource``.
 
-    A pipeline stores nothing of its own. What its later steps will read is read by no job yet.
+    A pipeline stores nothing of its own: what steps make is stored by their jobs. What its later steps will
+    read is read by no job yet.
     """
 
     name = "workflows"
-
-    def digests(self) -> Iterator[str]:
-        return iter(())
 
     def holds(self, *, at: datetime, of: Collection[int] | None = None) -> Mapping[int, Hold]:
         unended = Step.objects.filter(
@@ -52,24 +48,3 @@ class WorkflowStorage:
                 hold = Hold(reason=reason, firm=firm)
                 found |= {key: hold for key in read if key and (of is None or key in of)}
         return found
-
-    def items(self) -> Iterable[Item]:
-        return ()
-
-    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[Item]:
-        return ()
-
-    def items_of(self, uid: str) -> Iterable[Item]:
-        return ()
-
-    def uses(self) -> Iterable[tuple[int, StorageKind, int]]:
-        return ()
-
-    def measure(self, *, at: datetime) -> None:
-        """Nothing is measured: what steps make is stored by their jobs."""
-
-    def makers(self, uids: Collection[str]) -> Mapping[str, tuple[str, str]]:
-        return {}
-
-    def remove(self, item: Item, *, at: datetime) -> bool:
-        return False

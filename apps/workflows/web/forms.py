@@ -11,17 +11,15 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.http import QueryDict
-from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from apps.accounts.models import User
-from apps.accounts.web.forms import TeamForm
 from apps.fleet import selectors as fleet
+from apps.jobs.web.queued import QueuedForm
 from apps.models import selectors as models
 from apps.models.models import DatasetVersion, ModelVersion
-from apps.quotas import selectors as quotas
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.services import PipelineRequest, StepRequest
 from apps.workflows.web.sections import PLACES, SectionForm
@@ -33,7 +31,7 @@ from controlplane.web.forms import PlainForm
 _FALLBACK_CHIP = "cpu"
 
 
-class HeadForm(TeamForm):
+class HeadForm(QueuedForm):
     """What all steps share."""
 
     finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip"}
@@ -67,30 +65,15 @@ class HeadForm(TeamForm):
             ("model_version", models.model_versions_usable(user)),
             ("dataset_version", models.dataset_versions_usable(user)),
         ):
-            field = self.fields[name]
-            assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - declared above
-            field.queryset = rows
+            self.row_choice(name).queryset = rows
             newest = rows.order_by("-pk").values_list("uid", flat=True).first()
             if not self.is_bound and newest:
                 # People mostly go on with what they brought or made last.
                 self.initial.setdefault(name, newest)
-        chip = self.fields["chip"]
-        assert isinstance(chip, forms.ChoiceField)  # noqa: S101 - declared above
         cards = fleet.cards_by_chip()
         # Of what there is most, it is easiest to get some.
         names = sorted(cards, key=lambda each: (-cards[each]["usable"], each)) or [_FALLBACK_CHIP]
-        chip.choices = [(each, each) for each in names]
-
-    def clean(self) -> dict[str, Any]:
-        values = super().clean() or self.cleaned_data
-        if values.get("team") is not None:
-            values["queue"] = quotas.queue_default(values["team"])
-            if values["queue"] is None:
-                raise ValidationError(
-                    gettext("No queue is open to team %(team)s; an administrator can open one.")
-                    % {"team": values["team"]}
-                )
-        return values
+        self.choice("chip").choices = [(each, each) for each in names]
 
 
 class PipelineForm:

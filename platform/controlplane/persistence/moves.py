@@ -39,7 +39,7 @@ def move(
     :raises IllegalTransition: if the table has no such arrow from the state the row is really in.
     :raises LeaseLost: if ``lease_token`` is given and no longer the row's.
     """
-    current: State = type(machine.initial)(entity.state)  # type: ignore[attr-defined]
+    current: State = type(machine.initial)(entity.serializable_value("state"))
     target = machine.after(current, event)
     guards: dict[str, Any] = {"pk": entity.pk, "state": current}
     if lease_token is not None:

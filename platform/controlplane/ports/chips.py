@@ -88,9 +88,6 @@ class VendorProfile:
     faults: FaultMap = field(default_factory=FaultMap)
     #: Images that run an engine on these chips, by engine's name; they add to those that the engine knows.
     images: Mapping[str, str] = field(default_factory=dict)
-    #: What the matrix of the catalog may say of engines on these chips: engine → "supported",
-    #: "experimental" … with nothing said being "unknown".
-    engines: Mapping[str, str] = field(default_factory=dict)
     #: False until somebody ran the product's own work on one of these cards.
     run_on_hardware: bool = False
     #: Where the names above were read.

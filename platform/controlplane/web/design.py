@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from controlplane.domain.accelerators import ChipKind
 from controlplane.outbox.models import OutboxMessage
 from controlplane.web.forms import PlainForm
-from controlplane.web.pages import Page, Tab, ToastLevel, is_fragment, toast
+from controlplane.web.pages import HtmxRequest, Page, Tab, ToastLevel, is_fragment, toast
 from controlplane.web.states import LOOKS
 from controlplane.web.tables import BulkAction, Column, FilterForm, Table
 
@@ -74,7 +74,7 @@ class SampleForm(PlainForm):
 
 
 @staff_only
-def design(request: HttpRequest) -> HttpResponseBase:
+def design(request: HtmxRequest) -> HttpResponseBase:
     if request.method == "POST":
         return _answered(request)
     here = reverse("design")
@@ -114,7 +114,7 @@ def design(request: HttpRequest) -> HttpResponseBase:
     return render(request, "design.html", context)
 
 
-def _answered(request: HttpRequest) -> HttpResponse:
+def _answered(request: HtmxRequest) -> HttpResponse:
     """A toast for htmx, a message for everybody else."""
     level = request.POST.get("level", "success")
     level = level if level in set(ToastLevel) else ToastLevel.INFO

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from controlplane.domain.fields import Finding
+
+Declared = TypeVar("Declared", bound=forms.Field)
 
 _CLASSES: Mapping[type[forms.Widget], str] = {
     forms.CheckboxInput: "form-check-input",
@@ -39,6 +41,29 @@ class PlainForm(forms.Form):
         if isinstance(field, forms.SlugField):
             # Nobody knows what a "slug" is.
             field.error_messages["invalid"] = _("Use Latin letters, digits, - and _ only.")
+
+    def choice(self, name: str) -> forms.ChoiceField:
+        """The field of that name, to give it its choices.
+
+        :raises TypeError: if it was not declared as one with choices.
+        """
+        return self._declared(name, forms.ChoiceField)
+
+    def row_choice(self, name: str) -> forms.ModelChoiceField[Any]:
+        """The field of that name, to give it the rows that it offers.
+
+        :raises TypeError: if it was not declared as one that offers rows.
+        """
+        return self._declared(name, forms.ModelChoiceField)
+
+    def _declared(self, name: str, kind: type[Declared]) -> Declared:
+        field = self.fields[name]
+        if not isinstance(field, kind):
+            raise TypeError(
+                f"{type(self).__name__}.{name} is a {type(field).__name__}; "
+                f"declare it as a {kind.__name__}"
+            )
+        return field
 
     @property
     def first_fields(self) -> list[forms.BoundField]:

@@ -29,7 +29,7 @@ class AdminPolicyMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         if request.path.startswith(ADMIN):
-            response._csp_replace = ADMIN_POLICY  # type: ignore[attr-defined]
+            response._csp_replace = ADMIN_POLICY  # type: ignore[attr-defined]  # django-csp's
         return response
 
 

@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
+from django_htmx.middleware import HtmxDetails
 
 from controlplane.domain.machines import IllegalTransition
 
@@ -47,6 +48,13 @@ class Tab:
     count: int | str | None = None
 
 
+class HtmxRequest(HttpRequest):
+    """What every view gets; for type checkers only."""
+
+    #: What htmx says of its request; false where the browser itself asks.
+    htmx: HtmxDetails
+
+
 class ToastLevel(StrEnum):
     SUCCESS = "success"
     ERROR = "error"
@@ -63,13 +71,13 @@ def keyset(rows: QuerySet[Row], *, before: str, size: int = PAGE_SIZE) -> Page[R
     return Page(rows=shown, next_before=getattr(shown[-1], "uid", "") if more else "")
 
 
-def is_fragment(request: HttpRequest) -> bool:
+def is_fragment(request: HtmxRequest) -> bool:
     """Whether htmx asks for a part of the page."""
-    return bool(request.htmx) and not request.htmx.boosted  # type: ignore[attr-defined]
+    return bool(request.htmx) and not request.htmx.boosted
 
 
 def show(
-    request: HttpRequest,
+    request: HtmxRequest,
     template: str,
     context: Mapping[str, Any],
     *,

@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 #: A public name, as ``controlplane.persistence.models.new_uid`` makes it.
 UID = "[0-9a-f]{32}"
+#: What fits an integer column.
+LARGEST_INTEGER = 2**31 - 1
 
 
 class StrictSerializer(serializers.Serializer[T]):

@@ -14,13 +14,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-packages = sys.argv[1]
-sys.path.insert(0, packages)
 # The versions beside it are the test's, within what it declares for transformers.
 os.environ["DISABLE_VERSION_CHECK"] = "1"
 # Its package for data imports what reads sound and pictures; the parser of dataset_info.json needs none of it.
 data_package = ModuleType("llamafactory.data")
-data_package.__path__ = [str(Path(packages) / "llamafactory" / "data")]
+data_package.__path__ = [str(Path(import_module("llamafactory").__path__[0]) / "data")]
 sys.modules["llamafactory.data"] = data_package
 get_dataset_list = import_module("llamafactory.data.parser").get_dataset_list
 parser = import_module("llamafactory.hparams.parser")

@@ -12,8 +12,6 @@ import os
 import sys
 from typing import Any
 
-sys.path.insert(0, sys.argv[1])
-
 from swift.arguments import (
     ExportArguments,
     PretrainArguments,

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from apps.models.models import CatalogModel, ModelVersion
 from apps.models.selectors import catalog as selectors
+from apps.models.selectors.catalog_matrix import Claim
 from apps.models.services.catalog import catalog_load
 from controlplane.domain.catalog import CatalogTask, Support
 from controlplane.domain.permissions import Role
@@ -155,6 +156,38 @@ def test_a_chip_that_no_source_speaks_of_is_unknown(
     silent = {vendor.name for vendor in page.context["silent"]}
     assert "cpu" in silent
     assert silent.isdisjoint({"nvidia", "ascend"})
+
+
+def claims(page: Any, vendor: str, task: CatalogTask) -> dict[str, Claim]:
+    """One square of the matrix, by engine."""
+    (drawn,) = [drawn for drawn in page.context["rows"] if drawn.row.vendor.name == vendor]
+    return {claim.engine: claim for claim in drawn.row.squares[task]}
+
+
+def test_an_engine_here_that_runs_on_the_chips_is_unknown_until_a_source_speaks_of_it(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    page = browser.get("/models/catalog/qwen3-8b")
+    own = claims(page, "nvidia", CatalogTask.SERVE)["transformers"]
+    assert (own.status, own.installed, own.runs) == (Support.UNKNOWN, True, True)
+    assert 'href="/engines/transformers"' in page.content.decode()
+
+
+def test_an_engine_here_that_does_not_run_on_the_chips_says_so_beside_what_sources_say(
+    browser: Client, empty: Empty, loaded: None
+) -> None:
+    """Nobody publishes an image of msModelSlim, so that its plug-in runs it nowhere."""
+    page = browser.get("/models/catalog/qwen3-8b")
+    slim = claims(page, "ascend", CatalogTask.QUANTIZE)["msmodelslim"]
+    assert (slim.installed, slim.runs) == (True, False)
+    assert "does not run this on these chips" in text_of(page)
+
+
+@pytest.mark.parametrize("address", ["/models", "/models/catalog"])
+def test_the_pages_of_models_lead_to_the_engines(
+    browser: Client, empty: Empty, loaded: None, address: str
+) -> None:
+    assert 'href="/engines"' in browser.get(address).content.decode()
 
 
 def test_what_has_no_source_is_unknown_whatever_people_say(

@@ -10,7 +10,8 @@ from django.test import Client
 from apps.fleet.models import Card
 from apps.models.models import ModelVersion
 from apps.serving.models import Deployment, Revision
-from controlplane.ports.registry import engine_names
+from apps.serving.selectors.engines import engine_choices
+from controlplane.ports.registry import chips, engine_names
 from tests.functional.pages.conftest import Filled
 
 pytestmark = pytest.mark.django_db
@@ -174,3 +175,18 @@ def test_weights_that_an_engine_does_not_load_grey_it_out(browser: Client, fille
     assert "disabled" not in option(page, "vllm_ascend")
     page = drawn(browser, filled, chip="nvidia-h800")
     assert "which vLLM does not load" in option(page, "vllm")
+
+
+@pytest.mark.parametrize(
+    ("chip", "order"),
+    [
+        ("nvidia-h800", ["vllm", "sglang", "transformers"]),
+        ("ascend-910b3", ["vllm_ascend", "sglang", "mindie"]),
+        ("cpu", ["transformers"]),
+    ],
+)
+def test_what_serves_most_models_of_the_catalog_on_the_chip_goes_first(
+    chip: str, order: list[str]
+) -> None:
+    choices = engine_choices(chip=chips()[chip], model=None)
+    assert [choice.name for choice in choices if not choice.why_not] == order

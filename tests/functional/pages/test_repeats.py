@@ -12,8 +12,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from apps.accounts.models import User
+from apps.accounts.models import Team, User
 from apps.jobs.models import Job
+from apps.models.models import Artifact, StorageQuota
 from apps.serving.models import Deployment
 from tests import factories
 from tests.functional.pages.conftest import Empty, Filled
@@ -34,6 +35,10 @@ def zipped(files: dict[str, bytes]) -> bytes:
         for name, content in files.items():
             packed.writestr(zipfile.ZipInfo(name), content)
     return archive.getvalue()
+
+
+def archive(content: bytes = b"print(1)") -> SimpleUploadedFile:
+    return SimpleUploadedFile("code.zip", zipped({"run.py": content}))
 
 
 @pytest.fixture
@@ -70,9 +75,40 @@ def test_a_form_with_another_file_of_the_same_name_and_size_is_another_job(
     browser: Client, script: dict[str, str]
 ) -> None:
     for content, jobs in ((b"print(1)", 1), (b"print(1)", 1), (b"print(2)", 2)):
-        packed = SimpleUploadedFile("code.zip", zipped({"run.py": content}))
+        packed = archive(content)
         assert browser.post(SCRIPT, {**script, "code": packed}).status_code == 302
         assert Job.objects.count() == jobs
+
+
+def codes(team: Team) -> int:
+    return Artifact.objects.filter(team=team, kind=Artifact.Kind.CODE).count()
+
+
+def test_the_archive_of_a_form_that_is_sent_twice_is_kept_once(
+    browser: Client, script: dict[str, str], empty: Empty
+) -> None:
+    first, second = (browser.post(SCRIPT, {**script, "code": archive()}) for _ in range(2))
+    assert first["Location"] == second["Location"]
+    assert codes(empty.team) == 1
+
+
+def test_a_form_that_is_sent_twice_needs_room_for_its_archive_once(
+    browser: Client, script: dict[str, str], empty: Empty
+) -> None:
+    StorageQuota.objects.create(team=empty.team, limit=(archive().size or 0) + 1)
+    for _ in range(2):
+        assert browser.post(SCRIPT, {**script, "code": archive()}).status_code == 302
+    refused = browser.post(SCRIPT, {**script, "code": archive(), "once": token(browser, SCRIPT)})
+    assert refused.status_code == 422
+    assert "ask an administrator of the company for a larger quota" in refused.text
+    assert Job.objects.count() == codes(empty.team) == 1
+
+
+def test_a_job_that_is_refused_leaves_no_archive(
+    browser: Client, script: dict[str, str], empty: Empty
+) -> None:
+    assert browser.post(SCRIPT, {**script, "cards": "5000", "code": archive()}).status_code == 422
+    assert codes(empty.team) == 0
 
 
 def test_each_look_at_the_form_is_a_job_of_its_own(browser: Client, script: dict[str, str]) -> None:

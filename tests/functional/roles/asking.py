@@ -15,8 +15,8 @@ from django.http.response import HttpResponseBase
 from django.test import Client
 from django.utils import timezone
 
+from tests.functional.roles.rules import CODE_FILE, ROWS_FILE, Outcome, Row
 from tests.functional.roles.sides import RANDOM
-from tests.functional.roles.table import CODE_FILE, ROWS_FILE, Outcome, Row
 
 _PLACE = re.compile(r"\{([a-z_.]+)\}")
 

@@ -15,8 +15,8 @@ from django.test import Client
 from apps.accounts.models import User
 from tests import factories
 from tests.functional.roles import sides
+from tests.functional.roles.rules import Whose
 from tests.functional.roles.sides import Side
-from tests.functional.roles.table import Whose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

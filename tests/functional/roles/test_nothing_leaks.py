@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from tests.functional.roles.asking import ask, still, text_of
 from tests.functional.roles.conftest import World, client_of
+from tests.functional.roles.rules import Row, Whose
 from tests.functional.roles.sides import MARK, RANDOM
-from tests.functional.roles.table import PAGES, REST, Row, Whose
+from tests.functional.roles.table import PAGES, REST
 
 pytestmark = pytest.mark.django_db
 

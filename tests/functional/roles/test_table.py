@@ -10,8 +10,9 @@ from django.urls import URLPattern, URLResolver, get_resolver, resolve
 
 from tests.functional.roles.asking import ask, outcome_of, text_of
 from tests.functional.roles.conftest import World, client_of
+from tests.functional.roles.rules import Outcome, Row, Whose, expected
 from tests.functional.roles.sides import RANDOM
-from tests.functional.roles.table import ELSEWHERE, PAGES, REST, Outcome, Row, Whose, expected
+from tests.functional.roles.table import ELSEWHERE, PAGES, REST
 
 _PLACE = re.compile(r"\{[^}]*\}")
 PEOPLE = (
@@ -83,7 +84,7 @@ def test_no_address_is_forgotten() -> None:
     known = {_route_of(row.path) for row in ROWS} | {_route_of(path) for path in ELSEWHERE}
     routes = (route for route, _pattern in _routes(get_resolver()) if route not in known)
     missing = [route for route in routes if not route.startswith("admin/")]
-    assert missing == [], "give each a row in tests/functional/roles/table.py"
+    assert missing == [], "give each a row in tests/functional/roles/rows"
 
 
 def test_no_method_of_rest_is_forgotten() -> None:
@@ -96,4 +97,4 @@ def test_no_method_of_rest_is_forgotten() -> None:
         for method in sorted(_methods(pattern))
         if (method, route) not in known
     ]
-    assert missing == [], "give each a row in tests/functional/roles/table.py"
+    assert missing == [], "give each a row in tests/functional/roles/rows"

@@ -13,12 +13,13 @@ from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.reconcilers import sweeps
 from apps.quotas import services as quotas
-from apps.quotas.models import Allocation, Claim
+from apps.quotas.models import Allocation
 from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.jobs import AttemptState, JobState
 from controlplane.domain.machines import IllegalTransition
 from controlplane.ports.clusters import Phase
 from tests.integration.company import Company
+from tests.integration.jobs.traces import claim_of
 
 
 def pending(company: Company) -> tuple[Job, Attempt]:
@@ -81,7 +82,7 @@ def test_a_job_can_be_cancelled_at_every_state(
     attempt.refresh_from_db()
     assert (job.state, job.state_reason) == (JobState.CANCELLED, "cancelled by mei")
     assert attempt.state == AttemptState.STOPPED
-    claim = Claim.objects.get(uid=attempt.claim_uid)
+    claim = claim_of(attempt)
     assert (claim.state, claim.release_reason) == (ClaimState.RELEASED, ReleaseReason.CANCELLED)
     assert not Allocation.objects.filter(released_at=None).exists()
     assert company.phase_of(attempt.launch_name) in (None, Phase.EXITED)
@@ -141,7 +142,7 @@ def test_cards_stay_held_until_the_processes_are_gone(company: Company) -> None:
 
 def revoke(company: Company, attempt: Attempt, why: str = "a larger job needs the card") -> None:
     quotas.claim_revoke(
-        claim=Claim.objects.get(uid=attempt.claim_uid),
+        claim=claim_of(attempt),
         reason=ReleaseReason.PREEMPTED,
         grace=timedelta(seconds=30),
         at=company.at,
@@ -163,7 +164,7 @@ def test_a_preempted_job_waits_again_and_goes_on_from_its_checkpoints(company: C
     assert job.ended_at is None
     second = selectors.latest_attempt(job)
     assert (second.number, second.continues, second.state) == (2, first, "pending")
-    claim = Claim.objects.get(uid=first.claim_uid)
+    claim = claim_of(first)
     assert (claim.state, claim.release_reason) == (ClaimState.RELEASED, ReleaseReason.PREEMPTED)
     company.schedule()
     company.turn_jobs()
@@ -185,7 +186,7 @@ def test_a_claim_revoked_before_the_job_runs_sends_it_back_to_the_queue(
     assert (job.state, first.state) == (JobState.WAITING, AttemptState.STOPPED)
     second = selectors.latest_attempt(job)
     assert (second.number, second.continues) == (2, None)
-    assert Claim.objects.get(uid=second.claim_uid).state == ClaimState.PENDING
+    assert claim_of(second).state == ClaimState.PENDING
 
 
 def test_what_runs_although_it_was_stopped_is_stopped_by_the_sweep(company: Company) -> None:

@@ -14,12 +14,13 @@ from apps.jobs.models import Attempt, Job
 from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, ModelVersion
 from apps.quotas import services as quotas
-from apps.quotas.models import Allocation, Claim
+from apps.quotas.models import Allocation
 from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs import ENDED_JOB_STATES, AttemptState, JobState
 from controlplane.outbox.models import OutboxMessage
 from controlplane.ports.clusters import ExitCause, Phase
 from tests.integration.company import Company
+from tests.integration.jobs.traces import claim_of, moves
 from tests.integration.mortality import Mortal, Worker, live
 
 #: A life has fewer steps; more would mean that it does not end.
@@ -89,12 +90,8 @@ def deaths_of(
     raise AssertionError(f"the life has more than {MOST_STEPS} steps")
 
 
-def events(entity: Job | Attempt) -> list[str]:
-    return list(entity.transitions.values_list("event", flat=True))
-
-
 def assert_nothing_is_held(attempt: Attempt, died: str) -> None:
-    claim = Claim.objects.get(uid=attempt.claim_uid)
+    claim = claim_of(attempt)
     releases = claim.transitions.filter(event="release").count()
     assert (claim.state, releases) == ("released", 1), died
     assert not Allocation.objects.filter(claim=claim, released_at=None).exists(), died
@@ -110,10 +107,10 @@ def test_a_job_succeeds_once_wherever_its_worker_is_killed(
 
     def check(job: Job, died: str) -> None:
         assert job.state == JobState.SUCCEEDED, died
-        assert events(job) == ["start", "succeed"], died
+        assert moves(job) == ["start", "succeed"], died
         (attempt,) = job.attempts.all()
         # Whether "run" is seen depends on when the worker came back; the end does not.
-        path = [event for event in events(attempt) if event != "run"]
+        path = [event for event in moves(attempt) if event != "run"]
         assert path == ["admit", "launch", "finish", "complete"], died
         assert ModelVersion.objects.filter(attempt_uid=attempt.uid).count() == 1, died
         assert Artifact.objects.filter(made_by=f"attempt:{attempt.uid}").count() == 1, died
@@ -141,9 +138,9 @@ def test_a_cancelled_job_ends_once_wherever_its_worker_is_killed(
 
     def check(job: Job, died: str) -> None:
         assert job.state == JobState.CANCELLED, died
-        assert events(job) == ["start", "cancel"], died
+        assert moves(job) == ["start", "cancel"], died
         (attempt,) = job.attempts.all()
-        assert events(attempt)[-2:] == ["stop", "confirm"], died
+        assert moves(attempt)[-2:] == ["stop", "confirm"], died
         assert company.phase_of(attempt.launch_name) is Phase.EXITED
         assert_nothing_is_held(attempt, died)
 
@@ -160,7 +157,7 @@ def test_a_preempted_job_goes_on_once_wherever_its_worker_is_killed(
     def begin() -> Job:
         job, attempt = company.running()
         quotas.claim_revoke(
-            claim=Claim.objects.get(uid=attempt.claim_uid),
+            claim=claim_of(attempt),
             reason=ReleaseReason.PREEMPTED,
             grace=timedelta(seconds=30),
             at=company.at,
@@ -176,9 +173,9 @@ def test_a_preempted_job_goes_on_once_wherever_its_worker_is_killed(
         assert first.state == AttemptState.STOPPED, died
         assert first.stop_reason == ReleaseReason.PREEMPTED, died
         assert second.continues == first, died
-        claim = Claim.objects.get(uid=first.claim_uid)
+        claim = claim_of(first)
         assert claim.release_reason == ReleaseReason.PREEMPTED, died
-        assert events(job) == ["start", "requeue", "start"], died
+        assert moves(job) == ["start", "requeue", "start"], died
         assert_nothing_is_held(first, died)
         assert company.phase_of(second.launch_name) in (Phase.PREPARING, Phase.RUNNING), died
         services.job_cancel(job=job, actor=company.engineer, at=company.at)
@@ -208,7 +205,7 @@ def test_a_job_without_memory_is_tried_again_once_wherever_its_worker_is_killed(
         assert (first.state, first.exit_cause) == (AttemptState.FAILED, "out_of_memory"), died
         assert second.continues == first, died
         assert second.overrides == {"batch_size": 2, "gradient_accumulation": 2}, died
-        assert events(job) == ["start", "requeue", "start", "succeed"], died
+        assert moves(job) == ["start", "requeue", "start", "succeed"], died
         assert_nothing_is_held(first, died)
         assert_nothing_is_held(second, died)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -10,11 +11,11 @@ from apps.fleet import selectors as fleet
 from apps.quotas.models import Allocation, Claim
 from apps.serving.models import Deployment, Replica
 from apps.serving.services import deployments as services
-from apps.serving.services.configurations import Configuration
 from controlplane.domain.serving import DeploymentState
 from controlplane.ports.clusters import Phase
-from tests.integration.company import ENGINE, Company
+from tests.integration.company import Company
 from tests.integration.mortality import Mortal, Worker, live
+from tests.integration.serving.served import create, turn
 
 MOST_STEPS = 2_000
 
@@ -30,11 +31,6 @@ def worker(committed_company: Company, monkeypatch: pytest.MonkeyPatch) -> Worke
 def reach(company: Company, worker: Worker, deployment: Deployment, state: DeploymentState) -> None:
     """Turn the loops until it is there; engines that were started answer their probes."""
 
-    def turn() -> None:
-        company.turn_deployments()
-        company.schedule()
-        company.turn_deployments()
-
     def there() -> bool:
         for name in company.cluster.names():
             if company.phase_of(name) is Phase.PREPARING:
@@ -42,17 +38,7 @@ def reach(company: Company, worker: Worker, deployment: Deployment, state: Deplo
         deployment.refresh_from_db()
         return deployment.state == state
 
-    live(worker, turn=turn, until=there)
-
-
-def create(company: Company, name: str) -> Deployment:
-    return services.deployment_create(
-        actor=company.engineer,
-        team=company.team,
-        name=name,
-        configuration=Configuration(model_version=company.model, engine=ENGINE),
-        queue=company.queue,
-    )
+    live(worker, turn=partial(turn, company), until=there)
 
 
 def deaths_of(worker: Worker, life: Callable[[int], None]) -> int:

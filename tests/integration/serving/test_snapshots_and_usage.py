@@ -12,9 +12,9 @@ from django.db import IntegrityError
 from apps.accounts.models import AuditEntry
 from apps.serving import selectors
 from apps.serving.models import ApiKey, GatewaySnapshot, UsageBatch, UsageRecord
-from apps.serving.services import deployments, keys, snapshots, usage
-from apps.serving.services.configurations import Configuration
-from tests.integration.company import ENGINE, Company
+from apps.serving.services import keys, snapshots, usage
+from tests.integration.company import Company
+from tests.integration.serving.served import create
 from tests.integration.threads import at_once, raised
 
 
@@ -159,13 +159,7 @@ def test_limits_are_divided_among_the_gateways_that_live(company: Company) -> No
 
 
 def test_a_route_without_a_ready_replica_is_told_without_endpoints(company: Company) -> None:
-    deployments.deployment_create(
-        actor=company.engineer,
-        team=company.team,
-        name="parser",
-        configuration=Configuration(model_version=company.model, engine=ENGINE),
-        queue=company.queue,
-    )
+    create(company)
 
     (route,) = told(publish(company))["routes"]
 

@@ -16,6 +16,7 @@ from tests.integration.company import ENGINE, Company, model_contents, quantized
 
 F, E, Q, D = StepKind.FINETUNE, StepKind.EVALUATE, StepKind.QUANTIZE, StepKind.DEPLOY
 WELL = {"exact_match": 0.9, "perplexity": 3.0}
+BADLY = {"exact_match": 0.4, "perplexity": 30.0}
 #: What a quantization measures of a model that lost nothing.
 KEPT = {"perplexity_before": 3.0, "perplexity_after": 3.0}
 #: What jobs of a kind make, where that is not a plain model.

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.adapters.engines import images
+from controlplane.adapters.engines import ascend, images
 from controlplane.ports.engines import EngineProfile
 from controlplane.ports.registry import chip_plugin, chips
 
@@ -86,3 +86,11 @@ def test_an_engine_of_this_product_has_no_versions() -> None:
     assert wrong("1.0", profile=own) == (
         "engine_version cannot be set: Own comes with this product, got '1.0'"
     )
+
+
+def test_each_generation_of_ascend_gets_its_build_and_nothing_without_one() -> None:
+    found = ascend.images(a2="two", a3="three")
+    assert set(found) <= set(chips())
+    assert (found["ascend-910b3"], found["ascend-910c"]) == ("two", "three")
+    assert "ascend-310p" not in found
+    assert ascend.images(a2="two", a3="three", inference="small")["ascend-310p-duo"] == "small"

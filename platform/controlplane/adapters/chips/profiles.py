@@ -142,7 +142,6 @@ def read_vendor(folder: Path) -> Vendor:
         exporter=_exporter(top.section("exporter")),
         faults=_faults(_open(faults)) if faults.is_file() else FaultMap(),
         images=top.words("images"),
-        engines=top.words("engines"),
         run_on_hardware=top.take("run_on_hardware", bool, default=False),
         sources=top.texts("sources"),
     )

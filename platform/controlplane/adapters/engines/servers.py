@@ -8,22 +8,23 @@ the port, the probe and the key are the same for all of them.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from controlplane.adapters.engines import images, sequence, torchrun
-from controlplane.adapters.engines.trainers import precision
+from controlplane.adapters.engines import containers, sequence, torchrun
+from controlplane.adapters.engines.containers import ContainerEngine
+from controlplane.adapters.engines.precisions import precision
 from controlplane.domain import fields
-from controlplane.domain.accelerators import Chip, ChipKind
-from controlplane.domain.fields import Field, Finding, Limit
+from controlplane.domain.accelerators import Chip
+from controlplane.domain.fields import Field, Finding
 from controlplane.domain.parallel import Plan
 from controlplane.domain.serving_plans import architecture_of, check_serving_plan, serving_plan
 from controlplane.domain.specs.serving import SERVE
-from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
-from controlplane.ports.launches import EngineEnvironment, Launch, Probe, Role
+from controlplane.ports.engines import ROLES, ModelFacts, RenderRequest, Task
+from controlplane.ports.launches import Launch, Probe, Role
 
 #: The secret by which gateway and replica know each other.
 KEY = "NINEFOLD_ENGINE_KEY"
@@ -37,15 +38,7 @@ _GRACE = timedelta(seconds=30)
 #: Names go into arguments, and callers send them in JSON.
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}")
 
-ENVIRONMENT: Mapping[str, str] = {
-    "HF_HOME": "{work}/tmp/huggingface",
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "DO_NOT_TRACK": "1",
-    "PYTHONUNBUFFERED": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}
+_ENVIRONMENT: Mapping[str, str] = {**containers.ENVIRONMENT, "DO_NOT_TRACK": "1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +76,12 @@ class Translation:
     key_variables: tuple[str, ...] = ()
 
 
-class ContainerServer(ABC):
+class ContainerServer(ContainerEngine):
     """Implements ``controlplane.ports.engines.Engine`` but for ``name``, ``profile`` and the translation."""
 
-    name: str
     tasks = frozenset({Task.SERVE})
     #: Whether a replica may span nodes; otherwise the reason why not.
     one_node_because: str = ""
-
-    @abstractmethod
-    def profile(self) -> EngineProfile: ...
-
-    @abstractmethod
-    def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]: ...
 
     @abstractmethod
     def translated(self, order: Order) -> Translation:
@@ -107,17 +91,8 @@ class ContainerServer(ABC):
         """Why it does not load weights of that format and scheme on the chip; empty if it does."""
         return ""
 
-    def environment(self) -> EngineEnvironment | None:
-        """None: it comes as an image only."""
-        return None
-
     def fields(self, task: Task) -> tuple[Field, ...]:
         return SERVE
-
-    def runs_on(self, task: Task, chip: Chip) -> str:
-        if chip.kind is ChipKind.CPU:
-            return f"{self.profile().title} needs an accelerator"
-        return images.no_image(self.profile(), engine=self.name, chip=chip)
 
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         return {}
@@ -136,7 +111,7 @@ class ContainerServer(ABC):
         found = [
             *fields.check(SERVE, spec),
             *fields.check_limits(SERVE, spec, self.limits(task, chip=chip, model=model)),
-            *images.check_version(self.profile(), spec, engine=self.name, chip=chip),
+            *self.check_version(spec, chip=chip),
         ]
         if model is not None:
             found += self._check_model(model, chip=chip)
@@ -175,7 +150,7 @@ class ContainerServer(ABC):
             roles=(role,),
             files=files,
             inputs=request.inputs,
-            image=images.image(self.profile(), engine=self.name, chip=request.chip, spec=spec),
+            image=self.image(request.chip, spec),
             secrets=dict.fromkeys(names, request.token) if request.token else {},
             grace=_GRACE,
             continues=request.continues,
@@ -254,7 +229,7 @@ def _role(request: RenderRequest, translation: Translation) -> tuple[Role, dict[
         name=ROLES[request.task],
         argv=argv,
         placements=request.placements,
-        environment={**ENVIRONMENT, **translation.environment, **shared, **names},
+        environment={**_ENVIRONMENT, **translation.environment, **shared, **names},
         ports=("http", *translation.ports),
         probe=Probe(port="http", path=translation.health, start_within=_START_WITHIN),
     )

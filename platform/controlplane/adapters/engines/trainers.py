@@ -9,20 +9,22 @@ the few values of ``Order`` that follow from its ``torch_device`` and number for
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from controlplane.adapters.engines import images, sequence, torchrun
+from controlplane.adapters.engines import containers, sequence, torchrun
+from controlplane.adapters.engines.containers import ContainerEngine
+from controlplane.adapters.engines.precisions import precision
 from controlplane.domain import fields
-from controlplane.domain.accelerators import Chip, ChipKind, Dtype
-from controlplane.domain.fields import Field, Finding, Limit
+from controlplane.domain.accelerators import Chip
+from controlplane.domain.fields import Field, Finding
 from controlplane.domain.parallel import Plan
 from controlplane.domain.specs import training
-from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
-from controlplane.ports.launches import EngineEnvironment, Launch, Role
+from controlplane.ports.engines import ModelFacts, RenderRequest, Task
+from controlplane.ports.launches import Launch
 
 #: Time to end the current step; these engines save at their checkpoints, not when they are stopped.
 _GRACE = timedelta(minutes=2)
@@ -35,15 +37,10 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _LAYER_NAME = re.compile(r"[A-Za-z0-9_.]+")
 
 _ENVIRONMENT: Mapping[str, str] = {
-    "HF_HOME": "{work}/tmp/huggingface",
+    **containers.ENVIRONMENT,
     "HF_DATASETS_CACHE": "{work}/tmp/datasets",
-    "HF_HUB_OFFLINE": "1",
     "HF_DATASETS_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
     "MODELSCOPE_CACHE": "{work}/tmp/modelscope",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "PYTHONUNBUFFERED": "1",
-    "TOKENIZERS_PARALLELISM": "false",
 }
 
 
@@ -94,35 +91,17 @@ class Translation:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-class ContainerTrainer(ABC):
+class ContainerTrainer(ContainerEngine):
     """Implements ``controlplane.ports.engines.Engine`` but for ``name``, ``profile`` and the translation."""
 
-    name: str
     tasks = frozenset({Task.FINETUNE})
-
-    @abstractmethod
-    def profile(self) -> EngineProfile: ...
-
-    @abstractmethod
-    def limits(
-        self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]: ...
 
     @abstractmethod
     def translated(self, order: Order) -> Translation:
         """Files, steps and variables of a checked spec, none of them the chip's."""
 
-    def environment(self) -> EngineEnvironment | None:
-        """None: it comes as an image only."""
-        return None
-
     def fields(self, task: Task) -> tuple[Field, ...]:
         return training.FINETUNE
-
-    def runs_on(self, task: Task, chip: Chip) -> str:
-        if chip.kind is ChipKind.CPU:
-            return f"{self.profile().title} needs an accelerator"
-        return images.no_image(self.profile(), engine=self.name, chip=chip)
 
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         return training.recommended(parameters=model.parameters) if model else {}
@@ -150,7 +129,7 @@ class ContainerTrainer(ABC):
         limits = self.limits(task, chip=chip, model=model)
         return (
             *fields.check_limits(table, spec, limits),
-            *images.check_version(self.profile(), spec, engine=self.name, chip=chip),
+            *self.check_version(spec, chip=chip),
             *_check_names(spec),
             *_check_length(spec, model=model),
             *self.check_further(self.normalise(task, spec), model=model),
@@ -171,55 +150,21 @@ class ContainerTrainer(ABC):
         spec = self.normalise(request.task, request.spec)
         translation = self.translated(_order(request, spec))
         shared, differing = torchrun.of_chip(request.chip, request.placements)
-        environment = {
-            **_ENVIRONMENT,
-            **translation.environment,
-            **shared,
-            **torchrun.names(request.placements, launch=request.name),
-        }
-        if request.report_url:
-            environment["NINEFOLD_REPORT_URL"] = request.report_url
-        return Launch(
-            name=request.name,
-            roles=(
-                Role(
-                    name=ROLES[request.task],
-                    argv=sequence.ARGV,
-                    placements=request.placements,
-                    environment=environment,
-                ),
-            ),
+        return self.launch_of_steps(
+            request,
+            spec=spec,
             files={
                 **sequence.rendered(translation.steps, replicas=differing),
                 **translation.files,
             },
-            inputs=request.inputs,
-            image=images.image(self.profile(), engine=self.name, chip=request.chip, spec=spec),
-            secrets={"NINEFOLD_ATTEMPT_TOKEN": request.token} if request.token else {},
+            environment={
+                **_ENVIRONMENT,
+                **translation.environment,
+                **shared,
+                **torchrun.names(request.placements, launch=request.name),
+            },
             grace=_GRACE,
-            continues=request.continues,
-            labels=request.labels,
         )
-
-
-def precision(spec: Mapping[str, Any], *, chip: Chip) -> str:
-    """The number format of the computation: ``auto`` is bfloat16 wherever the chip is not known to lack it."""
-    asked = str(spec["precision"])
-    if asked != "auto":
-        return asked
-    lacks = bool(chip.peak_rates) and Dtype.BFLOAT16 not in chip.peak_rates
-    return "float16" if lacks else "bfloat16"
-
-
-def no_bfloat16(chip: Chip | None) -> tuple[Limit, ...]:
-    """The limit of a chip that is known to lack the format."""
-    if chip is None or not chip.peak_rates or Dtype.BFLOAT16 in chip.peak_rates:
-        return ()
-    return (
-        Limit(
-            field="precision", values=("bfloat16",), reason=f"{chip.label} computes in float16 only"
-        ),
-    )
 
 
 def _order(request: RenderRequest, spec: Mapping[str, Any]) -> Order:

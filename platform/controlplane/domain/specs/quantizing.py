@@ -6,9 +6,10 @@ is made and kept, but not accepted.
 
 from __future__ import annotations
 
-from controlplane.domain.fields import Field, Kind
-from controlplane.domain.specs.evaluating import METRICS
-from controlplane.domain.specs.training import LARGEST_SEED
+from dataclasses import replace
+
+from controlplane.domain.fields import Field, Kind, subset
+from controlplane.domain.specs.evaluating import EVALUATE
 
 #: Precision of weights and activations, and the algorithm that finds the scales.
 SCHEMES = ("w8a8-smoothquant", "w4a16-awq", "fp8-dynamic")
@@ -34,6 +35,20 @@ _TOLERANCE = (
         least=0,
         most=1,
     ),
+)
+
+_METRICS, _SPLIT, _LIMIT, _LENGTH, _BATCH, _SEED = subset(
+    EVALUATE, "metrics", "split", "limit", "max_new_tokens", "batch_size", "seed"
+)
+#: As an evaluation asks for it, with what is usual where two models are compared.
+_MEASURED = (
+    replace(
+        _METRICS, help="What to measure before and after.", default=["perplexity", "exact_match"]
+    ),
+    replace(_SPLIT, help="The split to measure on."),
+    replace(_LIMIT, help="Measure on the first rows only; empty means all.", default=256),
+    _LENGTH,
+    _BATCH,
 )
 
 QUANTIZE = (
@@ -96,49 +111,7 @@ QUANTIZE = (
         kind=Kind.TEXTS,
         default=["lm_head"],
     ),
-    Field(
-        name="metrics",
-        label="Metrics",
-        help="What to measure before and after.",
-        kind=Kind.CHOICES,
-        default=["perplexity", "exact_match"],
-        choices=METRICS,
-    ),
-    Field(
-        name="split",
-        label="Split",
-        help="The split to measure on.",
-        kind=Kind.TEXT,
-        default="test",
-    ),
-    Field(
-        name="limit",
-        label="Most rows",
-        help="Measure on the first rows only; empty means all.",
-        kind=Kind.INTEGER,
-        default=256,
-        optional=True,
-        least=1,
-        most=10_000_000,
-    ),
-    Field(
-        name="max_new_tokens",
-        label="Longest answer",
-        help="In tokens.",
-        kind=Kind.INTEGER,
-        default=128,
-        least=1,
-        most=131_072,
-    ),
-    Field(
-        name="batch_size",
-        label="Batch size",
-        help="Prompts at once on the card.",
-        kind=Kind.INTEGER,
-        default=32,
-        least=1,
-        most=4096,
-    ),
+    *_MEASURED,
     Field(
         name="tolerance",
         label="Tolerance",
@@ -146,13 +119,5 @@ QUANTIZE = (
         kind=Kind.GROUP,
         fields=_TOLERANCE,
     ),
-    Field(
-        name="seed",
-        label="Seed",
-        help="For the choice of calibration rows.",
-        kind=Kind.INTEGER,
-        default=42,
-        least=0,
-        most=LARGEST_SEED,
-    ),
+    replace(_SEED, help="For the choice of calibration rows."),
 )

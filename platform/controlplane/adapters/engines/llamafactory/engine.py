@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.adapters.engines import deepspeed, sequence
+from controlplane.adapters.engines import ascend, deepspeed, sequence
 from controlplane.adapters.engines.llamafactory import arguments
-from controlplane.adapters.engines.trainers import (
-    ContainerTrainer,
-    Order,
-    Translation,
-    no_bfloat16,
-)
+from controlplane.adapters.engines.precisions import no_bfloat16
+from controlplane.adapters.engines.trainers import ContainerTrainer, Order, Translation
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Finding, Limit
 from controlplane.ports.engines import (
@@ -23,21 +19,16 @@ from controlplane.ports.engines import (
     Task,
 )
 
-_A2 = "quay.io/ascend/llamafactory:latest-910b-ubuntu"
-_A3 = "quay.io/ascend/llamafactory:latest-a3-ubuntu"
 PROFILE = EngineProfile(
     title="LLaMA-Factory",
     versions=">=0.9.4,<0.10",
     default_version="0.9.5",
     images={
         "nvidia": "hiyouga/llamafactory:{version}",
-        "ascend-910b1": _A2,
-        "ascend-910b2": _A2,
-        "ascend-910b2c": _A2,
-        "ascend-910b3": _A2,
-        "ascend-910b4": _A2,
-        "ascend-910b4-1": _A2,
-        "ascend-910c": _A3,
+        **ascend.images(
+            a2="quay.io/ascend/llamafactory:latest-910b-ubuntu",
+            a3="quay.io/ascend/llamafactory:latest-a3-ubuntu",
+        ),
     },
     progress=ProgressFormat(
         path=f"{arguments.CHECKPOINTS}/trainer_log.jsonl",

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
+from controlplane.adapters.engines import ascend
 from controlplane.adapters.engines.mindie import configuration
 from controlplane.adapters.engines.servers import ContainerServer, Order, Translation
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Limit
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
 
-_A2 = "gpustack/runner:cann8.5-910b-mindie2.3.0"
-_A3 = "gpustack/runner:cann8.5-a3-mindie2.3.0"
-_310P = "gpustack/runner:cann8.5-310p-mindie2.3.0"
 PROFILE = EngineProfile(
     title="MindIE",
     versions=">=2.3,<2.4",
     default_version="2.3.0",
-    images={
-        "ascend-910b1": _A2,
-        "ascend-910b2": _A2,
-        "ascend-910b2c": _A2,
-        "ascend-910b3": _A2,
-        "ascend-910b4": _A2,
-        "ascend-910b4-1": _A2,
-        "ascend-910c": _A3,
-        "ascend-310p": _310P,
-        "ascend-310p-duo": _310P,
-    },
+    images=ascend.images(
+        a2="gpustack/runner:cann8.5-910b-mindie2.3.0",
+        a3="gpustack/runner:cann8.5-a3-mindie2.3.0",
+        inference="gpustack/runner:cann8.5-310p-mindie2.3.0",
+    ),
     metrics={
         "requests_running": "num_requests_running",
         "requests_waiting": "num_requests_waiting",

@@ -5,34 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.adapters.engines import sequence
+from controlplane.adapters.engines import ascend, sequence
 from controlplane.adapters.engines.mindspeed_llm import architectures, arguments
-from controlplane.adapters.engines.trainers import (
-    ContainerTrainer,
-    Order,
-    Translation,
-    no_bfloat16,
-)
+from controlplane.adapters.engines.precisions import no_bfloat16
+from controlplane.adapters.engines.trainers import ContainerTrainer, Order, Translation
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Finding, Limit
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
 
-#: The project publishes how its images are made and named, but not the images: a company builds them.
-_A2 = "mindspeed-llm:v{version}-cann9.0.0-torch_npu2.7.1-910b-ubuntu22.04-py3.11-aarch64"
-_A3 = "mindspeed-llm:v{version}-cann9.0.0-torch_npu2.7.1-a3-ubuntu22.04-py3.11-aarch64"
 PROFILE = EngineProfile(
     title="MindSpeed-LLM",
     versions=">=26.0,<26.2",
     default_version="26.0.0",
-    images={
-        "ascend-910b1": _A2,
-        "ascend-910b2": _A2,
-        "ascend-910b2c": _A2,
-        "ascend-910b3": _A2,
-        "ascend-910b4": _A2,
-        "ascend-910b4-1": _A2,
-        "ascend-910c": _A3,
-    },
+    # The project publishes how its images are made and named, but not the images: a company builds them.
+    images=ascend.images(
+        a2="mindspeed-llm:v{version}-cann9.0.0-torch_npu2.7.1-910b-ubuntu22.04-py3.11-aarch64",
+        a3="mindspeed-llm:v{version}-cann9.0.0-torch_npu2.7.1-a3-ubuntu22.04-py3.11-aarch64",
+    ),
     flags=FlagsChecked.UNVERIFIED,
     sources=(
         "https://gitcode.com/Ascend/MindSpeed-LLM/tree/master/examples/mcore",

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.adapters.engines import deepspeed, sequence
+from controlplane.adapters.engines import ascend, deepspeed, sequence
 from controlplane.adapters.engines.ms_swift import arguments, families
-from controlplane.adapters.engines.trainers import (
-    ContainerTrainer,
-    Order,
-    Translation,
-    no_bfloat16,
-)
+from controlplane.adapters.engines.precisions import no_bfloat16
+from controlplane.adapters.engines.trainers import ContainerTrainer, Order, Translation
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Finding, Limit
 from controlplane.ports.engines import (
@@ -23,8 +19,6 @@ from controlplane.ports.engines import (
     Task,
 )
 
-_A2 = "quay.io/ascend/ms-swift:v4.3.0-A2-py311-CANN9.0.0-ubuntu22.04"
-_A3 = "quay.io/ascend/ms-swift:v4.3.0-A3-py311-CANN9.0.0-ubuntu22.04"
 PROFILE = EngineProfile(
     title="ms-swift",
     versions=">=4.3,<4.7",
@@ -32,13 +26,10 @@ PROFILE = EngineProfile(
     images={
         "nvidia": "modelscope-registry.cn-hangzhou.cr.aliyuncs.com/modelscope-repo/modelscope:"
         "ubuntu22.04-cuda13.0.3-py312-torch2.11.0-vllm0.25.1-modelscope1.39.0-swift4.4.3",
-        "ascend-910b1": _A2,
-        "ascend-910b2": _A2,
-        "ascend-910b2c": _A2,
-        "ascend-910b3": _A2,
-        "ascend-910b4": _A2,
-        "ascend-910b4-1": _A2,
-        "ascend-910c": _A3,
+        **ascend.images(
+            a2="quay.io/ascend/ms-swift:v4.3.0-A2-py311-CANN9.0.0-ubuntu22.04",
+            a3="quay.io/ascend/ms-swift:v4.3.0-A3-py311-CANN9.0.0-ubuntu22.04",
+        ),
     },
     progress=ProgressFormat(
         path=f"{arguments.CHECKPOINTS}/logging.jsonl",

@@ -8,19 +8,19 @@ from datetime import timedelta
 from typing import Any
 
 from controlplane.adapters.engines import images, sequence, torchrun
+from controlplane.adapters.engines.containers import ContainerEngine
 from controlplane.domain import fields
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field, Finding, Limit, subset
 from controlplane.domain.specs.quantizing import QUANTIZE
 from controlplane.ports.engines import (
-    ROLES,
     EngineProfile,
     FlagsChecked,
     ModelFacts,
     RenderRequest,
     Task,
 )
-from controlplane.ports.launches import EngineEnvironment, Launch, Role
+from controlplane.ports.launches import Launch
 
 PROFILE = EngineProfile(
     title="msModelSlim",
@@ -71,9 +71,14 @@ MODEL_TYPES: Mapping[str, str] = {
 }
 _RECIPE, _CALIBRATION = "recipe.yaml", "calibration.json"
 _GRACE = timedelta(seconds=30)
+_ENVIRONMENT: Mapping[str, str] = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "PYTHONUNBUFFERED": "1",
+}
 
 
-class MsModelSlimEngine:
+class MsModelSlimEngine(ContainerEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "msmodelslim"
@@ -81,10 +86,6 @@ class MsModelSlimEngine:
 
     def profile(self) -> EngineProfile:
         return PROFILE
-
-    def environment(self) -> EngineEnvironment | None:
-        """None: it comes as an image only."""
-        return None
 
     def fields(self, task: Task) -> tuple[Field, ...]:
         return FIELDS
@@ -133,37 +134,18 @@ class MsModelSlimEngine:
             raise ValueError(f"msModelSlim has no adapter for {architecture or 'an unknown model'}")
         spec = self.normalise(request.task, request.spec)
         shared, differing = torchrun.of_chip(request.chip, request.placements)
-        environment = {
-            "HF_HUB_OFFLINE": "1",
-            "TRANSFORMERS_OFFLINE": "1",
-            "PYTHONUNBUFFERED": "1",
-            **shared,
-        }
-        if request.report_url:
-            environment["NINEFOLD_REPORT_URL"] = request.report_url
         cards = torchrun.processes(request.placements)
         steps = _steps(spec, model_type=MODEL_TYPES[architecture], cards=cards)
-        return Launch(
-            name=request.name,
-            roles=(
-                Role(
-                    name=ROLES[request.task],
-                    argv=sequence.ARGV,
-                    placements=request.placements,
-                    environment=environment,
-                ),
-            ),
+        return self.launch_of_steps(
+            request,
+            spec=spec,
             files={
                 **sequence.rendered(steps, replicas=differing),
                 "calibration_rows.py": sequence.program("calibration_rows"),
                 _RECIPE: _recipe(spec),
             },
-            inputs=request.inputs,
-            image=images.image(PROFILE, engine=self.name, chip=request.chip, spec=spec),
-            secrets={"NINEFOLD_ATTEMPT_TOKEN": request.token} if request.token else {},
+            environment={**_ENVIRONMENT, **shared},
             grace=_GRACE,
-            continues=request.continues,
-            labels=request.labels,
         )
 
 

@@ -12,7 +12,7 @@ from ninefold_scoring import Score
 from swift.rewards import ORM, orms
 
 
-class ExactMatch(ORM):  # type: ignore[misc]  # swift is in the engine's image only
+class ExactMatch(ORM):
     """1 for an answer that is the row's but for white space, else 0."""
 
     def __call__(
@@ -22,7 +22,7 @@ class ExactMatch(ORM):  # type: ignore[misc]  # swift is in the engine's image o
         return [_score(*pair).exact_match() for pair in pairs]
 
 
-class LabelAccuracy(ORM):  # type: ignore[misc]  # likewise
+class LabelAccuracy(ORM):
     """The share of the row's labels that the answer has right; 0 where the row has none."""
 
     def __call__(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from controlplane.adapters.engines import sequence
+from controlplane.adapters.engines import ascend, sequence
+from controlplane.adapters.engines.precisions import no_bfloat16
 from controlplane.adapters.engines.servers import MODEL, ContainerServer, Order, Translation
-from controlplane.adapters.engines.trainers import no_bfloat16
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Limit
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
 
-_A2 = "quay.io/ascend/sglang:v0.5.14-cann9.0.0-910b"
-_A3 = "quay.io/ascend/sglang:v0.5.14-cann9.0.0-a3"
 #: Starts the server with the key from the environment: its own option would show it to every process.
 _START = "start_sglang.py"
 _NPU = "npu"
@@ -21,13 +19,10 @@ PROFILE = EngineProfile(
     default_version="0.5.23",
     images={
         "nvidia": "lmsysorg/sglang:v{version}",
-        "ascend-910b1": _A2,
-        "ascend-910b2": _A2,
-        "ascend-910b2c": _A2,
-        "ascend-910b3": _A2,
-        "ascend-910b4": _A2,
-        "ascend-910b4-1": _A2,
-        "ascend-910c": _A3,
+        **ascend.images(
+            a2="quay.io/ascend/sglang:v0.5.14-cann9.0.0-910b",
+            a3="quay.io/ascend/sglang:v0.5.14-cann9.0.0-a3",
+        ),
     },
     metrics={
         "requests_running": "sglang:num_running_reqs",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from controlplane.adapters.engines import ascend
+from controlplane.adapters.engines.precisions import no_bfloat16
 from controlplane.adapters.engines.servers import ContainerServer, Order, Translation
-from controlplane.adapters.engines.trainers import no_bfloat16
 from controlplane.adapters.engines.vllm import arguments
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Limit
@@ -16,17 +17,7 @@ PROFILE = EngineProfile(
     title="vLLM Ascend",
     versions=">=0.23,<0.24",
     default_version="0.23.0",
-    images={
-        "ascend-910b1": _A2,
-        "ascend-910b2": _A2,
-        "ascend-910b2c": _A2,
-        "ascend-910b3": _A2,
-        "ascend-910b4": _A2,
-        "ascend-910b4-1": _A2,
-        "ascend-910c": _A3,
-        "ascend-310p": _310P,
-        "ascend-310p-duo": _310P,
-    },
+    images=ascend.images(a2=_A2, a3=_A3, inference=_310P),
     metrics=arguments.METRICS,
     flags=FlagsChecked.PARSED,
     formats=frozenset({"compressed-tensors", "modelslim"}),

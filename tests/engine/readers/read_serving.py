@@ -1,8 +1,8 @@
-"""Has an engine's published parser read command lines: ``published_parsers.py vllm|sglang`` with JSON on stdin.
+"""What vLLM's and SGLang's parsers make of command lines: a JSON list on stdin gives a JSON list on stdout.
 
-Run by the engine environment's Python, with the wheel's modules on the path. What they import beside torch and
-transformers (HTTP clients, kernels, image libraries) has nothing to do with arguments: stand-ins take their
-place. Parser, defaults, choices and types are the engine's.
+``read_serving.py vllm|sglang``; an entry is ``[ARGUMENT…]``. What the engines import beside torch and transformers
+(HTTP clients, kernels, image libraries) has nothing to do with arguments: stand-ins take their place. Parser,
+defaults, choices and types are the engine's.
 """
 
 from __future__ import annotations
@@ -140,6 +140,15 @@ def sglang_parser() -> Any:
     return parser
 
 
+def told(parser: Any, words: list[str]) -> dict[str, Any]:
+    try:
+        values = vars(parser.parse_args(words))
+    except SystemExit as refusal:
+        # Its own words are on stderr already.
+        raise SystemExit(f"refused: {' '.join(words)}") from refusal
+    return {name: _plain(value) for name, value in values.items()}
+
+
 def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, list, type(None))) else str(value)
 
@@ -148,14 +157,8 @@ def main() -> None:
     engine = sys.argv[1]
     sys.meta_path.insert(0, _StandIns(_STOOD_IN_FOR | _KERNELS[engine]))
     parser = {"vllm": vllm_parser, "sglang": sglang_parser}[engine]()
-    read: list[dict[str, Any] | None] = []
-    for line in json.load(sys.stdin):
-        try:
-            values = vars(parser.parse_args(line))
-            read.append({name: _plain(value) for name, value in values.items()})
-        except SystemExit:
-            read.append(None)
-    sys.stdout.write(f"PARSED {json.dumps(read)}\n")
+    answers = [told(parser, words) for words in json.load(sys.stdin)]
+    sys.stdout.write(f"\n{json.dumps(answers)}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,43 @@
+"""Rows as the product itself would make them, for tests of its interfaces."""
+
+from __future__ import annotations
+
+from tests.factories.accounts import person, team
+from tests.factories.fleet import cluster
+from tests.factories.jobs import failed, job, queue, running, schedule, succeeded
+from tests.factories.quantizations import quantized_version
+from tests.factories.registry import (
+    ROWS,
+    File,
+    dataset_version,
+    evaluation,
+    model_files,
+    model_version,
+    stored,
+)
+from tests.factories.serving import api_key, deployment, replica
+from tests.factories.workflows import pipeline
+
+__all__ = [
+    "ROWS",
+    "File",
+    "api_key",
+    "cluster",
+    "dataset_version",
+    "deployment",
+    "evaluation",
+    "failed",
+    "job",
+    "model_files",
+    "model_version",
+    "person",
+    "pipeline",
+    "quantized_version",
+    "queue",
+    "replica",
+    "running",
+    "schedule",
+    "stored",
+    "succeeded",
+    "team",
+]

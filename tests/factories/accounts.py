@@ -1,0 +1,22 @@
+"""People and their teams."""
+
+from __future__ import annotations
+
+from apps.accounts.models import Membership, Team, User
+from controlplane.domain.permissions import Role
+
+
+def person(
+    name: str = "ada", *, team: Team | None = None, role: Role = Role.ENGINEER, admin: bool = False
+) -> User:
+    """Somebody who can log in with the password ``open sesame``."""
+    user = User.objects.create_user(
+        name, password="open sesame", is_superuser=admin, is_staff=admin
+    )
+    if team is not None:
+        Membership.objects.create(user=user, team=team, role=role)
+    return user
+
+
+def team(name: str = "maps") -> Team:
+    return Team.objects.create(name=name, slug=name)

@@ -1,0 +1,71 @@
+"""Deployments, their replicas, and keys to call them with."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from apps.accounts.models import Team, User
+from apps.fleet.models import Cluster
+from apps.models.models import ModelVersion
+from apps.quotas.models import Queue
+from apps.serving.models import ApiKey, Backend, Deployment, Replica
+from apps.serving.services import deployments
+from apps.serving.services.configurations import Configuration
+from apps.serving.services.keys import key_create
+from controlplane.domain.serving import DeploymentEvent, ReplicaEvent
+from tests.factories.jobs import schedule
+
+
+def deployment(
+    *, actor: User, team: Team, queue: Queue, model: ModelVersion, name: str = "parcels"
+) -> Deployment:
+    """One that starts, without replicas yet."""
+    return deployments.deployment_create(
+        actor=actor,
+        team=team,
+        name=name,
+        configuration=Configuration(model_version=model),
+        queue=queue,
+    )
+
+
+def replica(deployment: Deployment, *, cluster: Cluster, ready: bool = True) -> Replica:
+    """Its replica: ready, or waiting for its restart after a crash, the deployment degraded."""
+    backend = Backend.objects.get(revision__deployment=deployment)
+    row = deployments.replica_create(backend=backend, deployment=deployment)
+    at = timezone.now()
+    schedule(at=at)
+    Replica.objects.filter(pk=row.pk).update(cluster=cluster, chip="cpu")
+    row.refresh_from_db()
+    deployments.replica_move(row, ReplicaEvent.ADMIT, at=at, reason="given a card")
+    deployments.replica_move(row, ReplicaEvent.LAUNCH, at=at, reason="starting")
+    if ready:
+        deployments.replica_move(
+            row,
+            ReplicaEvent.BECOME_READY,
+            at=at,
+            reason="ready",
+            url="http://127.0.0.1:9",
+            ready_at=at,
+        )
+        event, reason = DeploymentEvent.BECOME_READY, "1 of 1 replicas ready"
+    else:
+        deployments.replica_move(
+            row,
+            ReplicaEvent.CRASH,
+            at=at,
+            reason="ended with exit code 1; starts again",
+            crashes=3,
+            restart_at=at + timedelta(seconds=40),
+            log_tail="Traceback: out of memory",
+        )
+        event, reason = DeploymentEvent.DEGRADE, "0 of 1 replicas ready"
+    deployment.refresh_from_db()
+    deployments.deployment_move(deployment, event, at=at, reason=reason)
+    return row
+
+
+def api_key(*, actor: User, team: Team, name: str = "batch labels") -> tuple[ApiKey, str]:
+    return key_create(actor=actor, team=team, name=name, at=timezone.now())

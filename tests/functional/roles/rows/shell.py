@@ -1,0 +1,18 @@
+"""What surrounds all other pages, and what describes REST."""
+
+from __future__ import annotations
+
+from tests.functional.roles.rules import EVERYBODY, STAFF, act, page, rest
+
+REST = (
+    rest("GET", "schema", may=EVERYBODY),
+    rest("GET", "docs", may=EVERYBODY),
+)
+
+PAGES = (
+    page("/"),
+    act("/i18n/setlang/", may=EVERYBODY, body={"language": "en", "next": "/"}),
+    page("/search?q=a"),
+    page("/design", may=STAFF, hidden=True),
+    page("/design/chart/marks", may=STAFF, hidden=True),
+)

@@ -1,0 +1,157 @@
+"""Jobs that end badly, or of which nothing is heard."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from apps.models.models import Artifact, ModelVersion
+from apps.quotas.models import Claim
+from controlplane.adapters.fakes.clusters import FakeCluster
+from controlplane.domain.claims import ClaimState
+from controlplane.domain.jobs import AttemptState, JobState
+from controlplane.ports.clusters import ExitCause
+from tests.integration.company import Company
+from tests.integration.jobs.traces import claim_of
+
+
+def test_a_job_that_ends_badly_keeps_the_end_of_its_log_and_frees_its_cards(
+    company: Company,
+) -> None:
+    job, attempt = company.running()
+    company.cluster.write_log(attempt.launch_name, b"x" * 20_000 + b"\nRuntimeError: no room\n")
+    company.cluster.finish(attempt.launch_name, exit_code=1, message="ended with exit code 1")
+
+    company.turn_jobs()
+
+    job.refresh_from_db()
+    attempt.refresh_from_db()
+    assert (job.state, job.state_reason) == (JobState.FAILED, "ended with exit code 1")
+    assert (attempt.exit_code, attempt.exit_cause) == (1, ExitCause.FAILED)
+    assert attempt.log_tail.endswith("RuntimeError: no room\n")
+    assert len(attempt.log_tail) == 8 * 1024
+    assert claim_of(attempt).state == ClaimState.RELEASED
+    assert not ModelVersion.objects.filter(attempt_uid=attempt.uid).exists()
+
+
+@pytest.mark.parametrize(
+    ("cause", "exit_code"),
+    [
+        (ExitCause.OUT_OF_MEMORY, 137),
+        (ExitCause.DISK_FULL, 28),
+        (ExitCause.OUT_OF_TIME, None),
+        (ExitCause.NOT_PREPARED, None),
+    ],
+)
+def test_the_cause_of_the_end_is_kept(
+    company: Company, cause: ExitCause, exit_code: int | None
+) -> None:
+    job, attempt = company.running()
+    company.cluster.finish(attempt.launch_name, exit_code=exit_code or 0, cause=cause)
+
+    company.turn_jobs()
+
+    job.refresh_from_db()
+    attempt.refresh_from_db()
+    assert (job.state, attempt.exit_cause) == (JobState.FAILED, cause)
+
+
+def test_a_program_that_ends_well_without_a_manifest_has_failed(company: Company) -> None:
+    job, attempt = company.running()
+    company.cluster.finish(attempt.launch_name)
+
+    company.turn_jobs()
+
+    job.refresh_from_db()
+    assert job.state == JobState.FAILED
+    assert "no manifest arrived" in job.state_reason
+    assert claim_of(attempt).state == ClaimState.RELEASED
+
+
+def test_outputs_that_are_no_model_fail_the_job_and_say_why(company: Company) -> None:
+    job, attempt = company.running()
+    company.finish(attempt, {"notes.txt": b"hello"})
+
+    company.turn_jobs()
+
+    job.refresh_from_db()
+    assert job.state == JobState.FAILED
+    assert "there is no config.json" in job.state_reason
+    assert not Artifact.objects.filter(made_by=f"attempt:{attempt.uid}").exists()
+
+
+def test_a_launch_that_is_refused_fails_the_job_with_the_reason(company: Company) -> None:
+    job = company.submit()
+    company.schedule()
+    Claim.objects.update(placement=[{"role": "trainer", "index": 0, "node": "gone", "cards": [0]}])
+    company.cluster_row.nodes.update(uid="gone", name="elsewhere")
+
+    company.turn_jobs()
+
+    job.refresh_from_db()
+    assert job.state == JobState.FAILED
+    assert job.state_reason.startswith("could not be started")
+    assert "elsewhere" in job.state_reason
+
+
+def test_a_launch_that_the_cluster_has_lost_fails_the_job(company: Company) -> None:
+    job, attempt = company.running()
+    company.cluster.lose(attempt.launch_name)
+
+    company.turn_jobs()
+
+    job.refresh_from_db()
+    attempt.refresh_from_db()
+    assert (job.state, attempt.exit_cause) == (JobState.FAILED, ExitCause.LOST)
+
+
+def test_a_launch_that_has_vanished_fails_the_job(company: Company) -> None:
+    job, attempt = company.running()
+    company.cluster.lose(attempt.launch_name)
+    company.cluster.remove(attempt.launch_name)
+
+    company.turn_jobs()
+
+    job.refresh_from_db()
+    assert (job.state, job.state_reason) == (JobState.FAILED, "the cluster no longer knows it")
+
+
+def test_a_cluster_that_does_not_answer_only_delays(company: Company) -> None:
+    job, attempt = company.running()
+    company.finish(attempt)
+    company.cluster.lose_contact()
+
+    company.turn_jobs()
+
+    attempt.refresh_from_db()
+    assert attempt.state == AttemptState.RUNNING
+    assert attempt.message.startswith("the cluster does not answer")
+    company.cluster.regain_contact()
+    company.turn_jobs()
+    job.refresh_from_db()
+    assert job.state == JobState.SUCCEEDED
+
+
+def test_a_fault_of_ours_is_shown_and_does_not_stop_the_others(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, broken = company.running()
+    other_job, other = company.running()
+    company.finish(other)
+    observe = FakeCluster.observe
+
+    def fail_for_one(cluster: FakeCluster, names: Collection[str]) -> Any:
+        if broken.launch_name in names:
+            raise RuntimeError("not made for this")
+        return observe(cluster, names)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeCluster, "observe", fail_for_one)
+        company.turn_jobs()
+    broken.refresh_from_db()
+    other_job.refresh_from_db()
+    assert (broken.state, other_job.state) == (AttemptState.RUNNING, JobState.SUCCEEDED)
+    assert "a fault of ours" in broken.message
+    assert "not made for this" not in broken.message

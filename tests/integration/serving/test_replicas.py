@@ -1,0 +1,199 @@
+"""Replicas that wait, crash, lose their cards, fall silent or outlive their deployment."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from apps.quotas import services as quotas
+from apps.quotas.models import Allocation, Claim
+from apps.serving.models import Replica
+from apps.serving.reconcilers import sweeps
+from apps.serving.services import deployments as services
+from apps.serving.services import snapshots
+from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.serving import DeploymentState, ReplicaState
+from controlplane.ports.clusters import ExitCause, Phase
+from tests.integration.company import Company
+from tests.integration.serving.served import (
+    create,
+    endpoints,
+    replicas_of,
+    serve_all,
+    serving,
+    turn,
+)
+
+
+def test_a_replica_without_cards_waits_and_says_why(company: Company) -> None:
+    deployment = create(company, replicas=3)
+    turn(company)
+    turn(company)
+
+    waiting = [one for one in replicas_of(deployment) if one.state == ReplicaState.PENDING]
+    assert [one.message for one in waiting] == [
+        "needs 1 × 1 card of cpu; 0 of 2 are free, at most 0 on one node"
+    ]
+
+
+def test_a_crashed_replica_is_restarted_with_growing_delays_and_shown(company: Company) -> None:
+    deployment = serving(company)
+    (replica,) = replicas_of(deployment)
+    delays = []
+    for crash in range(1, 5):
+        company.cluster.write_log(replica.launch_name, b"Segmentation fault\n")
+        company.cluster.finish(
+            replica.launch_name, exit_code=139, message="ended with exit code 139"
+        )
+        company.turn_deployments()
+        company.turn_deployments()
+        replica.refresh_from_db()
+        assert (replica.state, replica.crashes, replica.url) == (ReplicaState.BACKOFF, crash, "")
+        assert replica.message.startswith("ended with exit code 139; restarts in ")
+        assert replica.log_tail == "Segmentation fault\n"
+        deployment.refresh_from_db()
+        assert deployment.state == DeploymentState.DEGRADED
+        assert "0 of 1 replicas are ready; ended with exit code 139" in deployment.state_reason
+        assert replica.restart_at is not None
+        delays.append(replica.restart_at - company.at)
+
+        company.turn_deployments()
+        replica.refresh_from_db()
+        assert replica.generation == crash, "it did not wait"
+        company.at = replica.restart_at
+        company.turn_deployments()
+        replica.refresh_from_db()
+        assert (replica.state, replica.generation) == (ReplicaState.STARTING, crash + 1)
+        company.cluster.run(replica.launch_name)
+        company.turn_deployments()
+        company.turn_deployments()
+        deployment.refresh_from_db()
+        assert deployment.state == DeploymentState.READY
+
+    assert [delay.total_seconds() for delay in delays] == [1, 2, 4, 8]
+    assert company.cluster.names() == {f"replica-{replica.uid}-5"}
+    assert Allocation.objects.filter(released_at=None).count() == 1
+    assert list(deployment.transitions.values_list("event", flat=True)) == [
+        "become_ready",
+        *["degrade", "become_ready"] * 4,
+    ]
+
+
+def test_crashes_long_ago_are_forgiven(company: Company) -> None:
+    deployment = serving(company)
+    (replica,) = replicas_of(deployment)
+    Replica.objects.update(crashes=7)
+    company.later(timedelta(minutes=11))
+    company.cluster.finish(replica.launch_name, exit_code=1)
+
+    company.turn_deployments()
+
+    replica.refresh_from_db()
+    assert replica.crashes == 1
+
+
+def test_a_crash_while_another_replica_serves_degrades_the_deployment(company: Company) -> None:
+    deployment = serving(company, replicas=2)
+    first, second = replicas_of(deployment)
+    company.cluster.finish(first.launch_name, exit_code=1)
+
+    company.turn_deployments()
+    company.turn_deployments()
+    snapshots.snapshot_publish(at=company.at)
+
+    deployment.refresh_from_db()
+    assert deployment.state == DeploymentState.DEGRADED
+    assert deployment.state_reason.startswith("1 of 2 replicas are ready")
+    assert endpoints("parser") == [second.uid]
+
+
+def test_a_model_that_cannot_be_loaded_never_serves_and_its_words_are_shown(
+    company: Company,
+) -> None:
+    deployment = create(company)
+    turn(company)
+    (replica,) = replicas_of(deployment)
+    company.cluster.finish(
+        replica.launch_name, cause=ExitCause.NOT_PREPARED, message="no space left on device"
+    )
+
+    company.turn_deployments()
+    company.turn_deployments()
+
+    deployment.refresh_from_db()
+    assert deployment.state == DeploymentState.DEGRADED
+    assert "no space left on device" in deployment.state_reason
+
+
+@pytest.mark.parametrize("noticed", [True, False], ids=["ready", "admitted and not yet seen"])
+def test_a_revoked_claim_stops_its_replica_and_a_new_one_takes_its_place(
+    company: Company, noticed: bool
+) -> None:
+    deployment = create(company)
+    company.turn_deployments()
+    company.schedule()
+    if noticed:
+        serve_all(company)
+    (old,) = replicas_of(deployment)
+    quotas.claim_revoke(
+        claim=Claim.objects.get(uid=old.claim_uid),
+        reason=ReleaseReason.DRAIN,
+        grace=timedelta(seconds=10),
+        at=company.at,
+        why="the node is drained",
+    )
+
+    serve_all(company)
+    serve_all(company)
+
+    old.refresh_from_db()
+    claim = Claim.objects.get(uid=old.claim_uid)
+    assert old.state == ReplicaState.STOPPED
+    assert (claim.state, claim.release_reason) == (ClaimState.RELEASED, ReleaseReason.DRAIN)
+    new = replicas_of(deployment)[-1]
+    assert (new.uid != old.uid, new.state) == (True, ReplicaState.READY)
+    deployment.refresh_from_db()
+    assert deployment.state == DeploymentState.READY
+
+
+def test_a_cluster_that_does_not_answer_only_delays(company: Company) -> None:
+    deployment = create(company)
+    turn(company)
+    company.cluster.lose_contact()
+    company.turn_deployments()
+    (replica,) = replicas_of(deployment)
+    assert replica.message.startswith("the cluster does not answer")
+
+    company.cluster.regain_contact()
+    serve_all(company)
+
+    replica.refresh_from_db()
+    assert (replica.state, replica.crashes) == (ReplicaState.READY, 0)
+
+
+def test_what_serves_although_it_was_stopped_is_stopped_and_removed_by_the_sweep(
+    company: Company,
+) -> None:
+    """A worker so slow that it launched after its replica had been stopped."""
+    deployment = serving(company)
+    (replica,) = replicas_of(deployment)
+    launch = company.cluster.launched(replica.launch_name)
+    services.deployment_stop(deployment=deployment, actor=company.engineer, at=company.at)
+    for _ in range(3):
+        company.turn_deployments()
+    company.cluster.launch(launch)
+    company.cluster.run(launch.name)
+
+    assert sweeps.launches_sweep() == 1
+    assert company.phase_of(launch.name) is Phase.EXITED
+    assert sweeps.launches_sweep() == 1
+    assert company.cluster.names() == frozenset()
+
+
+def test_the_sweep_leaves_what_serves_alone(company: Company) -> None:
+    deployment = serving(company, replicas=2)
+
+    assert sweeps.launches_sweep() == 0
+
+    assert {company.phase_of(one.launch_name) for one in replicas_of(deployment)} == {Phase.RUNNING}

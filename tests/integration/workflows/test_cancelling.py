@@ -1,0 +1,225 @@
+"""A pipeline that is cancelled ends what it began, and touches nothing that is others'."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apps.jobs.models import Job
+from apps.models.models import ModelVersion
+from apps.serving.models import Deployment
+from apps.serving.services import deployments
+from apps.serving.services.configurations import Configuration
+from apps.workflows import services
+from apps.workflows.models import Pipeline
+from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.models import Acceptance
+from controlplane.domain.pipelines import (
+    PipelineState,
+    StepState,
+)
+from controlplane.domain.serving import DeploymentState
+from tests.integration.company import ENGINE, Company
+from tests.integration.workflows.lines import (
+    BADLY,
+    D,
+    E,
+    F,
+    drive,
+    gated,
+    processes_act,
+    states,
+    steps_of,
+    submit,
+    turn,
+)
+
+
+def test_cancelling_ends_the_job_of_the_running_step_and_can_be_taken_back(
+    company: Company,
+) -> None:
+    pipeline = submit(company, F, E)
+    turn(company)
+    assert services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
+    assert not services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
+    drive(company, pipeline)
+    assert (pipeline.state, pipeline.state_reason) == ("cancelled", "cancelled by mei")
+    assert states(pipeline) == ["cancelled", "waiting"]
+    (job,) = Job.objects.all()
+    assert job.state == "cancelled"
+    with pytest.raises(IllegalTransition):
+        services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
+
+    services.pipeline_retry(pipeline=pipeline, actor=company.engineer, at=company.at)
+    drive(company, pipeline)
+    assert states(pipeline) == ["succeeded", "succeeded"]
+
+
+def test_a_held_pipeline_is_cancelled_at_once(company: Company) -> None:
+    pipeline = drive(company, submit(company, gated(company), D), metrics=BADLY)
+    services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
+    pipeline.refresh_from_db()
+    assert pipeline.state == PipelineState.CANCELLED
+    services.pipeline_retry(pipeline=pipeline, actor=company.engineer, at=company.at)
+    drive(company, pipeline)
+    assert pipeline.state == PipelineState.HELD
+
+
+def test_what_ended_well_before_it_could_be_stopped_is_kept(company: Company) -> None:
+    pipeline = submit(company, F, E)
+    turn(company)
+    processes_act(company)
+    turn(company)
+    processes_act(company)
+    services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
+    company.turn_jobs()
+    drive(company, pipeline)
+    assert states(pipeline) == ["succeeded", "waiting"]
+    assert pipeline.state == PipelineState.CANCELLED
+
+
+def test_cancelling_stops_the_deployment_that_the_step_made(company: Company) -> None:
+    pipeline = submit(company, D)
+    turn(company)
+    services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
+    turn(company)
+    turn(company)
+    made = Deployment.objects.get()
+    assert made.state in (DeploymentState.STOPPING, DeploymentState.STOPPED)
+    assert states(pipeline) == ["cancelled"]
+    drive(company, pipeline, until=lambda: deployment_is(made, DeploymentState.STOPPED))
+
+    services.pipeline_retry(pipeline=pipeline, actor=company.engineer, at=company.at)
+    drive(company, pipeline)
+    made.refresh_from_db()
+    assert made.state == DeploymentState.READY
+    assert made.revisions.count() == 1
+
+
+def deployment_is(deployment: Deployment, state: DeploymentState) -> bool:
+    deployment.refresh_from_db()
+    return deployment.state == state
+
+
+def test_cancelling_sends_a_deployment_that_was_there_back_to_what_it_served(
+    company: Company,
+) -> None:
+    drive(company, submit(company, D))
+    pipeline = submit(company, F, D)
+    drive(company, pipeline, until=lambda: steps_of(pipeline)[1].state == StepState.RUNNING)
+    services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
+    drive(company, pipeline)
+    served = Deployment.objects.get()
+    newest = served.revisions.order_by("-number")[0]
+    assert (newest.number, newest.model_version) == (3, company.model)
+
+    services.pipeline_retry(pipeline=pipeline, actor=company.engineer, at=company.at)
+    drive(company, pipeline)
+    tuned, deploy = steps_of(pipeline)
+    newest = served.revisions.order_by("-number")[0]
+    assert (newest.number, newest.model_version) == (4, tuned.made)
+    assert deploy.revision == newest
+
+
+def deploying_over(company: Company) -> tuple[Pipeline, Deployment]:
+    """A deployment serves the company's model, and a pipeline is giving it another one."""
+    drive(company, submit(company, D))
+    pipeline = submit(company, F, D)
+    drive(company, pipeline, until=lambda: steps_of(pipeline)[1].state == StepState.RUNNING)
+    return pipeline, Deployment.objects.get()
+
+
+def cancel(company: Company, pipeline: Pipeline) -> str:
+    """The last step's reason, once the pipeline is cancelled: that takes one turn."""
+    services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
+    company.turn_pipelines()
+    pipeline.refresh_from_db()
+    assert (pipeline.state, states(pipeline)[-1]) == ("cancelled", "cancelled")
+    return steps_of(pipeline)[-1].state_reason
+
+
+def test_cancelling_leaves_a_deployment_alone_that_somebody_revised_meanwhile(
+    company: Company,
+) -> None:
+    pipeline, served = deploying_over(company)
+    chosen = deployments.deployment_revise(
+        deployment=served,
+        configuration=Configuration(model_version=company.model, engine=ENGINE, cards=2),
+        actor=company.engineer,
+        at=company.at,
+    )
+
+    reason = cancel(company, pipeline)
+
+    assert reason == (
+        "cancelled by mei; the deployment parser was given another revision meanwhile and was left so"
+    )
+    assert served.revisions.order_by("-number")[0] == chosen
+
+
+def test_cancelling_does_not_stop_a_new_deployment_that_somebody_revised_meanwhile(
+    company: Company,
+) -> None:
+    pipeline = submit(company, D)
+    turn(company)
+    made = Deployment.objects.get()
+    deployments.deployment_revise(
+        deployment=made,
+        configuration=Configuration.of(made.revisions.get()),
+        actor=company.engineer,
+        at=company.at,
+    )
+    assert "was given another revision meanwhile" in cancel(company, pipeline)
+    made.refresh_from_db()
+    assert made.state not in (DeploymentState.STOPPING, DeploymentState.STOPPED)
+
+
+def test_cancelling_ends_although_what_was_served_before_was_rejected_since(
+    company: Company,
+) -> None:
+    pipeline, served = deploying_over(company)
+    ModelVersion.objects.filter(pk=company.model.pk).update(
+        acceptance=Acceptance.REJECTED, acceptance_reason="too much was lost"
+    )
+
+    reason = cancel(company, pipeline)
+
+    assert "the deployment parser stays at revision 2, for it could not be taken back: " in reason
+    assert "is not accepted (too much was lost)" in reason
+    assert served.revisions.count() == 2
+
+
+@pytest.mark.parametrize("meddle", ["stop", "delete"])
+def test_cancelling_ends_although_the_deployment_was_taken_away(
+    company: Company, meddle: str
+) -> None:
+    pipeline, served = deploying_over(company)
+    if meddle == "stop":
+        deployments.deployment_stop(deployment=served, actor=company.engineer, at=company.at)
+    else:
+        Deployment.objects.filter(pk=served.pk).update(deleted_at=company.at)
+
+    reason = cancel(company, pipeline)
+
+    told = {"stop": "is stopping: stopped by mei", "delete": "was deleted"}
+    assert reason == f"cancelled by mei; the deployment parser {told[meddle]} and was left so"
+    assert served.revisions.count() == 2
+
+
+def test_a_deployment_that_goes_while_it_is_taken_back_keeps_no_pipeline_from_its_end(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline, served = deploying_over(company)
+    revise = deployments.deployment_revise
+
+    def late(**asked: Any) -> Any:
+        deployments.deployment_stop(deployment=served, actor=company.engineer, at=company.at)
+        return revise(**asked)
+
+    monkeypatch.setattr(deployments, "deployment_revise", late)
+    assert "could not be taken back: " in cancel(company, pipeline)
+    served.refresh_from_db()
+    # What was begun of it is undone with the refusal.
+    assert served.state not in (DeploymentState.STOPPING, DeploymentState.STOPPED)
+    assert served.revisions.count() == 2

@@ -1,0 +1,105 @@
+"""A step that fails, and the pipeline that goes on from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from apps.accounts.models import Membership, User
+from apps.accounts.services import membership_set
+from apps.jobs import services as jobs
+from apps.jobs.models import Job
+from apps.models.models import Artifact
+from apps.serving.models import Deployment
+from apps.workflows import services
+from apps.workflows.models import Pipeline
+from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.permissions import Role
+from controlplane.domain.pipelines import (
+    PipelineState,
+    StepState,
+)
+from tests.integration.company import Company
+from tests.integration.workflows.lines import (
+    D,
+    E,
+    F,
+    drive,
+    processes_act,
+    states,
+    steps_of,
+    submit,
+    turn,
+)
+
+
+def fail_its_job(company: Company, pipeline: Pipeline) -> Job:
+    """The job of the step that runs dies of its program."""
+    turn(company)
+    processes_act(company)
+    turn(company)
+    running = next(one for one in steps_of(pipeline) if one.state == StepState.RUNNING)
+    assert running.job is not None
+    attempt = running.job.attempts.get()
+    company.cluster.finish(attempt.launch_name, exit_code=3)
+    drive(company, pipeline, until=lambda: pipeline.state == PipelineState.FAILED)
+    return running.job
+
+
+def test_a_failed_step_is_tried_again_and_the_pipeline_goes_on(company: Company) -> None:
+    pipeline = submit(company, F, E)
+    job = fail_its_job(company, pipeline)
+    assert states(pipeline) == ["failed", "waiting"]
+    job.refresh_from_db()
+    assert pipeline.state_reason == f"step 1 failed: {job.state_reason}"
+
+    services.pipeline_retry(pipeline=pipeline, actor=company.engineer, at=company.at)
+    with pytest.raises(IllegalTransition, match="running cannot be tried again"):
+        services.pipeline_retry(pipeline=pipeline, actor=company.engineer, at=company.at)
+    drive(company, pipeline)
+
+    assert states(pipeline) == ["succeeded", "succeeded"]
+    # The same job goes on; no second one was submitted for the step.
+    assert steps_of(pipeline)[0].job == job
+    assert job.attempts.count() == 2
+    assert Job.objects.count() == 2
+
+
+def test_a_job_that_somebody_else_retried_meanwhile_is_not_run_twice(company: Company) -> None:
+    pipeline = submit(company, F, E)
+    job = fail_its_job(company, pipeline)
+    jobs.job_retry(job=job, actor=company.engineer, at=company.at)
+    services.pipeline_retry(pipeline=pipeline, actor=company.engineer, at=company.at)
+    drive(company, pipeline)
+    assert job.attempts.count() == 2
+
+
+def test_a_step_whose_input_has_gone_fails_with_the_reason(company: Company) -> None:
+    pipeline = submit(company, F, E)
+    drive(company, pipeline, until=lambda: steps_of(pipeline)[0].state == StepState.SUCCEEDED)
+    services.pipeline_cancel(pipeline=pipeline, actor=company.engineer, at=company.at)
+    drive(company, pipeline)
+    made = steps_of(pipeline)[0].made
+    assert made is not None
+    assert made.artifact_id is not None
+    Artifact.objects.filter(pk=made.artifact_id).update(deleted_at=company.at)
+    services.pipeline_retry(pipeline=pipeline, actor=company.engineer, at=company.at)
+    drive(company, pipeline)
+    assert pipeline.state == PipelineState.FAILED
+    assert "parser v1 has been deleted; have it back on the storage page" in pipeline.state_reason
+
+
+def test_what_its_runner_may_no_longer_do_is_not_done_in_their_name(company: Company) -> None:
+    pipeline = submit(company, F, D)
+    drive(company, pipeline, until=lambda: steps_of(pipeline)[0].state == StepState.RUNNING)
+    Membership.objects.filter(user=company.engineer).delete()
+    drive(company, pipeline)
+    assert pipeline.state == PipelineState.FAILED
+    assert "step 2 failed: this needs the permission to deploy" in pipeline.state_reason
+    assert not Deployment.objects.exists()
+
+    other = User.objects.create(username="nils")
+    membership_set(team=company.team, user=other, roles=frozenset({Role.ENGINEER}), actor=None)
+    services.pipeline_retry(pipeline=pipeline, actor=other, at=company.at)
+    drive(company, pipeline)
+    assert pipeline.state == PipelineState.SUCCEEDED
+    assert Deployment.objects.get().created_by == other
