@@ -32,6 +32,8 @@ SPOKEN = (
     "platform/controlplane/adapters/engines/**/*.py",
     "platform/controlplane/adapters/clusters/refusals.py",
     "platform/controlplane/adapters/clusters/local/*.py",
+    "platform/controlplane/adapters/clusters/simulated/cluster.py",
+    "platform/controlplane/adapters/clusters/simulated/observing.py",
     "platform/controlplane/adapters/outbound/*.py",
     "platform/controlplane/persistence/encryption.py",
     *(
@@ -48,8 +50,16 @@ SPOKEN = (
         )
     ),
 )
-#: Worded for whoever maintains the data, on the command line.
-UNHEARD = frozenset({"platform/controlplane/domain/catalog/reading.py"})
+#: Worded for whoever maintains the data, on the command line and in files.
+UNHEARD = frozenset(
+    {
+        "platform/controlplane/domain/catalog/reading.py",
+        "platform/controlplane/domain/simulation/courses.py",
+        "platform/controlplane/domain/simulation/curves.py",
+        "platform/controlplane/domain/simulation/descriptions.py",
+        "platform/controlplane/domain/simulation/outputs.py",
+    }
+)
 #: Keywords whose text reaches people.
 TELLING = frozenset(
     {

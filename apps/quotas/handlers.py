@@ -6,7 +6,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from apps.quotas import reconcilers
-from controlplane.domain.scheduling.cycle import Policy
+from controlplane.domain.scheduling.policies import Policy
 
 
 @shared_task

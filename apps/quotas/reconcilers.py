@@ -11,8 +11,9 @@ from apps.quotas import selectors, services
 from apps.quotas.models import Claim
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.scheduling.cycle import Policy, plan
+from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import Placement
+from controlplane.domain.scheduling.policies import Policy
 from controlplane.persistence.leases import LoopLease, loop_lease
 
 log = logging.getLogger(__name__)

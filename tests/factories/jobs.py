@@ -18,7 +18,7 @@ from apps.quotas.models import Claim, Queue
 from apps.quotas.reconcilers import cycle_run
 from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs import AttemptEvent, JobEvent, JobKind
-from controlplane.domain.scheduling.cycle import Policy
+from controlplane.domain.scheduling.policies import Policy
 from tests.factories.registry import model_files, stored
 
 

@@ -42,7 +42,7 @@ from controlplane.domain.fields import Field, Finding, Limit
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.models import ModelState
 from controlplane.domain.permissions import Role as TeamRole
-from controlplane.domain.scheduling.cycle import Policy
+from controlplane.domain.scheduling.policies import Policy
 from controlplane.ports.clusters import Phase
 from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
 from controlplane.ports.launches import EngineEnvironment, Launch, Probe, Role

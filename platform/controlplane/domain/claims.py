@@ -54,15 +54,24 @@ CLAIM = Machine(
 )
 
 
+#: A whole card, in thousandths.
+WHOLE_CARD = 1000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleShape:
     """Identical replicas of a gang."""
 
     name: str
+    #: How many are wanted.
     replicas: int
     #: Cards of one replica, all on one node.
     cards: int
     limits: Resources = Resources()
+    #: Thousandths that a replica takes of each of its cards; less than all only of a single card.
+    share: int = WHOLE_CARD
+    #: How many it can start with; below ``replicas`` the gang is elastic. 0 means all of them.
+    least: int = 0
 
     def __post_init__(self) -> None:
         if self.replicas < 1:
@@ -71,15 +80,33 @@ class RoleShape:
             )
         if self.cards < 0:
             raise ValueError(f"role {self.name!r}: cards cannot be negative, got {self.cards}")
+        if not 0 < self.share <= WHOLE_CARD:
+            raise ValueError(f"role {self.name!r}: a share is 1 to 1000, got {self.share}")
+        if self.share < WHOLE_CARD and self.cards != 1:
+            raise ValueError(f"role {self.name!r}: only a single card is shared, not {self.cards}")
+        if not 0 <= self.least <= self.replicas:
+            raise ValueError(
+                f"role {self.name!r}: it cannot start with {self.least} of {self.replicas} replicas"
+            )
+
+    @property
+    def fewest(self) -> int:
+        """Replicas without which the gang does not start."""
+        return self.least or self.replicas
 
     def as_json(self) -> dict[str, Any]:
-        return {
+        value: dict[str, Any] = {
             "name": self.name,
             "replicas": self.replicas,
             "cards": self.cards,
             "cpu": self.limits.cpu,
             "memory": self.limits.memory,
         }
+        if self.share < WHOLE_CARD:
+            value["share"] = self.share
+        if self.least:
+            value["least"] = self.least
+        return value
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
@@ -88,6 +115,8 @@ class RoleShape:
             replicas=value["replicas"],
             cards=value["cards"],
             limits=Resources(cpu=Millicpu(value["cpu"]), memory=Bytes(value["memory"])),
+            share=value.get("share", WHOLE_CARD),
+            least=value.get("least", 0),
         )
 
 
@@ -100,6 +129,11 @@ class GangShape:
     @property
     def cards(self) -> int:
         return sum(role.replicas * role.cards for role in self.roles)
+
+    @property
+    def fewest_cards(self) -> int:
+        """Cards without which it does not start; fewer than ``cards`` where a role is elastic."""
+        return sum(role.fewest * role.cards for role in self.roles)
 
     def as_json(self) -> list[dict[str, Any]]:
         return [role.as_json() for role in self.roles]
@@ -115,7 +149,11 @@ class GangShape:
 
     def in_words(self) -> str:
         """``"2 × 4 cards and 1 × 0 cards"``."""
-        return " and ".join(
-            f"{role.replicas} × {role.cards} {'card' if role.cards == 1 else 'cards'}"
-            for role in self.roles
-        )
+        return " and ".join(_role_in_words(role) for role in self.roles)
+
+
+def _role_in_words(role: RoleShape) -> str:
+    replicas = f"{role.least}–{role.replicas}" if role.least else str(role.replicas)
+    if role.share < WHOLE_CARD:
+        return f"{replicas} × {role.share / WHOLE_CARD:g} of a card"
+    return f"{replicas} × {role.cards} {'card' if role.cards == 1 else 'cards'}"

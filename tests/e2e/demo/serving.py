@@ -19,7 +19,7 @@ from apps.serving.services.configurations import Configuration
 from apps.serving.services.keys import key_create, key_revoke
 from apps.serving.services.usage import usage_record
 from controlplane.domain.claims import ReleaseReason
-from controlplane.domain.scheduling.cycle import Policy
+from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.serving import DeploymentEvent, ReplicaEvent
 from tests.e2e.demo.clock import NOW, ago, before
 from tests.e2e.demo.fleet import Fleet

@@ -9,7 +9,7 @@ from apps.jobs.models import Attempt, AttemptTransition, Job
 from apps.quotas.models import Claim
 from apps.quotas.reconcilers import cycle_run
 from controlplane.domain.jobs import AttemptEvent
-from controlplane.domain.scheduling.cycle import Policy
+from controlplane.domain.scheduling.policies import Policy
 from tests.e2e.demo.clock import NOW, ago, before
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
 from tests.e2e.demo.people import People

@@ -19,7 +19,7 @@ from apps.quotas.reconcilers import cycle_run
 from apps.quotas.selectors import cluster_of
 from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs import AttemptEvent, JobEvent, JobKind
-from controlplane.domain.scheduling.cycle import Policy
+from controlplane.domain.scheduling.policies import Policy
 from controlplane.ports import registry as ports
 from controlplane.ports.engines import Task
 from tests import factories

@@ -18,7 +18,8 @@ from apps.quotas.models import Allocation, Claim, Queue
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState, GangShape, ReleaseReason, RoleShape
 from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.scheduling.cycle import Policy, plan
+from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.policies import Policy
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.leases import LoopLease, loop_lease
 from controlplane.persistence.models import Lease

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.geometry import Geometry, groups_of
-from controlplane.domain.scheduling.cycle import Policy, plan
+from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import RefusalCode
+from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.snapshots import NodeView, Snapshot
-from tests.unit.domain.test_scheduling import AT, claim, node, snapshot
+from tests.unit.domain.scheduling.fleets import AT, claim, node, role, snapshot
 
 CHIP = "ascend-910b3"
 RINGS = Geometry(sizes=(1, 2, 4, 8), rings=groups_of("0-3_4-7"))
@@ -47,7 +48,7 @@ def cards_of(seen: Snapshot) -> list[tuple[str, ...]]:
 def test_every_replica_is_whole_pairs_or_inside_a_ring(
     geometry: Geometry, held: tuple[int, ...], sizes: list[int]
 ) -> None:
-    claims = tuple(claim(f"c{place}", size, minute=place) for place, size in enumerate(sizes))
+    claims = tuple(claim(f"c{place}", role(size), minute=place) for place, size in enumerate(sizes))
     given_out = cards_of(snapshot(linked("n", geometry, held=held), claims=claims))
 
     for cards in given_out:
@@ -62,13 +63,13 @@ def test_every_replica_is_whole_pairs_or_inside_a_ring(
 
 def test_a_claim_passes_a_node_whose_free_cards_are_in_two_rings() -> None:
     seen = snapshot(
-        linked("a", RINGS, held=(0, 1, 4, 5)), linked("b", RINGS), claims=(claim("x", 4),)
+        linked("a", RINGS, held=(0, 1, 4, 5)), linked("b", RINGS), claims=(claim("x", role(4)),)
     )
     assert cards_of(seen) == [("b/0", "b/1", "b/2", "b/3")]
 
 
 def test_a_refusal_says_that_the_free_cards_do_not_hang_together() -> None:
-    seen = snapshot(linked("a", RINGS, held=(0, 1, 4, 5)), claims=(claim("x", 4),))
+    seen = snapshot(linked("a", RINGS, held=(0, 1, 4, 5)), claims=(claim("x", role(4)),))
     (refusal,) = plan(seen, Policy(), AT).refusals
 
     assert refusal.code is RefusalCode.NOT_TOGETHER
@@ -79,7 +80,7 @@ def test_a_refusal_says_that_the_free_cards_do_not_hang_together() -> None:
 
 
 def test_a_number_that_no_node_gives_out_never_fits() -> None:
-    seen = snapshot(linked("a", RINGS), claims=(claim("x", 3),))
+    seen = snapshot(linked("a", RINGS), claims=(claim("x", role(3)),))
     (refusal,) = plan(seen, Policy(), AT).refusals
 
     assert refusal.code is RefusalCode.NEVER_FITS
@@ -95,8 +96,8 @@ def test_a_broken_card_breaks_its_ring_and_its_pair() -> None:
             for card in whole.cards
         ),
     )
-    assert cards_of(snapshot(broken, claims=(claim("x", 2),))) == [("a/2", "a/3")]
+    assert cards_of(snapshot(broken, claims=(claim("x", role(2)),))) == [("a/2", "a/3")]
 
 
 def test_a_claim_without_cards_has_a_place_beside_linked_ones() -> None:
-    assert cards_of(snapshot(linked("a", RINGS), claims=(claim("x", 0),))) == [()]
+    assert cards_of(snapshot(linked("a", RINGS), claims=(claim("x", role(0)),))) == [()]

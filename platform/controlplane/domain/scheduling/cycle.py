@@ -1,191 +1,301 @@
-"""One scheduling cycle in steps over a snapshot.
+"""One scheduling cycle, in six steps over a snapshot.
 
-1. order the waiting claims: priority, then age;
-2. for each, take its acceptable chips in order of preference;
-3. check the queue: open, and under its cap;
-4. place every replica of the gang in one cluster, first fit over nodes in name order, or none of it; the
-   cards of a replica stay inside a ring and its pairs together, as the node's geometry wants it;
-5. mark what was taken, so that the next claim sees it;
-6. explain each choice and each refusal.
+1. **Account**: what each queue holds, up the tree; what is free in the fleet.
+2. **Order**: who is next, after each admission anew (``ordering``).
+3. **Check** the queue, up the tree: is it open, may it have so many more cards of a chip (``domain.quotas``)?
+4. **Place** the whole gang on the first of its chips that has room (``placement``).
+5. **Take back**: a claim that is owed cards and found none has others stop for it (``preemption``).
+6. **Reserve**: of those that still wait, the first keep room; who comes later passes them only where it does
+   not delay them (``reservations``).
+
+Claims that ask for the same as one that was refused are refused with it. Nothing here knows the time, a
+database or chance: the same snapshot always gives the same plan.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping
 from datetime import datetime
+from typing import NamedTuple
 
-from controlplane.domain.claims import GangShape, RoleShape
-from controlplane.domain.resources import Resources
+from controlplane.domain.quotas import Limit, QueueTree, Shortage
+from controlplane.domain.scheduling.elastic import at_most
 from controlplane.domain.scheduling.explain import (
-    explain_cap,
-    explain_closed,
-    explain_no_room,
+    Reason,
+    cards_of,
+    explain_awaited,
     explain_placement,
+    explain_reserved,
+    explain_shortage,
+    not_looked_at,
 )
-from controlplane.domain.scheduling.plans import Placement, Plan, Refusal, ReplicaPlacement
-from controlplane.domain.scheduling.snapshots import CardView, ClaimView, NodeView, Snapshot
+from controlplane.domain.scheduling.fleet import Fleet
+from controlplane.domain.scheduling.obstacles import LASTING, Obstacles
+from controlplane.domain.scheduling.ordering import Order, kind_of
+from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.plans import (
+    Placement,
+    Plan,
+    Refusal,
+    RefusalCode,
+    ReplicaPlacement,
+    Reservation,
+    Revocation,
+)
+from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.preemption import Preemptor, Room
+from controlplane.domain.scheduling.reservations import Reservations, runtime_on
+from controlplane.domain.scheduling.shapes import typical_of
+from controlplane.domain.scheduling.snapshots import ClaimView, RunningView, Snapshot
+
+#: Times to look ahead in a cycle, for each claim that may keep room.
+LOOKS_FOR_EACH = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """What may be tuned. Named values rather than flags, so that a plan can be repeated."""
+def plan(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
+    """Decide for every waiting claim.
 
-    #: Most claims to place in one cycle; keeps a commit short.
-    placements_per_cycle: int = 200
+    :raises ValueError: if a claim accepts no chip.
+    """
+    cycle = _Cycle(snapshot, policy, at)
+    for claim in Order(snapshot.claims, cycle.tree):
+        cycle.decide(claim)
+    return cycle.decided()
 
 
-@dataclass(slots=True)
-class _Ledger:
-    """What is left of the snapshot while the plan grows."""
+class _Opening(NamedTuple):
+    """A chip on which the queue may have the claim."""
 
-    free: dict[str, list[CardView]]
-    room: dict[str, Resources]
-    used: dict[str, Counter[str]]
-    taken: list[tuple[str, tuple[CardView, ...], Resources]] = field(default_factory=list)
+    chip: str
+    #: With no more replicas than the queue may have.
+    claim: ClaimView
+    #: It is within a guarantee.
+    owed: bool
 
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> _Ledger:
-        return cls(
-            free={
-                node.uid: [card for card in node.cards if card.free] if node.schedulable else []
-                for node in snapshot.nodes
-            },
-            room={node.uid: _left(node) for node in snapshot.nodes},
-            used={uid: Counter(queue.used) for uid, queue in snapshot.queues.items()},
+
+class _Cycle:
+    """A plan as it grows."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy, at: datetime) -> None:
+        self._policy = policy
+        self._at = at
+        self._fleet = Fleet.of(snapshot)
+        self._placer = Placer(self._fleet, typical_of(snapshot))
+        self.tree = QueueTree(snapshot.queues, free=_free(snapshot))
+        self._obstacles = Obstacles(self._fleet, self._placer)
+        self._preemptor = Preemptor(
+            fleet=self._fleet,
+            placer=self._placer,
+            tree=self.tree,
+            running=snapshot.running,
+            at=at,
+        )
+        self._reservations = Reservations(
+            fleet=self._fleet,
+            placer=self._placer,
+            running=snapshot.running,
+            at=at,
+            backfill=policy.backfill,
+            looks=LOOKS_FOR_EACH * policy.reservations,
+        )
+        self._names = {node.uid: node.name for node in snapshot.nodes}
+        #: Claims that were told to stop, by the waiting claim that they were told for.
+        self._stopping: dict[str, list[RunningView]] = {}
+        for view in snapshot.running:
+            if view.revoked_for:
+                self._stopping.setdefault(view.revoked_for, []).append(view)
+        self._placements: list[Placement] = []
+        self._refusals: list[Refusal] = []
+        self._revocations: list[Revocation] = []
+        self._promised: list[Reservation] = []
+        self._refused: dict[Hashable, Reason] = {}
+        #: Claims that others stop for, and claims that keep room.
+        self._reclaims = self._waiting = 0
+
+    def decided(self) -> Plan:
+        return Plan(
+            placements=tuple(self._placements),
+            refusals=tuple(self._refusals),
+            revocations=tuple(self._revocations),
+            reservations=(*self._promised, *self._reservations.made),
         )
 
-    def take(self, node: NodeView, role: RoleShape, chip: str) -> tuple[CardView, ...] | None:
-        """Cards for one replica on that node, or None if it does not fit there."""
-        if not node.schedulable or not _fits(role.limits, self.room[node.uid]):
+    def decide(self, claim: ClaimView) -> None:
+        """Place the claim, or say why it waits."""
+        kind = kind_of(claim)
+        if claim.uid in self._stopping or self._fleet.nominates(claim.uid):
+            # Cards are on their way to it: what holds for others of its kind does not hold for it.
+            kind = claim.uid
+        reason = self._spent() or self._refused.get(kind) or self._consider(claim)
+        if reason is None:
+            return
+        self._refusals.append(reason.refuse(claim))
+        if reason.code is not RefusalCode.AWAITS_CARDS:
+            self._refused[kind] = reason
+
+    def _spent(self) -> Reason | None:
+        policy, placed, searches = self._policy, len(self._placements), self._placer.searches
+        if placed < policy.placements_per_cycle and searches < policy.attempts_per_cycle:
             return None
-        chosen = node.pick(self.free[node.uid], chip=chip, count=role.cards)
-        if chosen is None:
+        return not_looked_at(placed, searches)
+
+    def _consider(self, claim: ClaimView) -> Reason | None:
+        """Steps 3 to 6 for one claim; None if it was placed."""
+        if not claim.chips:
+            raise ValueError(f"claim {claim.uid} accepts no chip")
+        before = self._fleet.mark()
+        self._fleet.open_for(claim.uid)
+        openings, reasons = self._check(claim)
+        if self._place(openings):
             return None
-        for card in chosen:
-            self.free[node.uid].remove(card)
-        self.room[node.uid] = _minus(self.room[node.uid], role.limits)
-        self.taken.append((node.uid, chosen, role.limits))
-        return chosen
-
-    def undo(self) -> None:
-        """Give back what was taken since the last ``keep``."""
-        for node, cards, limits in reversed(self.taken):
-            self.free[node] = sorted([*self.free[node], *cards], key=lambda card: card.index)
-            self.room[node] = self.room[node].plus(limits)
-        self.taken.clear()
-
-    def keep(self, claim: ClaimView, chip: str) -> None:
-        self.used.setdefault(claim.queue, Counter())[chip] += claim.shape.cards
-        self.taken.clear()
-
-
-def plan(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:  # noqa: ARG001 - part of the contract
-    """Decide for every waiting claim; the same snapshot always gives the same plan."""
-    ledger = _Ledger.of(snapshot)
-    placements: list[Placement] = []
-    refusals: list[Refusal] = []
-    for claim in _ordered(snapshot.claims):
-        if len(placements) >= policy.placements_per_cycle:
-            break
-        outcome = _place(claim, snapshot, ledger)
-        if isinstance(outcome, Placement):
-            placements.append(outcome)
+        if stopping := self._stopping.get(claim.uid):
+            room: Room | None = self._preemptor.awaited(claim, stopping)
         else:
-            refusals.append(outcome)
-    return Plan(placements=tuple(placements), refusals=tuple(refusals))
+            reasons |= {opening.chip: self._obstacle(opening) for opening in openings}
+            hopeful = [chip for chip in claim.chips if reasons[chip].code not in LASTING]
+            room = self._take_back(claim, hopeful)
+            if room is None:
+                self._reserve(claim, [each for each in openings if each.chip in hopeful], reasons)
+        self._fleet.undo(before)
+        if room is None:
+            # The preferred chip's reason is the claim's.
+            return reasons[claim.chips[0]]
+        self._promise(claim, room)
+        return explain_awaited(room.chip, room.victims)
 
+    # -- 3: check the queue --
 
-def _ordered(claims: tuple[ClaimView, ...]) -> list[ClaimView]:
-    return sorted(claims, key=lambda claim: (-claim.priority, claim.created_at, claim.uid))
+    def _check(self, claim: ClaimView) -> tuple[list[_Opening], dict[str, Reason]]:
+        """The chips that its queue may have it on, in order of preference; why not, for each of the others."""
+        openings: list[_Opening] = []
+        reasons: dict[str, Reason] = {}
+        for chip in claim.chips:
+            verdict = self.tree.room(claim.queue, chip, claim.shape.fewest_cards)
+            if verdict.shortage is None or _none_free(verdict.shortage):
+                most = claim.shape.cards
+                if most > claim.shape.fewest_cards:
+                    most = self.tree.most(claim.queue, chip, most)
+                narrowed = at_most(claim, most)
+                openings.append(_Opening(chip, narrowed, bool(verdict.covered_by)))
+            else:
+                reasons[chip] = explain_shortage(verdict.shortage)
+        return openings, reasons
 
+    # -- 4: place --
 
-def _place(claim: ClaimView, snapshot: Snapshot, ledger: _Ledger) -> Placement | Refusal:
-    queue = snapshot.queues[claim.queue]
-    if not queue.open:
-        return explain_closed(claim, queue)
-    refusal: Refusal | None = None
-    for chip in claim.chips:
-        used = ledger.used[claim.queue][chip]
-        cap = queue.caps.get(chip)
-        if cap is not None and used + claim.shape.cards > cap:
-            refusal = refusal or explain_cap(claim, queue, chip, used=used, cap=cap)
-            continue
-        replicas = _place_gang(claim, chip, snapshot, ledger)
-        if replicas is not None:
-            ledger.keep(claim, chip)
-            return explain_placement(claim, chip, replicas, snapshot)
-        refusal = refusal or _explain(claim, chip, snapshot, ledger)
-    if refusal is None:
-        raise ValueError(f"claim {claim.uid} accepts no chip")
-    return refusal
+    def _place(self, openings: list[_Opening]) -> bool:
+        """On the first chip that has room, unless the claim ends sooner if it waits for one before it."""
+        for number, opening in enumerate(openings):
+            if self._better_later(opening, openings[:number]):
+                continue
+            chip, claim, owed = opening
+            avoid = self._reservations.avoid(claim, chip, owed=owed)
+            replicas = self._placer.place(claim, chip, avoid=avoid)
+            if replicas is not None:
+                self._start(claim, chip, replicas)
+                return True
+        return False
 
+    def _better_later(self, opening: _Opening, preferred: list[_Opening]) -> bool:
+        """Whether it would end sooner on a faster chip that is busy now."""
+        slow = runtime_on(opening.claim, opening.chip)
+        for chip, claim, owed in preferred:
+            fast = runtime_on(claim, chip)
+            if slow is not None and fast is not None and fast < slow:
+                starts_at = self._reservations.starts_at(claim, chip, owed=owed)
+                if starts_at is not None and starts_at + fast < self._at + slow:
+                    return True
+        return False
 
-def _explain(claim: ClaimView, chip: str, snapshot: Snapshot, ledger: _Ledger) -> Refusal:
-    """Why the gang found no room: would its cards alone have fitted?"""
-    unlimited = replace(
-        claim,
-        shape=GangShape(
-            roles=tuple(replace(role, limits=Resources()) for role in claim.shape.roles)
-        ),
-    )
-    cards_fit = _place_gang(unlimited, chip, snapshot, ledger) is not None
-    ledger.undo()
-    return explain_no_room(
-        claim, chip, snapshot, ledger.free, ledger.room, cards_would_fit=cards_fit
-    )
-
-
-def _place_gang(
-    claim: ClaimView, chip: str, snapshot: Snapshot, ledger: _Ledger
-) -> tuple[ReplicaPlacement, ...] | None:
-    """In the first cluster that has room for all of it: one Launch runs in one cluster."""
-    for cluster in dict.fromkeys(node.cluster for node in snapshot.nodes):
-        nodes = tuple(node for node in snapshot.nodes if node.cluster == cluster)
-        replicas = _place_on(nodes, claim, chip, ledger)
-        if replicas is not None:
-            return replicas
-    return None
-
-
-def _place_on(
-    nodes: tuple[NodeView, ...], claim: ClaimView, chip: str, ledger: _Ledger
-) -> tuple[ReplicaPlacement, ...] | None:
-    replicas: list[ReplicaPlacement] = []
-    for role, index in _members(claim):
-        for node in nodes:
-            cards = ledger.take(node, role, chip)
-            if cards is not None:
-                replicas.append(
-                    ReplicaPlacement(
-                        role=role.name,
-                        index=index,
-                        node=node.uid,
-                        cards=tuple(card.uid for card in cards),
-                    )
+    def _start(self, claim: ClaimView, chip: str, replicas: tuple[ReplicaPlacement, ...]) -> None:
+        self._placements.append(explain_placement(claim, chip, replicas, self._names))
+        self.tree.charge(claim.queue, chip, cards_of(replicas))
+        runtime = runtime_on(claim, chip)
+        if runtime is not None:
+            self._reservations.started(
+                RunningView(
+                    uid=claim.uid,
+                    queue=claim.queue,
+                    shape=claim.shape,
+                    chip=chip,
+                    priority=claim.priority,
+                    admitted_at=self._at,
+                    replicas=replicas,
+                    ends_at=self._at + runtime,
                 )
-                break
-        else:
-            ledger.undo()
+            )
+
+    def _obstacle(self, opening: _Opening) -> Reason:
+        """Why it found no room: what is kept for others, or the fleet itself."""
+        chip, claim, owed = opening
+        first = self._reservations.in_the_way(claim, chip, owed=owed)
+        if first:
+            before = self._fleet.mark()
+            fits = self._placer.place(claim, chip) is not None
+            self._fleet.undo(before)
+            if fits:
+                return explain_reserved(claim, chip, first)
+        return self._obstacles.explain(claim, chip)
+
+    # -- 5: take back --
+
+    def _take_back(self, claim: ClaimView, chips: list[str]) -> Room | None:
+        """Have others stop for a claim that is owed their cards."""
+        if not self._policy.preemption or self._reclaims >= self._policy.reclaims_per_cycle:
             return None
-    return tuple(replicas)
+        for chip in chips:
+            verdict = self.tree.room(claim.queue, chip, claim.shape.fewest_cards)
+            if verdict.shortage is not None and verdict.shortage.limit is Limit.CLOSED:
+                return None
+            owed = bool(verdict.covered_by)
+            avoid = self._reservations.avoid(claim, chip, owed=owed)
+            room = self._preemptor.make_room(claim, chip, avoid=avoid)
+            if room is not None:
+                self._reclaims += 1
+                self._revocations += self._preemptor.stop(room, claim)
+                return room
+        return None
+
+    def _promise(self, claim: ClaimView, room: Room) -> None:
+        """Nobody else gets what it will take, nor its queue's right to it."""
+        self._fleet.limit(room.then)
+        self._promised.append(Reservation(claim=claim.uid, nodes=room.nodes, starts_at=None))
+        self.tree.owe(claim.queue, room.chip, claim.shape.fewest_cards)
+
+    # -- 6: reserve --
+
+    def _reserve(
+        self, claim: ClaimView, openings: list[_Opening], reasons: Mapping[str, Reason]
+    ) -> None:
+        """Keep room for one of the first that wait, and its queue's leave to use it."""
+        if self._waiting >= self._policy.reservations:
+            return
+        cards, reason = claim.shape.fewest_cards, reasons[claim.chips[0]]
+        rights = {opening.chip: opening.owed for opening in openings}
+        chip = self._reservations.reserve(claim, rights)
+        if chip is not None and rights[chip]:
+            self.tree.owe(claim.queue, chip, cards)
+        elif chip is not None:
+            self.tree.wish(claim.queue, chip, cards)
+        elif not openings and reason.code is RefusalCode.QUEUE_CAP:
+            # Nor may smaller claims of its queue use up what is left below the cap.
+            if cards > reason.numbers["cap"]:
+                return
+            self.tree.wish(claim.queue, claim.chips[0], cards)
+        else:
+            return
+        self._waiting += 1
 
 
-def _members(claim: ClaimView) -> Iterator[tuple[RoleShape, int]]:
-    for role in claim.shape.roles:
-        for index in range(role.replicas):
-            yield role, index
+def _none_free(shortage: Shortage) -> bool:
+    """Others keep what is free, but so many are not free at all: let the fleet say so, and keep room for it."""
+    kept = shortage.limit in (Limit.NOTHING_TO_BORROW, Limit.KEPT_BY_OTHERS)
+    return kept and shortage.wanted > shortage.bound
 
 
-def _left(node: NodeView) -> Resources:
-    return _minus(node.capacity, node.promised)
-
-
-def _minus(room: Resources, taken: Resources) -> Resources:
-    return room.plus(taken.times(-1))
-
-
-def _fits(wanted: Resources, room: Resources) -> bool:
-    """CPU is shared rather than owned, so only memory can refuse; 0 asks for none."""
-    return not wanted.memory or wanted.memory <= room.memory
+def _free(snapshot: Snapshot) -> Counter[str]:
+    """Cards that nobody holds and work may be placed on, by chip."""
+    return Counter(
+        card.chip for node in snapshot.nodes if node.schedulable for card in node.cards if card.free
+    )

@@ -1,166 +1,181 @@
-"""Words and numbers for each choice and each refusal."""
+"""The words of each choice and each refusal, with their numbers.
+
+People read one sentence; programs read its numbers. The sentences are few and fixed, as pages show them in other
+languages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from controlplane.domain.resources import Resources, bytes_in_words
+from controlplane.domain.quotas import Limit, Shortage
 from controlplane.domain.scheduling.plans import (
     Placement,
     Refusal,
     RefusalCode,
     ReplicaPlacement,
+    Revocation,
 )
-from controlplane.domain.scheduling.snapshots import CardView, ClaimView, QueueView, Snapshot
+from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
+
+#: What a bound on all chips together is a bound on.
+ANY_CHIP = "cards of any chip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why a claim waits; the same for all that ask for the same."""
+
+    code: RefusalCode
+    reason: str
+    numbers: Mapping[str, int] = field(default_factory=dict)
+
+    def refuse(self, claim: ClaimView) -> Refusal:
+        return Refusal(claim=claim.uid, code=self.code, reason=self.reason, numbers=self.numbers)
 
 
 def explain_placement(
-    claim: ClaimView, chip: str, replicas: tuple[ReplicaPlacement, ...], snapshot: Snapshot
+    claim: ClaimView, chip: str, replicas: tuple[ReplicaPlacement, ...], names: Mapping[str, str]
 ) -> Placement:
-    names = {node.uid: node.name for node in snapshot.nodes}
+    """:param names: of the nodes, by uid."""
     nodes = sorted({names[replica.node] for replica in replicas})
-    where = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes ({', '.join(nodes[:4])}…)"
+    shape = claim.shape.in_words()
+    if len(nodes) == 1:
+        reason = (
+            f"{shape} of {chip} on {nodes[0]}, where it leaves the fewest cards that nobody can use"
+        )
+    else:
+        some = ", ".join(nodes[:4]) + ("…" if len(nodes) > 4 else "")
+        reason = (
+            f"{shape} of {chip} on {len(nodes)} nodes ({some}), the smallest part of the network with room "
+            f"for all of it"
+        )
     return Placement(
         claim=claim.uid,
         chip=chip,
         replicas=replicas,
-        reason=f"{claim.shape.in_words()} of {chip} on {where}: the first with room, by name",
-    )
-
-
-def explain_closed(claim: ClaimView, queue: QueueView) -> Refusal:
-    return Refusal(
-        claim=claim.uid,
-        code=RefusalCode.QUEUE_CLOSED,
-        reason=f"queue {queue.name} is closed; it admits nothing until it is opened",
-    )
-
-
-def explain_cap(claim: ClaimView, queue: QueueView, chip: str, *, used: int, cap: int) -> Refusal:
-    wanted = claim.shape.cards
-    return Refusal(
-        claim=claim.uid,
-        code=RefusalCode.QUEUE_CAP,
-        reason=(f"needs {wanted} × {chip}; queue {queue.name} holds {used} of at most {cap}"),
-        numbers={"wanted": wanted, "used": used, "cap": cap},
-    )
-
-
-def explain_no_room(
-    claim: ClaimView,
-    chip: str,
-    snapshot: Snapshot,
-    free: Mapping[str, Sequence[CardView]],
-    room: Mapping[str, Resources],
-    *,
-    cards_would_fit: bool,
-) -> Refusal:
-    """The first thing that stands in the way, from the most lasting to the most passing."""
-    largest = max(claim.shape.roles, key=lambda role: role.cards)
-    owned = {node.uid: sum(card.chip == chip for card in node.cards) for node in snapshot.nodes}
-    total = sum(owned.values())
-    if largest.cards and not total:
-        known = sorted({card.chip for node in snapshot.nodes for card in node.cards})
-        return Refusal(
-            claim=claim.uid,
-            code=RefusalCode.NO_SUCH_CHIP,
-            reason=f"needs {chip}; the fleet has only {', '.join(known) or 'no cards at all'}",
-        )
-    biggest = max(owned.values(), default=0)
-    if largest.cards > biggest:
-        return Refusal(
-            claim=claim.uid,
-            code=RefusalCode.NEVER_FITS,
-            reason=(f"needs {largest.cards} × {chip} on one node; the largest node has {biggest}"),
-            numbers={"wanted": largest.cards, "largest_node": biggest},
-        )
-    whole_nodes = {node.uid: node.cards for node in snapshot.nodes}
-    if not _together(snapshot, whole_nodes, chip=chip, count=largest.cards):
-        return _explain_geometry(largest.cards, claim, chip, snapshot)
-    available = {uid: sum(card.chip == chip for card in cards) for uid, cards in free.items()}
-    best = max(available.values(), default=0)
-    if cards_would_fit:
-        return _explain_memory(claim, available, room, snapshot)
-    together = _together(snapshot, free, chip=chip, count=largest.cards)
-    if best >= largest.cards and not together:
-        return Refusal(
-            claim=claim.uid,
-            code=RefusalCode.NOT_TOGETHER,
-            reason=(
-                f"needs {largest.cards} × {chip} that hang together on one node; "
-                f"{best} are free on the best node, but not in one ring or whole pairs"
-            ),
-            numbers={"wanted": largest.cards, "best_node": best},
-        )
-    return Refusal(
-        claim=claim.uid,
-        code=RefusalCode.NO_FREE_CARDS,
-        reason=(
-            f"needs {claim.shape.in_words()} of {chip}; {sum(available.values())} of {total} "
-            f"are free, at most {best} on one node"
-        ),
+        reason=reason,
         numbers={
+            "nodes": len(nodes),
+            "cards": cards_of(replicas),
             "wanted": claim.shape.cards,
-            "free": sum(available.values()),
-            "total": total,
-            "best_node": best,
         },
     )
 
 
-def _together(
-    snapshot: Snapshot, cards: Mapping[str, Sequence[CardView]], *, chip: str, count: int
-) -> bool:
-    """Whether some node could give so many of those cards."""
-    return any(
-        node.pick(cards[node.uid], chip=chip, count=count) is not None for node in snapshot.nodes
-    )
+def explain_shortage(shortage: Shortage) -> Reason:
+    """What the queue, or one above it, has against a claim."""
+    queue, used, bound = shortage.queue, shortage.used, shortage.bound
+    wanted, kind = shortage.wanted, shortage.chip or ANY_CHIP
+    numbers = {"wanted": wanted, "used": used}
+    match shortage.limit:
+        case Limit.CLOSED:
+            return Reason(
+                code=RefusalCode.QUEUE_CLOSED,
+                reason=f"queue {queue} is closed; it admits nothing until it is opened",
+            )
+        case Limit.CAP if shortage.kept:
+            return Reason(
+                code=RefusalCode.QUEUE_CAP,
+                reason=(
+                    f"needs {wanted} × {kind}; queue {queue} holds {used} of at most {bound} and "
+                    f"keeps {shortage.kept} for others"
+                ),
+                numbers={**numbers, "cap": bound, "kept": shortage.kept},
+            )
+        case Limit.CAP:
+            return Reason(
+                code=RefusalCode.QUEUE_CAP,
+                reason=f"needs {wanted} × {kind}; queue {queue} holds {used} of at most {bound}",
+                numbers={**numbers, "cap": bound},
+            )
+        case Limit.DOES_NOT_BORROW:
+            return Reason(
+                code=RefusalCode.NO_BORROWING,
+                reason=(
+                    f"needs {wanted} × {kind}; queue {queue} holds {used} of the {bound} that it "
+                    f"is guaranteed, and borrows nothing"
+                ),
+                numbers={**numbers, "guaranteed": bound},
+            )
+        case Limit.NOTHING_TO_BORROW:
+            return Reason(
+                code=RefusalCode.NO_BORROWING,
+                reason=(
+                    f"needs {wanted} × {kind}, more than queue {queue} is guaranteed; {bound} are "
+                    f"free, of which {shortage.lendable} may be borrowed"
+                ),
+                numbers={**numbers, "free": bound, "lendable": shortage.lendable},
+            )
+        case Limit.KEPT_BY_OTHERS:
+            return Reason(
+                code=RefusalCode.NO_BORROWING,
+                reason=(
+                    f"needs {wanted} × {kind}; {bound} are free, but other queues keep "
+                    f"{bound - shortage.lendable} of them"
+                ),
+                numbers={**numbers, "free": bound, "kept": bound - shortage.lendable},
+            )
 
 
-def _explain_geometry(cards: int, claim: ClaimView, chip: str, snapshot: Snapshot) -> Refusal:
-    """No node gives out so many, however free it is."""
-    sizes = sorted(
-        {
-            count
-            for node in snapshot.nodes
-            for count in range(1, len(node.cards) + 1)
-            if node.pick(node.cards, chip=chip, count=count)
-        }
-    )
-    given = ", ".join(map(str, sizes))
-    return Refusal(
-        claim=claim.uid,
-        code=RefusalCode.NEVER_FITS,
-        reason=f"needs {cards} × {chip} on one node; the nodes give out {given}",
-        numbers={"wanted": cards},
-    )
-
-
-def _explain_memory(
-    claim: ClaimView,
-    available: Mapping[str, int],
-    room: Mapping[str, Resources],
-    snapshot: Snapshot,
-) -> Refusal:
-    """Memory of one node for the greediest replica; a node without its cards is no help."""
-    greediest = max(claim.shape.roles, key=lambda role: role.limits.memory)
-    wanted = greediest.limits.memory
-    free = max(
-        (
-            room[node.uid].memory
-            for node in snapshot.nodes
-            if node.schedulable and available[node.uid] >= greediest.cards
-        ),
-        default=0,
-    )
-    replicas = sum(role.replicas for role in claim.shape.roles)
-    each = " for each replica" if replicas > 1 else ""
-    return Refusal(
-        claim=claim.uid,
-        code=RefusalCode.NO_MEMORY,
+def explain_reserved(claim: ClaimView, chip: str, first: str) -> Reason:
+    return Reason(
+        code=RefusalCode.RESERVED,
         reason=(
-            f"needs {bytes_in_words(wanted)} of memory on one node{each}; "
-            f"the most that is free is {bytes_in_words(max(0, free))}"
+            f"needs {claim.shape.in_words()} of {chip}; there is room, but it is kept for claim "
+            f"{first}, which comes first"
         ),
-        numbers={"wanted": wanted, "free": free, "replicas": replicas},
+        numbers={"wanted": claim.shape.cards},
     )
+
+
+def explain_awaited(chip: str, running: Iterable[RunningView]) -> Reason:
+    """:param running: claims that were told to stop."""
+    stopping = list(running)
+    cards = sum(cards_of(view.replicas) for view in stopping)
+    return Reason(
+        code=RefusalCode.AWAITS_CARDS,
+        reason=f"awaits {cards} × {chip} of claims that were told to stop for it: {len(stopping)}",
+        numbers={"cards": cards, "claims": len(stopping)},
+    )
+
+
+def explain_reclaim(
+    victim: RunningView, claim: ClaimView, *, queue: str, guaranteed: int, owner: str
+) -> Revocation:
+    """:param queue: name of the victim's queue, which is guaranteed so many; ``owner``: that of the claim's."""
+    return Revocation(
+        claim=victim.uid,
+        beneficiary=claim.uid,
+        reason=(
+            f"queue {queue} holds more than its {guaranteed} × {victim.chip}; queue {owner} takes "
+            f"back what it is guaranteed"
+        ),
+    )
+
+
+def explain_preemption(victim: RunningView, claim: ClaimView) -> Revocation:
+    return Revocation(
+        claim=victim.uid,
+        beneficiary=claim.uid,
+        reason=(
+            f"makes room for claim {claim.uid} of priority {claim.priority} in the same queue; "
+            f"its own is {victim.priority}"
+        ),
+    )
+
+
+def not_looked_at(placed: int, looked_at: int) -> Reason:
+    return Reason(
+        code=RefusalCode.NOT_LOOKED_AT,
+        reason=(
+            f"this cycle placed {placed} claims and looked for room {looked_at} times before "
+            f"it came to this one; the next goes on"
+        ),
+        numbers={"placed": placed, "looked_at": looked_at},
+    )
+
+
+def cards_of(replicas: Iterable[ReplicaPlacement]) -> int:
+    return sum(len(replica.cards) or replica.count for replica in replicas)

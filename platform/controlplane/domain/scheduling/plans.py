@@ -1,9 +1,10 @@
-"""What the scheduler decided: placements, and a reason for each claim that got none."""
+"""What the scheduler decided: placements, revocations, reservations, and a reason for each claim that waits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -12,12 +13,25 @@ class RefusalCode(StrEnum):
     NO_FREE_CARDS = "no_free_cards"
     #: Enough are free on a node, but not such as hang together.
     NOT_TOGETHER = "not_together"
+    #: Enough are free, but not under one domain of the network.
+    NO_DOMAIN = "no_domain"
     #: No node could ever hold one replica of it.
     NEVER_FITS = "never_fits"
     NO_SUCH_CHIP = "no_such_chip"
+    #: No node bears the labels, or all that do are tainted.
+    NO_SUCH_NODE = "no_such_node"
     NO_MEMORY = "no_memory"
+    NO_CPU = "no_cpu"
     QUEUE_CAP = "queue_cap"
     QUEUE_CLOSED = "queue_closed"
+    #: Beyond its guarantee, and nothing may be borrowed.
+    NO_BORROWING = "no_borrowing"
+    #: Room there is, but it is kept for a claim that waits longer.
+    RESERVED = "reserved"
+    #: Others were told to stop for it; their cards are on their way.
+    AWAITS_CARDS = "awaits_cards"
+    #: The cycle had decided enough before it came to it.
+    NOT_LOOKED_AT = "not_looked_at"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +39,10 @@ class ReplicaPlacement:
     role: str
     index: int
     node: str
-    #: Card uids in index order; empty for a replica without cards.
+    #: Card uids in index order; empty for a replica without cards, and where the node's plug-in chooses.
     cards: tuple[str, ...]
+    #: How many cards of the node it has, whoever chooses them.
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +54,8 @@ class Placement:
     replicas: tuple[ReplicaPlacement, ...]
     #: Why here, in words.
     reason: str
+    #: The numbers of the reason, for programs.
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +69,29 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Revocation:
+    """A claim that has to save and stop, so that another gets its cards."""
+
+    claim: str
+    #: The waiting claim that gets them.
+    beneficiary: str
+    #: Why this one, in words with numbers.
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """Room that is kept for a claim which waits, so that smaller ones do not pass it for ever."""
+
+    claim: str
+    nodes: tuple[str, ...]
+    #: When what runs there is expected to have ended; None when nobody knows.
+    starts_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     placements: tuple[Placement, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    revocations: tuple[Revocation, ...] = ()
+    reservations: tuple[Reservation, ...] = ()

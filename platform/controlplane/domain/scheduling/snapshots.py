@@ -1,23 +1,27 @@
-"""What the scheduler sees: values only, no rows.
-
-::
-
-    Snapshot
-      ├─ nodes    in name order, each with its free and busy cards in index order
-      ├─ claims   the waiting ones
-      └─ queues   limits and what each holds now
-"""
+"""What the scheduler sees: plain values, made by whoever asks it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
 
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import GangShape
 from controlplane.domain.geometry import Geometry, choose
+from controlplane.domain.quotas import Entitlement
 from controlplane.domain.resources import Resources
+from controlplane.domain.scheduling.plans import ReplicaPlacement
+
+
+class Binding(StrEnum):
+    """Who chooses the cards of a node."""
+
+    #: The scheduler: an allocation names each card.
+    CARD = "card"
+    #: The node's device plug-in: an allocation names the node and how many.
+    NODE = "node"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +32,10 @@ class CardView:
     state: CardState
     #: The claim that holds it; None when it is free.
     held_by: str | None = None
+    #: The waiting claim for which it was freed; nobody else gets it.
+    nominated_for: str = ""
+    #: Thousandths that holders of shares have of it.
+    shared: int = 0
 
     @property
     def free(self) -> bool:
@@ -43,9 +51,19 @@ class NodeView:
     capacity: Resources
     #: CPU and memory promised to admitted claims.
     promised: Resources = Resources()
+    #: Ready, and not cordoned.
     schedulable: bool = True
     #: How its cards hang together, by chip; absent means that any are as good as any others.
     geometries: Mapping[str, Geometry] = field(default_factory=dict)
+    #: Where it stands in the network, outermost level first: ``{"spine": "s1", "leaf": "s1-l3"}``. Names are
+    #: unique in their cluster and level.
+    domains: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    #: Only claims that tolerate all of them come here.
+    taints: frozenset[str] = frozenset()
+    binding: Binding = Binding.CARD
+    #: CPU is owned like memory and can refuse; otherwise it is shared among what runs there.
+    owns_cpu: bool = False
 
     def pick(
         self, cards: Sequence[CardView], *, chip: str, count: int
@@ -65,12 +83,26 @@ class NodeView:
 class QueueView:
     uid: str
     name: str
-    #: Most cards that its claims may hold at once, by chip; absent means no limit.
-    caps: Mapping[str, int] = field(default_factory=dict)
-    #: Cards that its claims hold now, by chip.
+    #: The queue above; None at the top.
+    parent: str | None = None
+    #: By chip; absent means nothing of its own and no limit.
+    entitlements: Mapping[str, Entitlement] = field(default_factory=dict)
+    #: Over all chips together.
+    total: Entitlement = field(default_factory=Entitlement)
+    #: Share of what is idle, against the queues beside it.
+    weight: float = 1.0
+    #: Cards that its own claims hold now, by chip; those of the queues below are not among them.
     used: Mapping[str, int] = field(default_factory=dict)
     #: A closed queue admits nothing.
     open: bool = True
+    #: May hold more than its guarantee while others leave theirs idle.
+    borrows: bool = True
+    #: Others may use its idle guarantee (never what is reserved).
+    lends: bool = True
+    #: May take its guarantee back from borrowers.
+    reclaims: bool = True
+    #: Its urgent claims may take the place of its own less urgent ones.
+    preempts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +115,50 @@ class ClaimView:
     #: Larger goes first.
     priority: int
     created_at: datetime
+    #: How fast it runs on each chip against the first; absent means 1.
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    #: Labels that a node must bear.
+    selector: Mapping[str, str] = field(default_factory=dict)
+    #: Taints of nodes that it puts up with.
+    tolerations: frozenset[str] = frozenset()
+    #: Level of the network under one domain of which all of it must be, such as ``leaf``; empty means anywhere.
+    within: str = ""
+    #: The same as a wish.
+    near: str = ""
+    #: How long it is expected to run on the first chip; None when nobody knows.
+    runtime: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningView:
+    """A claim that holds cards."""
+
+    uid: str
+    queue: str
+    shape: GangShape
+    chip: str
+    priority: int
+    admitted_at: datetime
+    replicas: tuple[ReplicaPlacement, ...]
+    #: Its owner can save, stop and go on later.
+    preemptible: bool = True
+    #: When it last saved its progress; None if it never did.
+    checkpointed_at: datetime | None = None
+    #: When it is expected to end; None when nobody knows.
+    ends_at: datetime | None = None
+    #: It was told to stop already; its cards are on their way back.
+    revoking: bool = False
+    #: The waiting claim for which it was told to stop.
+    revoked_for: str = ""
+    #: What it asked of its nodes, as a claim has it; wherever it is moved, that still holds.
+    selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: frozenset[str] = frozenset()
+    within: str = ""
+    near: str = ""
+
+    def lost_at(self, at: datetime) -> timedelta:
+        """Work that stopping it now would throw away."""
+        return at - max(self.checkpointed_at or self.admitted_at, self.admitted_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,3 +166,4 @@ class Snapshot:
     nodes: tuple[NodeView, ...]
     claims: tuple[ClaimView, ...]
     queues: Mapping[str, QueueView]
+    running: tuple[RunningView, ...] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -12,18 +11,25 @@ from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.fleet.models import Card, Cluster, Node
 from apps.quotas.models import Allocation, Claim, Queue
+from apps.quotas.selectors.snapshots import snapshot
 from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState, GangShape
-from controlplane.domain.resources import Bytes, Millicpu, Resources
-from controlplane.domain.scheduling.snapshots import (
-    CardView,
-    ClaimView,
-    NodeView,
-    QueueView,
-    Snapshot,
-)
+from controlplane.domain.claims import ClaimState
 from controlplane.ports.launches import Placement
-from controlplane.ports.registry import geometries_on
+
+__all__ = [
+    "Place",
+    "cards_free",
+    "cards_held",
+    "claim_of",
+    "claims_visible",
+    "cluster_of",
+    "place_of",
+    "placements_of",
+    "queue_default",
+    "queues_for",
+    "queues_visible",
+    "snapshot",
+]
 
 HOLDING = (ClaimState.ADMITTED, ClaimState.REVOKING)
 
@@ -128,84 +134,3 @@ def cards_held(queue: Queue) -> dict[str, int]:
         .annotate(held=Count("id"))
     )
     return dict(rows)
-
-
-def snapshot() -> Snapshot:
-    """Everything the scheduler needs, as values. Call it in one short transaction."""
-    holders = dict(Allocation.objects.filter(released_at=None).values_list("card_id", "claim__uid"))
-    promised = _promised()
-    return Snapshot(
-        nodes=tuple(_node(node, holders, promised) for node in _nodes()),
-        claims=tuple(
-            ClaimView(
-                uid=claim.uid,
-                queue=claim.queue.uid,
-                shape=GangShape.from_json(claim.shape),
-                chips=tuple(claim.chips),
-                priority=claim.priority,
-                created_at=claim.created_at,
-            )
-            for claim in Claim.objects.filter(state=ClaimState.PENDING).select_related("queue")
-        ),
-        queues=_queues(),
-    )
-
-
-def _nodes() -> QuerySet[Node]:
-    return Node.objects.select_related("cluster").prefetch_related("cards").order_by("name", "id")
-
-
-def _node(node: Node, holders: dict[int, str], promised: dict[str, Resources]) -> NodeView:
-    cards = sorted(node.cards.all(), key=lambda card: card.index)
-    return NodeView(
-        uid=node.uid,
-        name=node.name,
-        cluster=node.cluster.uid,
-        cards=tuple(_card(card, holders) for card in cards),
-        capacity=Resources(cpu=Millicpu(node.cpu), memory=Bytes(node.memory)),
-        promised=promised.get(node.uid, Resources()),
-        schedulable=node.ready and not node.cordoned,
-        geometries=geometries_on(node.labels, {card.chip for card in cards}),
-    )
-
-
-def _card(card: Card, holders: dict[int, str]) -> CardView:
-    return CardView(
-        uid=card.uid,
-        index=card.index,
-        chip=card.chip,
-        state=CardState(card.state),
-        held_by=holders.get(card.pk),
-    )
-
-
-def _promised() -> dict[str, Resources]:
-    """CPU and memory that admitted claims hold, by node uid."""
-    promised: dict[str, Resources] = defaultdict(Resources)
-    for shape, placement in Claim.objects.filter(state__in=HOLDING).values_list(
-        "shape", "placement"
-    ):
-        limits = GangShape.from_json(shape).limits
-        for replica in placement:
-            promised[replica["node"]] = promised[replica["node"]].plus(limits[replica["role"]])
-    return promised
-
-
-def _queues() -> dict[str, QueueView]:
-    used: dict[str, dict[str, int]] = defaultdict(dict)
-    for row in (
-        Allocation.objects.filter(released_at=None)
-        .values("claim__queue__uid", "card__chip")
-        .annotate(held=Count("id"))
-    ):
-        used[row["claim__queue__uid"]][row["card__chip"]] = row["held"]
-    return {
-        queue.uid: QueueView(
-            uid=queue.uid,
-            name=queue.name,
-            caps=queue.caps,
-            used=used.get(queue.uid, {}),
-            open=queue.open,
-        )
-        for queue in Queue.objects.all()
-    }

@@ -1,0 +1,339 @@
+"""The queue tree: whose cards are whose, who may borrow, and who is owed.
+
+Every queue states, by chip and in total, what is ``reserved`` for it (never lent), what is ``guaranteed`` to it
+(lent while idle, taken back on demand) and its ``cap``. What a queue states holds for everything below it::
+
+    fleet 32 cards
+      ├─ research   guaranteed 16, reserved 4   holds 20    4 borrowed
+      │    ├─ vision   guaranteed 8             holds 12
+      │    └─ speech   guaranteed 8             holds  8
+      ├─ product    guaranteed  8               holds  4    4 idle, which it lends
+      └─ batch      weight 2                    holds  4    4 borrowed
+
+*Within its guarantee* is a request if some queue on the way up states a guarantee that it leaves unbroken; the
+lowest such queue *covers* it. Anything else is borrowed. Neither gets what others keep to themselves: what is
+reserved, or the whole guarantee of a queue that does not lend. So each queue shows the one above it ``max(what it
+uses, what it keeps)``, and a question or a change walks up once: O(depth). A share of a card counts as a card.
+
+The *dominant share* says who goes first among equals: the part of its guarantee that a queue fills, and above it
+what it borrows as a part of the fleet, over its weight; of all chips the largest counts. Above: research 1 + 4/32
+= 1.125, product 4/8 = 0.5, batch 1 + 4/32/2 = 1.0625: product goes first, research last. (After dominant resource
+fairness: Ghodsi et al., NSDI 2011; up a tree: Bhattacharya et al., SoCC 2013.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from controlplane.domain.quota_accounts import TOTAL, Account, Entitlement, QueueAccounts
+
+if TYPE_CHECKING:
+    from controlplane.domain.scheduling.snapshots import QueueView
+
+__all__ = ["TOTAL", "Entitlement", "Limit", "QueueTree", "Shortage", "Verdict", "way_up"]
+
+
+class Limit(StrEnum):
+    """What stands against a request."""
+
+    CLOSED = "closed"
+    CAP = "cap"
+    #: Beyond its guarantee, and the queue does not borrow.
+    DOES_NOT_BORROW = "does_not_borrow"
+    #: Beyond its guarantee, and others keep what is free.
+    NOTHING_TO_BORROW = "nothing_to_borrow"
+    #: Within its guarantee, but what is free is kept by others: borrowers have to give theirs back.
+    KEPT_BY_OTHERS = "kept_by_others"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """Why a queue may not have more; all figures in cards."""
+
+    limit: Limit
+    #: Name of the queue, itself or above, that refuses.
+    queue: str
+    #: The chip, or ``TOTAL``.
+    chip: str = TOTAL
+    wanted: int = 0
+    #: Held now by that queue and those below.
+    used: int = 0
+    #: Not held, but kept by queues below or for claims that wait longer.
+    kept: int = 0
+    #: Its cap or guarantee; where others keep what is free, how much that is.
+    bound: int = 0
+    #: Of what is free, what may be borrowed.
+    lendable: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether a queue may have so many more cards."""
+
+    #: Uid of the lowest queue whose guarantee covers them; empty where they would be borrowed.
+    covered_by: str = ""
+    #: None where they may be had.
+    shortage: Shortage | None = None
+
+
+class QueueTree:
+    """The tree with what each queue holds; it changes as a plan grows."""
+
+    def __init__(self, queues: Mapping[str, QueueView], *, free: Mapping[str, int]) -> None:
+        """:param free: cards that nobody holds and work may be placed on, by chip."""
+        self._nodes = {uid: QueueAccounts(view) for uid, view in queues.items()}
+        self._paths = {uid: tuple(way_up(uid, queues)) for uid in queues}
+        #: Grows with every change.
+        self.version = 0
+        self._free = dict(free)
+        #: Over all queues: ``inner`` counts what those at the top use or keep.
+        self._root: dict[str, Account] = {}
+        self._ways: dict[tuple[str, str], tuple[tuple[Account, ...], ...]] = {}
+        self._verdicts: dict[tuple[str, str, int], Verdict] = {}
+        self._standings: dict[str, tuple[float, ...]] = {}
+        self._keep_reserves()
+        for uid, view in queues.items():
+            for chip, cards in view.used.items():
+                self.charge(uid, chip, cards)
+        self._capacity = {
+            chip: account.used + self._idle(chip) for chip, account in self._root.items()
+        }
+
+    # -- Questions --
+
+    def room(self, queue: str, chip: str, cards: int) -> Verdict:
+        """Whether the queue may have so many more cards of the chip, and by which right."""
+        key = (queue, chip, cards)
+        verdict = self._verdicts.get(key)
+        if verdict is None:
+            verdict = self._verdicts[key] = self._judge(queue, chip, cards)
+        return verdict
+
+    def most(self, queue: str, chip: str, cards: int) -> int:
+        """How many of so many cards the queue may have."""
+        low, high = 0, cards
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.room(queue, chip, middle).shortage is None:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def standing(self, queue: str) -> tuple[float, ...]:
+        """Dominant shares from the top down to the queue: fair among the top ones, then among those below."""
+        standing = self._standings.get(queue)
+        if standing is None:
+            standing = self._standings[queue] = tuple(
+                self._nodes[uid].share(self._capacity) for uid in reversed(self._paths[queue])
+            )
+        return standing
+
+    def may_take_back(self, covered_by: str, victim: str, chip: str) -> bool:
+        """Whether cards that the queue ``victim`` holds are due to those below ``covered_by``.
+
+        They are if every queue on the way from the victim up to the first that both have in common holds more
+        than it states as its guarantee.
+        """
+        common = self._paths[covered_by]
+        for uid in self._paths[victim]:
+            if uid == covered_by:
+                return False
+            if uid in common:
+                break
+            for account in self._nodes[uid].guarantees(chip):
+                if account.used - account.leaving <= account.entitlement.guaranteed:
+                    return False
+        return True
+
+    def guaranteed(self, queue: str, chip: str) -> int:
+        """What the queue itself states for the chip, or else in total."""
+        accounts = list(self._nodes[queue].guarantees(chip))
+        return accounts[0].entitlement.guaranteed if accounts else 0
+
+    def view(self, queue: str) -> QueueView:
+        return self._nodes[queue].view
+
+    # -- Changes; negative amounts take them back --
+
+    def charge(self, queue: str, chip: str, cards: int) -> None:
+        """The queue holds so many more."""
+        self._count(queue, chip, cards)
+        for way in self._way(queue, chip):
+            for account in way:
+                account.used += cards
+
+    def owe(self, queue: str, chip: str, cards: int) -> None:
+        """A claim of the queue will get so many, as soon as others have stopped."""
+        self._count(queue, chip, cards)
+        for way in self._way(queue, chip):
+            for account in way:
+                account.due += cards
+
+    def wish(self, queue: str, chip: str, cards: int) -> None:
+        """A claim of the queue waits for so many, which would be borrowed."""
+        self._changed()
+        for way in self._way(queue, chip):
+            for account in way:
+                account.wished += cards
+
+    def leave(self, queue: str, chip: str, cards: int) -> None:
+        """Claims of the queue that hold so many were told to stop."""
+        self._changed()
+        for way in self._way(queue, chip):
+            for account in way:
+                account.leaving += cards
+
+    # -- Inside --
+
+    def _judge(self, queue: str, chip: str, cards: int) -> Verdict:
+        nodes = [self._nodes[uid] for uid in self._paths[queue]]
+        if not cards:
+            return Verdict(covered_by=queue, shortage=_closed(nodes))
+        growth = {chip: cards, TOTAL: cards}
+        covered_by, shortage = "", _closed(nodes)
+        for node in nodes:
+            covered_by = covered_by or self._covers(node, chip, growth)
+            shortage = shortage or _refused(
+                node, growth, cards=cards, covered=bool(covered_by), own=node is nodes[0]
+            )
+            growth = {part: node.account(part).growth(more) for part, more in growth.items()}
+        shortage = shortage or self._kept_by_others(
+            nodes[0], growth, cards=cards, covered=bool(covered_by)
+        )
+        return Verdict(covered_by=covered_by, shortage=shortage)
+
+    def _covers(self, node: QueueAccounts, chip: str, growth: Mapping[str, int]) -> str:
+        covers = False
+        for dimension in (chip, TOTAL):
+            account = node.account(dimension)
+            guaranteed = account.entitlement.guaranteed
+            if guaranteed:
+                if account.inner + growth[dimension] > guaranteed:
+                    return ""
+                covers = True
+        return node.view.uid if covers else ""
+
+    def _kept_by_others(
+        self, node: QueueAccounts, growth: Mapping[str, int], *, cards: int, covered: bool
+    ) -> Shortage | None:
+        """What others keep is for nobody else. Where nobody keeps any, the fleet itself decides."""
+        for chip, more in growth.items():
+            root = self._of_root(chip)
+            keeps, free = root.inner - root.used, self._capacity.get(chip, 0) - root.used
+            # What is due to claims comes, as far as it goes, from those that were told to stop.
+            lendable = free - keeps + min(root.leaving, root.due)
+            # Nobody takes from others who stays within what is reserved for itself.
+            if more > max(0, lendable) and keeps:
+                return Shortage(
+                    limit=Limit.KEPT_BY_OTHERS if covered else Limit.NOTHING_TO_BORROW,
+                    queue=node.view.name,
+                    chip=chip,
+                    wanted=cards,
+                    used=node.account(chip).used,
+                    kept=keeps,
+                    bound=max(0, free),
+                    lendable=max(0, min(free, lendable)),
+                )
+        return None
+
+    def _count(self, queue: str, chip: str, cards: int) -> None:
+        self._changed()
+        for way in self._way(queue, chip):
+            more = cards
+            for account in way:
+                more = account.add(more)
+                if not more:
+                    break
+
+    def _way(self, queue: str, chip: str) -> tuple[tuple[Account, ...], ...]:
+        """The accounts of the chip, and of all chips, from the queue up to all queues together."""
+        way = self._ways.get((queue, chip))
+        if way is None:
+            nodes = [self._nodes[uid] for uid in self._paths[queue]]
+            way = self._ways[queue, chip] = tuple(
+                (*(node.account(dimension) for node in nodes), self._of_root(dimension))
+                for dimension in (chip, TOTAL)
+            )
+        return way
+
+    def _of_root(self, chip: str) -> Account:
+        return self._root.setdefault(chip, Account(Entitlement(), 0))
+
+    def _idle(self, chip: str) -> int:
+        return self._free.get(chip, 0) if chip else sum(self._free.values())
+
+    def _keep_reserves(self) -> None:
+        """Let each queue count what those below keep; the deepest first."""
+        for uid in sorted(self._nodes, key=lambda uid: (-len(self._paths[uid]), uid)):
+            node, above = self._nodes[uid], self._paths[uid][1:]
+            for chip in (*node.view.entitlements, TOTAL):
+                node.account(chip)
+            for chip, account in node.accounts.items():
+                over = self._nodes[above[0]].account(chip) if above else self._of_root(chip)
+                over.inner += account.outer
+        for chip in self._free:
+            self._of_root(chip)
+
+    def _changed(self) -> None:
+        self.version += 1
+        self._verdicts.clear()
+        self._standings.clear()
+
+
+def way_up(uid: str, queues: Mapping[str, QueueView]) -> Iterator[str]:
+    """Uids of the queue and those above it, up to the top; where they go in a circle, each once."""
+    seen: set[str] = set()
+    above: str | None = uid
+    while above is not None and above in queues and above not in seen:
+        seen.add(above)
+        yield above
+        above = queues[above].parent
+
+
+def _closed(nodes: list[QueueAccounts]) -> Shortage | None:
+    for node in nodes:
+        if not node.view.open:
+            return Shortage(limit=Limit.CLOSED, queue=node.view.name)
+    return None
+
+
+def _refused(
+    node: QueueAccounts, growth: Mapping[str, int], *, cards: int, covered: bool, own: bool
+) -> Shortage | None:
+    """What one queue on the way up has against it; in its own nobody passes those before it."""
+    for chip, more in growth.items():
+        account = node.account(chip)
+        cap = account.entitlement.cap
+        kept = account.inner - account.used + (account.wished if own or not covered else 0)
+        # What a queue below kept for itself is no growth, but held in the end all the same.
+        if cap is not None and account.used + (kept + more if more else cards) > cap:
+            return Shortage(
+                limit=Limit.CAP,
+                queue=node.view.name,
+                chip=chip,
+                wanted=cards,
+                used=account.used,
+                kept=kept,
+                bound=cap,
+            )
+    if covered or node.view.borrows:
+        return None
+    stated = [
+        (chip, node.account(chip))
+        for chip, more in growth.items()
+        if 0 < node.account(chip).entitlement.guaranteed < node.account(chip).inner + more
+    ]
+    chip, account = stated[0] if stated else next((c, node.account(c)) for c in growth)
+    return Shortage(
+        limit=Limit.DOES_NOT_BORROW,
+        queue=node.view.name,
+        chip=chip,
+        wanted=cards,
+        used=account.used,
+        kept=account.inner - account.used,
+        bound=account.entitlement.guaranteed,
+    )

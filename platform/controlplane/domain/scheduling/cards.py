@@ -1,0 +1,208 @@
+"""The states that the cards of a node can be in, each worked out once.
+
+A node of eight cards knows few states, and thousands of nodes share them: which requests a state can serve, which
+cards it would give and what is left then is found by the rules of the hardware (``domain.geometry``) the first
+time that somebody asks, and read from a table ever after. That is what makes ten thousand cards cheap.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.domain.claims import WHOLE_CARD
+from controlplane.domain.geometry import Geometry, choose
+from controlplane.domain.scheduling.shapes import Shape
+
+Number = TypeVar("Number", bound=np.generic)
+
+_UNKNOWN = -2
+_NOTHING: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+
+#: What is left of each card of a node, in thousandths, in order of their indices.
+Left = tuple[int, ...]
+
+
+class Kind(NamedTuple):
+    """Cards of one chip on one node: their indices, and how they hang together."""
+
+    indices: tuple[int, ...]
+    geometry: Geometry
+
+
+class Step(NamedTuple):
+    """What serving a request does to a state."""
+
+    #: Positions of the cards that it gets.
+    positions: tuple[int, ...]
+    #: The state afterwards.
+    to: int
+
+
+class CardStates:
+    """States by number, with one table for each question about them."""
+
+    def __init__(self, *, width: int) -> None:
+        """:param width: the most cards that a node has."""
+        self.width = width
+        self._numbers: dict[tuple[int, Left], int] = {}
+        self._kinds: dict[Kind, int] = {}
+        self._rules: list[Kind] = []
+        self._kind: list[int] = []
+        self._left: list[Left] = []
+        self._steps: dict[tuple[int, int, int], Step | None] = {}
+        self._most = _NOTHING
+        self._gives: NDArray[np.bool_] = np.zeros((0, width + 1), dtype=np.bool_)
+        self._lefts: NDArray[np.int32] = np.zeros((0, width), dtype=np.int32)
+        self._next: dict[tuple[int, int], NDArray[np.int32]] = {}
+        self._times: dict[tuple[int, int], NDArray[np.int32]] = {}
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def kind(self, kind: Kind) -> int:
+        """The number of that kind of node."""
+        number = self._kinds.setdefault(kind, len(self._rules))
+        if number == len(self._rules):
+            self._rules.append(kind)
+        return number
+
+    def number(self, kind: int, left: Left) -> int:
+        """The number of the state in which so much is left of each card."""
+        key = (kind, left)
+        number = self._numbers.get(key)
+        return self._add(key) if number is None else number
+
+    def left(self, state: int) -> Left:
+        return self._left[state]
+
+    def changed(self, state: int, left: Left) -> int:
+        """The state of the same kind of node in which so much is left of each card."""
+        return self.number(self._kind[state], left)
+
+    def step(self, state: int, shape: Shape) -> Step | None:
+        """What serving the request does; None if the state cannot."""
+        key = (state, shape.cards, shape.share)
+        if key not in self._steps:
+            self._steps[key] = self._stepped(state, shape)
+        return self._steps[key]
+
+    # -- Tables over all states that are known by now; positions are states' numbers. --
+
+    @property
+    def lefts(self) -> NDArray[np.int32]:
+        """[states, width]: what is left of each card, in thousandths; 0 where there is none."""
+        return self._lefts[: len(self)]
+
+    def fits(self, shape: Shape) -> NDArray[np.bool_]:
+        """[states]: whether the cards of the request can be had."""
+        if shape.shares:
+            return self._most[: len(self)] >= shape.share
+        if shape.cards > self.width:
+            return np.zeros(len(self), dtype=np.bool_)
+        return self._gives[: len(self), shape.cards]
+
+    def after(self, states: NDArray[np.int32], shape: Shape) -> NDArray[np.int32]:
+        """The state after serving the request, of each of those states; -1 where it cannot be served."""
+        table = self._table(self._next, shape)
+        for state in np.unique(states[table[states] == _UNKNOWN]):
+            step = self.step(int(state), shape)
+            table[state] = -1 if step is None else step.to
+        return table[states]
+
+    def times(self, states: NDArray[np.int32], shape: Shape) -> NDArray[np.int32]:
+        """How many requests for so many cards each of those states can serve, one after the other."""
+        table = self._table(self._times, shape)
+        for state in np.unique(states[table[states] == _UNKNOWN]):
+            table[state] = self._served(int(state), shape)
+        return table[states]
+
+    def _table(
+        self, tables: dict[tuple[int, int], NDArray[np.int32]], shape: Shape
+    ) -> NDArray[np.int32]:
+        """The table of that request, with room for every state."""
+        key = (shape.cards, shape.share)
+        table = tables.get(key, _NOTHING)
+        if len(table) < len(self):
+            table = tables[key] = _grown(table, fill=_UNKNOWN, room=2 * len(self))
+        return table
+
+    def _add(self, key: tuple[int, Left]) -> int:
+        kind, left = key
+        number = self._numbers[key] = len(self._left)
+        self._kind.append(kind)
+        self._left.append(left)
+        if number >= len(self._most):
+            room = max(64, 2 * number)
+            self._most = _grown(self._most, room=room)
+            self._gives = _grown(self._gives, room=room)
+            self._lefts = _grown(self._lefts, room=room)
+        self._most[number] = max(left, default=0)
+        self._lefts[number, : len(left)] = left
+        self._gives[number] = self._given(kind, left)
+        return number
+
+    def _given(self, kind: int, left: Left) -> NDArray[np.bool_]:
+        """[width + 1]: which numbers of whole cards the state gives out together."""
+        indices, geometry = self._rules[kind]
+        free = [index for index, rest in zip(indices, left, strict=True) if rest == WHOLE_CARD]
+        given = np.zeros(self.width + 1, dtype=np.bool_)
+        given[0] = True
+        if geometry.plain:
+            given[: len(free) + 1] = True
+        else:
+            for count in range(1, len(free) + 1):
+                given[count] = choose(free, count, geometry) is not None
+        return given
+
+    def _stepped(self, state: int, shape: Shape) -> Step | None:
+        if not shape.cards:
+            return Step((), state)
+        left = self._left[state]
+        kind = self._kind[state]
+        positions = (
+            _shared(left, shape.share)
+            if shape.shares
+            else _whole(left, shape.cards, self._rules[kind])
+        )
+        if positions is None:
+            return None
+        rest = list(left)
+        for position in positions:
+            rest[position] -= shape.share
+        return Step(positions, self.number(kind, tuple(rest)))
+
+    def _served(self, state: int, shape: Shape) -> int:
+        """:raises ValueError: if it asks for no cards; then there is no end to it."""
+        if not shape.cards:
+            raise ValueError("a request for no cards can be served any number of times")
+        served = 0
+        while (step := self.step(state, shape)) is not None:
+            state = step.to
+            served += 1
+        return served
+
+
+def _shared(left: Left, share: int) -> tuple[int, ...] | None:
+    """The fullest card on which the share still fits, so that whole cards stay whole."""
+    fitting = [(rest, position) for position, rest in enumerate(left) if rest >= share]
+    return (min(fitting)[1],) if fitting else None
+
+
+def _whole(left: Left, cards: int, kind: Kind) -> tuple[int, ...] | None:
+    free = {
+        index: position
+        for position, (index, rest) in enumerate(zip(kind.indices, left, strict=True))
+        if rest == WHOLE_CARD
+    }
+    chosen = choose(tuple(free), cards, kind.geometry)
+    return None if chosen is None else tuple(free[index] for index in chosen)
+
+
+def _grown(table: NDArray[Number], *, room: int, fill: int = 0) -> NDArray[Number]:
+    """The same rows, and below them new ones."""
+    grown = np.full((room, *table.shape[1:]), fill, dtype=table.dtype)
+    grown[: len(table)] = table
+    return grown

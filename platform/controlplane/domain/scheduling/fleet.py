@@ -1,0 +1,352 @@
+"""What is free in the fleet, as arrays, with a journal that can be undone.
+
+A *row* is the cards of one chip on one node; a node with two chips has two rows, one without cards has one. CPU
+and memory belong to the node, so its rows carry the same figures. Every change is written into a journal: a plan
+tries things and takes them back, which is how reclaim, reservations and forecasts are simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.claims import WHOLE_CARD
+from controlplane.domain.geometry import Geometry
+from controlplane.domain.scheduling.cards import CardStates, Kind, Left
+from controlplane.domain.scheduling.plans import ReplicaPlacement
+from controlplane.domain.scheduling.shapes import Demand, Shape
+from controlplane.domain.scheduling.snapshots import (
+    Binding,
+    CardView,
+    NodeView,
+    RunningView,
+    Snapshot,
+)
+from controlplane.domain.scheduling.topology import Topology
+
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.int64]
+
+#: Cores of a node on which CPU is shared rather than owned.
+ENDLESS = 1 << 62
+
+
+class Row(NamedTuple):
+    node: NodeView
+    chip: str
+    cards: tuple[CardView, ...]
+
+
+class Moment(NamedTuple):
+    """A point in the fleet's history."""
+
+    #: Entries of the journal.
+    length: int
+    #: The newest of them; tells histories of the same length apart.
+    serial: int
+    #: How many of them gave something back.
+    frees: int
+
+
+class Then(NamedTuple):
+    """A row at some point."""
+
+    state: int
+    cpu: int
+    memory: int
+
+
+class _Entry(NamedTuple):
+    row: int
+    state: int
+    cpu: int
+    memory: int
+    serial: int
+    frees: int
+
+
+class Fleet:
+    """The arrays, one entry a row."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.rows = tuple(_rows(snapshot))
+        self.states = CardStates(width=max((len(row.cards) for row in self.rows), default=0))
+        self.topology = Topology([row.node for row in self.rows])
+        self.state = np.array([self._first_state(row) for row in self.rows], dtype=np.int32)
+        self.cpu = np.array([_cpu(row.node) for row in self.rows], dtype=np.int64)
+        self.memory = np.array([_memory(row.node) for row in self.rows], dtype=np.int64)
+        #: Rows in the order in which they changed; whoever keeps figures about rows reads on from where it was.
+        self.touched: list[int] = []
+        self._open = np.array([row.node.schedulable for row in self.rows], dtype=np.bool_)
+        self._journal: list[_Entry] = []
+        self._serial = 0
+        self._frees = 0
+        self._rows_of: dict[str, list[int]] = {}
+        self._cards: dict[str, tuple[int, int]] = {}
+        for number, row in enumerate(self.rows):
+            self._rows_of.setdefault(row.node.uid, []).append(number)
+            for position, card in enumerate(row.cards):
+                self._cards[card.uid] = (number, position)
+        self._nominated: dict[str, dict[int, list[int]]] = {}
+        for number, row in enumerate(self.rows):
+            for position, card in enumerate(row.cards):
+                if card.nominated_for and card.free:
+                    for_it = self._nominated.setdefault(card.nominated_for, {})
+                    for_it.setdefault(number, []).append(position)
+        self._suited: dict[tuple[object, ...], Mask] = {}
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Fleet:
+        return cls(snapshot)
+
+    # -- Questions --
+
+    def eligible(self, demand: Demand) -> Mask:
+        """Rows that may bear it and take work now."""
+        return self.suited(demand) & self._open
+
+    def suited(self, demand: Demand) -> Mask:
+        """Rows that may bear it by their chip, labels and taints, whether or not they take work now."""
+        key = demand[1:]
+        mask = self._suited.get(key)
+        if mask is None:
+            mask = np.array([_suits(row, demand) for row in self.rows], dtype=np.bool_)
+            self._suited[key] = mask
+        return mask
+
+    def whole_cards(self) -> NDArray[np.int64]:
+        """[rows]: cards of which nobody has anything."""
+        whole: NDArray[np.int64] = (self.states.lefts == WHOLE_CARD).sum(axis=1)[self.state]
+        return whole
+
+    def whole_cards_on(self, row: int) -> int:
+        return self.states.left(int(self.state[row])).count(WHOLE_CARD)
+
+    def row_of(self, node: str, chip: str) -> int | None:
+        """The row of those cards; None if the node has none of them."""
+        return next(
+            (row for row in self._rows_of.get(node, ()) if self.rows[row].chip == chip), None
+        )
+
+    def nominates(self, claim: str) -> bool:
+        """Whether cards were freed for that claim."""
+        return claim in self._nominated
+
+    def fits(self, demand: Demand, rows: Rows) -> Mask:
+        """Which of those rows have room for one replica now."""
+        shape = demand.shape
+        return (
+            self.eligible(demand)[rows]
+            & self.states.fits(shape)[self.state[rows]]
+            & (self.cpu[rows] >= shape.cpu)
+            & ((self.memory[rows] >= shape.memory) | (shape.memory == 0))
+        )
+
+    def times(self, demand: Demand) -> NDArray[np.int64]:
+        """[rows]: how many replicas each row has room for now."""
+        shape = demand.shape
+        times = np.full(len(self.rows), np.iinfo(np.int32).max, dtype=np.int64)
+        if shape.cards:
+            times = self.states.times(self.state, shape).astype(np.int64)
+        if shape.cpu:
+            times = np.minimum(times, self.cpu // shape.cpu)
+        if shape.memory:
+            times = np.minimum(times, self.memory // shape.memory)
+        return np.where(self.eligible(demand), np.maximum(times, 0), 0)
+
+    def mask(self, nodes: Collection[str]) -> Mask:
+        """The rows of those nodes."""
+        mask = np.zeros(len(self.rows), dtype=np.bool_)
+        for node in nodes:
+            mask[self._rows_of[node]] = True
+        return mask
+
+    def free_cards(self, chip: str) -> int:
+        """Whole cards of the chip that a claim could be given now."""
+        mask = self._open & np.array([row.chip == chip for row in self.rows], dtype=np.bool_)
+        return int(self.whole_cards()[mask].sum())
+
+    # -- Changes --
+
+    def take(self, row: int, demand: Demand, *, role: str, index: int) -> ReplicaPlacement:
+        """Give one replica its cards on that row, which has room for it."""
+        found = self.rows[row]
+        step = self.states.step(int(self.state[row]), demand.shape)
+        if step is None:
+            raise ValueError(f"{found.node.name} has no room for {demand}")
+        self._set(row, step.to)
+        self._promise(found.node.uid, demand.shape, 1)
+        uids = tuple(found.cards[position].uid for position in step.positions)
+        return ReplicaPlacement(
+            role=role,
+            index=index,
+            node=found.node.uid,
+            cards=uids if found.node.binding is Binding.CARD else (),
+            count=len(uids),
+        )
+
+    def free(self, running: RunningView) -> None:
+        """As if the claim had ended: its cards, its CPU and its memory can be had again."""
+        roles = {role.name: role for role in running.shape.roles}
+        for replica in running.replicas:
+            shape = Shape.of(roles[replica.role])
+            for row, left in self._freed(replica, running.chip, shape).items():
+                self._set(row, self.states.changed(int(self.state[row]), left))
+            if replica.node in self._rows_of:
+                self._promise(replica.node, shape, -1)
+        self._frees += 1
+
+    def open_for(self, claim: str) -> None:
+        """Let cards be had that were freed for that claim, until it is undone."""
+        if claim not in self._nominated:
+            return
+        for row, positions in self._nominated[claim].items():
+            left = list(self.states.left(int(self.state[row])))
+            for position in positions:
+                left[position] = WHOLE_CARD - self.rows[row].cards[position].shared
+            self._set(row, self.states.changed(int(self.state[row]), tuple(left)))
+        self._frees += 1
+
+    def since(self, mark: int) -> dict[int, Then]:
+        """How the rows are now that changed since that point."""
+        rows = dict.fromkeys(entry.row for entry in self._journal[mark:])
+        return {
+            row: Then(int(self.state[row]), int(self.cpu[row]), int(self.memory[row]))
+            for row in rows
+        }
+
+    def limit(self, then: Mapping[int, Then]) -> None:
+        """Let nobody have what would not be free then too: it is kept for whoever has it then."""
+        for row, (state, cpu, memory) in then.items():
+            left = zip(self.states.left(int(self.state[row])), self.states.left(state), strict=True)
+            self._set(row, self.states.changed(state, tuple(map(min, left))))
+            self.cpu[row] = min(self.cpu[row], cpu)
+            self.memory[row] = min(self.memory[row], memory)
+
+    def moment(self) -> Moment:
+        serial = self._journal[-1].serial if self._journal else 0
+        return Moment(len(self._journal), serial, self._frees)
+
+    def mark(self) -> int:
+        """A point to come back to."""
+        return len(self._journal)
+
+    def undo(self, mark: int) -> None:
+        """Back to that point, exactly."""
+        while len(self._journal) > mark:
+            entry = self._journal.pop()
+            self.state[entry.row] = entry.state
+            self.cpu[entry.row] = entry.cpu
+            self.memory[entry.row] = entry.memory
+            self._frees = entry.frees
+            self.touched.append(entry.row)
+
+    def only_shrunk_since(self, moment: Moment) -> bool:
+        """Whether all that happened since is that more was taken: what did not fit then does not fit now."""
+        length, serial, frees = moment
+        if self._frees != frees or len(self._journal) < length:
+            return False
+        return not length or self._journal[length - 1].serial == serial
+
+    def _set(self, row: int, state: int) -> None:
+        self._note(row)
+        self.state[row] = state
+
+    def _promise(self, node: str, shape: Shape, replicas: int) -> None:
+        if shape.cpu or shape.memory:
+            for row in self._rows_of[node]:
+                self._note(row)
+                self.cpu[row] -= replicas * shape.cpu
+                self.memory[row] -= replicas * shape.memory
+
+    def _note(self, row: int) -> None:
+        self._serial += 1
+        self._journal.append(
+            _Entry(
+                row,
+                int(self.state[row]),
+                int(self.cpu[row]),
+                int(self.memory[row]),
+                self._serial,
+                self._frees,
+            )
+        )
+        self.touched.append(row)
+
+    def _freed(self, replica: ReplicaPlacement, chip: str, shape: Shape) -> Mapping[int, Left]:
+        """What will be left on each row that the replica gives cards back to."""
+        held: dict[int, list[int]] = {}
+        if replica.cards:
+            for uid in replica.cards:
+                if uid in self._cards:
+                    row, position = self._cards[uid]
+                    held.setdefault(row, []).append(position)
+        elif replica.count:
+            # The node's plug-in knows which; any of the held ones stand for them.
+            for row in self._rows_of.get(replica.node, ()):
+                if self.rows[row].chip == chip:
+                    left = self.states.left(int(self.state[row]))
+                    busy = [place for place, rest in enumerate(left) if not rest]
+                    held[row] = [place for place in busy if self._usable(row, place)][
+                        : replica.count
+                    ]
+        freed: dict[int, Left] = {}
+        for row, positions in held.items():
+            left_now = list(self.states.left(int(self.state[row])))
+            for position in positions:
+                if self._usable(row, position):
+                    left_now[position] = min(WHOLE_CARD, left_now[position] + shape.share)
+            freed[row] = tuple(left_now)
+        return freed
+
+    def _usable(self, row: int, position: int) -> bool:
+        return self.rows[row].cards[position].state is CardState.USABLE
+
+    def _first_state(self, row: Row) -> int:
+        geometry = row.node.geometries.get(row.chip, Geometry())
+        kind = self.states.kind(Kind(tuple(card.index for card in row.cards), geometry))
+        return self.states.number(kind, tuple(_left(card) for card in row.cards))
+
+
+def _rows(snapshot: Snapshot) -> list[Row]:
+    rows: list[Row] = []
+    for node in snapshot.nodes:
+        chips = dict.fromkeys(card.chip for card in node.cards) or ("",)
+        rows.extend(
+            Row(
+                node,
+                chip,
+                tuple(
+                    sorted(
+                        (card for card in node.cards if card.chip == chip),
+                        key=lambda card: card.index,
+                    )
+                ),
+            )
+            for chip in chips
+        )
+    return rows
+
+
+def _left(card: CardView) -> int:
+    return WHOLE_CARD - card.shared if card.free and not card.nominated_for else 0
+
+
+def _cpu(node: NodeView) -> int:
+    return node.capacity.cpu - node.promised.cpu if node.owns_cpu else ENDLESS
+
+
+def _memory(node: NodeView) -> int:
+    return node.capacity.memory - node.promised.memory
+
+
+def _suits(row: Row, demand: Demand) -> bool:
+    return (
+        demand.chip in ("", row.chip)
+        and row.node.taints <= demand.tolerations
+        and all(row.node.labels.get(name) == value for name, value in demand.selector)
+    )

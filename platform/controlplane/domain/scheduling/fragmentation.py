@@ -1,0 +1,96 @@
+"""How much of a node nobody can use, and how a placement changes that.
+
+What is left of a node is a *fragment* for a request that it cannot serve: all of it where the request does not
+fit, and where it does, the shares that are too small for it. The fragmentation of a node is that amount, averaged
+over the requests that people make. A request goes where it adds least: the *gradient*. (Weng et al., "Beware of
+Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023.) Whole cards
+count as they hang together: four free cards across two rings are a fragment to those who need four in a ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.domain.claims import WHOLE_CARD
+from controlplane.domain.scheduling.fleet import Fleet, Rows
+from controlplane.domain.scheduling.shapes import Demand, Typical
+
+Amounts = NDArray[np.float64]
+
+
+class Fragmentation:
+    """Fragments of the nodes of a fleet, against the requests that are typical of it."""
+
+    def __init__(self, fleet: Fleet, typical: Sequence[Typical]) -> None:
+        self._fleet = fleet
+        self._typical = tuple(typical)
+        self._weights = np.array([each.weight for each in typical], dtype=np.float64)
+        self._cpu = np.array([each.shape.cpu for each in typical], dtype=np.int64)
+        self._memory = np.array([each.shape.memory for each in typical], dtype=np.int64)
+        #: [rows, typical]: whether the row has a chip that the request takes.
+        self._suits = np.array(
+            [[row.chip in each.chips for each in typical] for row in fleet.rows], dtype=np.bool_
+        ).reshape(len(fleet.rows), len(typical))
+        #: [states, typical] and [states]: thousandths of cards, by the state of a row's cards.
+        self._unfit = np.zeros((0, len(typical)), dtype=np.float64)
+        self._all = np.zeros(0, dtype=np.float64)
+        self._known = 0
+
+    def gradient(self, demand: Demand, rows: Rows) -> Amounts:
+        """Thousandths of a card that serving the demand adds to the fragments of each of those rows.
+
+        Every row has to have room for it.
+        """
+        if not self._typical:
+            return np.zeros(len(rows))
+        fleet = self._fleet
+        state, cpu, memory = fleet.state[rows], fleet.cpu[rows], fleet.memory[rows]
+        after = fleet.states.after(state, demand.shape)
+        self._learn()
+        before = self._amounts(rows, state, cpu, memory)
+        shape = demand.shape
+        return self._amounts(rows, after, cpu - shape.cpu, memory - shape.memory) - before
+
+    def total(self) -> float:
+        """Thousandths of cards that are fragments now, in the whole fleet."""
+        fleet = self._fleet
+        rows = np.arange(len(fleet.rows), dtype=np.int64)
+        self._learn()
+        return float(self._amounts(rows, fleet.state, fleet.cpu, fleet.memory).sum())
+
+    def _amounts(
+        self,
+        rows: Rows,
+        state: NDArray[np.int32],
+        cpu: NDArray[np.int64],
+        memory: NDArray[np.int64],
+    ) -> Amounts:
+        served = (
+            self._suits[rows]
+            & (cpu[:, None] >= self._cpu)
+            & ((memory[:, None] >= self._memory) | (self._memory == 0))
+        )
+        amounts: Amounts = np.where(served, self._unfit[state], self._all[state][:, None])
+        return amounts @ self._weights
+
+    def _learn(self) -> None:
+        """Work out the states that have come up since the last time."""
+        states = self._fleet.states
+        known, count = self._known, len(states)
+        if known == count:
+            return
+        if count > len(self._all):
+            self._all = np.resize(self._all, 2 * count)
+            self._unfit = np.resize(self._unfit, (2 * count, len(self._typical)))
+        left = states.lefts[known:count]
+        everything = left.sum(axis=1, dtype=np.float64)
+        self._all[known:count] = everything
+        for column, typical in enumerate(self._typical):
+            share = typical.shape.share if typical.shape.shares else WHOLE_CARD
+            too_small = np.where(left < share, left, 0).sum(axis=1)
+            fits = states.fits(typical.shape)[known:count]
+            self._unfit[known:count, column] = np.where(fits, too_small, everything)
+        self._known = count

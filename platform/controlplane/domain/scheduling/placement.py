@@ -1,0 +1,165 @@
+"""Where a gang goes: all of it or nothing, in the smallest piece of the network that holds it.
+
+Levels are tried from the node outwards. Of the domains of a level that have room for every role, the one that
+is left fullest is taken, so that the empty ones stay whole for larger gangs; inside it each replica goes where it
+adds the fewest fragments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.domain.scheduling.fleet import Fleet, Mask, Moment
+from controlplane.domain.scheduling.plans import ReplicaPlacement
+from controlplane.domain.scheduling.scores import NO_ROOM, ScoreBoard
+from controlplane.domain.scheduling.shapes import Demand, Typical
+from controlplane.domain.scheduling.snapshots import ClaimView
+from controlplane.domain.scheduling.topology import CLUSTER, NODE, Level
+
+#: A row never counts for more; replicas without cards have room everywhere.
+_MOST_REPLICAS = 4096
+
+#: Domains of a level that are tried before the next level is.
+MOST_DOMAINS = 16
+
+
+class _Part(NamedTuple):
+    """A role of a gang, as the search sees it."""
+
+    role: str
+    demand: Demand
+    wanted: int
+    fewest: int
+
+
+class Placer:
+    """Finds room in a fleet, and takes it."""
+
+    def __init__(self, fleet: Fleet, typical: Sequence[Typical] = ()) -> None:
+        """:param typical: what fragmentation is measured against; without it, the best fit alone decides."""
+        self.fleet = fleet
+        self._board = ScoreBoard(fleet, typical)
+        self._failed: dict[tuple[object, ...], Moment] = {}
+        #: Times that it looked, not counting what it knew.
+        self.searches = 0
+
+    def place(
+        self, claim: ClaimView, chip: str, *, avoid: Mask | None = None
+    ) -> tuple[ReplicaPlacement, ...] | None:
+        """Take room for the whole gang on cards of that chip; None, and nothing is taken, if there is none.
+
+        A gang that may start with fewer replicas gets as many as fit where its fewest do. The same gang is not
+        looked for twice as long as nothing was given back.
+
+        :param avoid: rows that are kept for somebody else.
+        """
+        parts = _parts(claim, chip)
+        key = (tuple(parts), claim.within, claim.near, None if avoid is None else avoid.tobytes())
+        failed = self._failed.get(key)
+        if failed is not None and self.fleet.only_shrunk_since(failed):
+            return None
+        self.searches += 1
+        placed = self._search(parts, claim, avoid)
+        if placed is None:
+            self._failed[key] = self.fleet.moment()
+        return placed
+
+    def _search(
+        self, parts: list[_Part], claim: ClaimView, avoid: Mask | None
+    ) -> tuple[ReplicaPlacement, ...] | None:
+        if len(parts) == 1 and parts[0].wanted == 1:
+            # One replica has no network between its parts.
+            return self._within(None, parts, avoid)
+        # One Launch runs in one cluster, so that is the widest.
+        levels = self.fleet.topology.between(claim.near or NODE, claim.within or CLUSTER)
+        whole = [part._replace(fewest=part.wanted) for part in parts]
+        placed = self._smallest(levels, whole, avoid)
+        if placed is None and whole != parts:
+            placed = self._roomiest(levels, parts, avoid)
+        return placed
+
+    def _smallest(
+        self, levels: Sequence[Level], parts: list[_Part], avoid: Mask | None
+    ) -> tuple[ReplicaPlacement, ...] | None:
+        """In the smallest domain that holds it, and among those in the fullest."""
+        for level in levels:
+            domains, spare = self._candidates(level, parts, avoid)
+            for domain in domains[np.argsort(spare, kind="stable")][:MOST_DOMAINS]:
+                if placed := self._within(level.rows(int(domain)), parts, avoid):
+                    return placed
+        return None
+
+    def _roomiest(
+        self, levels: Sequence[Level], parts: list[_Part], avoid: Mask | None
+    ) -> tuple[ReplicaPlacement, ...] | None:
+        """An elastic gang that nowhere fits whole: where most of it does."""
+        for level in reversed(levels):
+            domains, spare = self._candidates(level, parts, avoid)
+            for domain in domains[np.argsort(-spare, kind="stable")][:MOST_DOMAINS]:
+                if placed := self._within(level.rows(int(domain)), parts, avoid):
+                    return placed
+        return None
+
+    def _candidates(
+        self, level: Level, parts: list[_Part], avoid: Mask | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Domains with room for each role by itself, and the cards that each has room for in all."""
+        enough = np.ones(len(level), dtype=np.bool_)
+        spare = np.zeros(len(level), dtype=np.int64)
+        for part in parts:
+            times = np.minimum(self.fleet.times(part.demand), _MOST_REPLICAS)
+            if avoid is not None:
+                times = np.where(avoid, 0, times)
+            room = level.totals(times)
+            enough &= room >= part.fewest
+            spare += room * part.demand.shape.cards
+        domains = np.flatnonzero(enough)
+        return domains, spare[domains]
+
+    def _within(
+        self, inside: Mask | None, parts: list[_Part], avoid: Mask | None
+    ) -> tuple[ReplicaPlacement, ...] | None:
+        """Replica by replica where each adds the fewest fragments; nothing if a role does not get its fewest."""
+        mark = self.fleet.mark()
+        placed: list[ReplicaPlacement] = []
+        barred = _barred(inside, avoid)
+        for part in parts:
+            for index in range(part.wanted):
+                row = self._best(part.demand, barred)
+                if row is not None:
+                    taken = self.fleet.take(row, part.demand, role=part.role, index=index)
+                    placed.append(taken)
+                elif index < part.fewest:
+                    self.fleet.undo(mark)
+                    return None
+                else:
+                    break
+        return tuple(placed)
+
+    def _best(self, demand: Demand, barred: Mask | None) -> int | None:
+        scores = self._board.scores(demand)
+        if barred is not None:
+            scores = np.where(barred, NO_ROOM, scores)
+        if not len(scores):
+            return None
+        row = int(scores.argmin())
+        return None if scores[row] == NO_ROOM else row
+
+
+def _parts(claim: ClaimView, chip: str) -> list[_Part]:
+    """The roles, those first that are hardest to place."""
+    parts = [
+        _Part(role.name, Demand.of(role, claim, chip), role.replicas, role.fewest)
+        for role in claim.shape.roles
+    ]
+    return sorted(parts, key=lambda part: (-part.demand.shape.cards, -part.demand.shape.share))
+
+
+def _barred(inside: Mask | None, avoid: Mask | None) -> NDArray[np.bool_] | None:
+    if inside is None:
+        return avoid
+    return ~inside if avoid is None else ~inside | avoid

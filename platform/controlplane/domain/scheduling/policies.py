@@ -1,0 +1,23 @@
+"""What may be tuned, as named values, so that a plan can be repeated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Bounds and choices of one cycle."""
+
+    #: Most claims to place in one cycle; keeps a commit short.
+    placements_per_cycle: int = 200
+    #: Most searches for room in one cycle; what was not looked at waits for the next.
+    attempts_per_cycle: int = 2000
+    #: Take cards back for those that they are owed to.
+    preemption: bool = True
+    #: Most claims for which others are told to stop in one cycle.
+    reclaims_per_cycle: int = 32
+    #: Let small claims pass a big one that waits, as long as they do not delay it.
+    backfill: bool = True
+    #: Claims that may keep room for themselves at the same time.
+    reservations: int = 8

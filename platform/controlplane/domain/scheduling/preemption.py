@@ -1,0 +1,251 @@
+"""Cards for those that they are owed to: which running claims have to stop, found by trying.
+
+Two rights to another's cards, and no third:
+
+*reclaim*: a claim within a guarantee takes back what others borrowed. Never from a queue that is within its own
+guarantee, nor from one below a queue that is (``QueueTree.may_take_back``);
+
+*preemption*: an urgent claim takes the place of a less urgent one of its own queue, where the queue says so.
+
+Victims are whole claims whose owners can save and stop. They are ranked once: borrowers before those within their
+guarantee, then the lowest priority, the least work lost since a checkpoint, the youngest. Node by node, where the
+least is lost first, they are taken away from the simulated fleet until the whole gang fits; then each that turns
+out not to be needed is given back, so that stopping one fewer would not do. Nothing of it stays but names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from itertools import takewhile
+from typing import NamedTuple
+
+from controlplane.domain.quotas import QueueTree
+from controlplane.domain.scheduling.elastic import at_least
+from controlplane.domain.scheduling.explain import cards_of, explain_preemption, explain_reclaim
+from controlplane.domain.scheduling.fleet import Fleet, Mask, Then
+from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.plans import ReplicaPlacement, Revocation
+from controlplane.domain.scheduling.reservations import nodes_of
+from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
+from controlplane.domain.scheduling.victims import Region, order, rank, regions
+
+
+class Room(NamedTuple):
+    """What has to stop for a claim, and where it will run."""
+
+    chip: str
+    victims: tuple[RunningView, ...]
+    replicas: tuple[ReplicaPlacement, ...]
+    #: The rows that it uses, as they are when it runs.
+    then: Mapping[int, Then]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return nodes_of(self.replicas)
+
+
+class _Fit(NamedTuple):
+    """A place that was found by trying, and the rows that changed."""
+
+    replicas: tuple[ReplicaPlacement, ...]
+    then: Mapping[int, Then]
+
+
+class _Rights(NamedTuple):
+    """To the cards of others."""
+
+    #: The queue whose guarantee covers the claim, where that may be taken back; otherwise empty.
+    covered_by: str
+    #: Less urgent claims of its own queue may be stopped.
+    preempts: bool
+
+
+class Preemptor:
+    """Finds victims in one plan; whom it chose once is not chosen again."""
+
+    def __init__(
+        self,
+        *,
+        fleet: Fleet,
+        placer: Placer,
+        tree: QueueTree,
+        running: Sequence[RunningView],
+        at: datetime,
+    ) -> None:
+        self._fleet = fleet
+        self._placer = placer
+        self._tree = tree
+        self._at = at
+        #: By chip and queue, in the order in which they are given up.
+        self._ranked: dict[str, dict[str, list[RunningView]]] = {}
+        #: Stopping already, and for nobody: their cards come without another victim.
+        self._stopping: dict[str, list[RunningView]] = {}
+        for view in sorted(running, key=partial(rank, at)):
+            if view.revoking:
+                # Its queue is judged as if it were gone, or more would be taken than was borrowed.
+                tree.leave(view.queue, view.chip, cards_of(view.replicas))
+            if view.revoking and not view.revoked_for:
+                self._stopping.setdefault(view.chip, []).append(view)
+            elif view.preemptible and not view.revoking and cards_of(view.replicas):
+                queues = self._ranked.setdefault(view.chip, {})
+                queues.setdefault(view.queue, []).append(view)
+
+    def make_room(self, claim: ClaimView, chip: str, *, avoid: Mask | None) -> Room | None:
+        """The fewest and cheapest that have to stop for the claim; None if that would not help.
+
+        :param avoid: rows that are kept for somebody else.
+        """
+        rights = self._rights(claim, chip)
+        candidates = list(self._candidates(claim, chip, rights))
+        if not candidates:
+            return None
+        least = at_least(claim)
+        before = self._fleet.mark()
+        try:
+            for view in self._stopping.get(chip, ()):
+                self._fleet.free(view)
+            if self._fits(least, chip, (), avoid) is not None:
+                return None
+            for region in regions(self._fleet, least, chip, candidates, at=self._at, avoid=avoid):
+                cleared = self._clear(least, chip, region, rights)
+                if cleared is not None:
+                    return self._fewest(least, chip, *cleared, avoid=region.avoid)
+        finally:
+            self._fleet.undo(before)
+        return None
+
+    def awaited(self, claim: ClaimView, stopping: Sequence[RunningView]) -> Room:
+        """What was promised to the claim in an earlier cycle: no second round, however long the first takes."""
+        chip = stopping[0].chip
+        fit = after(self._fleet, self._placer, stopping, at_least(claim), chip)
+        return Room(chip, tuple(stopping), *(fit or _Fit((), {})))
+
+    def stop(self, room: Room, claim: ClaimView) -> tuple[Revocation, ...]:
+        """The victims will stop for the claim: why each, in words."""
+        revocations = []
+        for view in room.victims:
+            self._tree.leave(view.queue, view.chip, cards_of(view.replicas))
+            self._ranked[view.chip][view.queue].remove(view)
+            if view.queue == claim.queue:
+                revocations.append(explain_preemption(view, claim))
+            else:
+                guaranteed = self._tree.guaranteed(view.queue, view.chip)
+                revocations.append(
+                    explain_reclaim(
+                        view,
+                        claim,
+                        queue=self._tree.view(view.queue).name,
+                        guaranteed=guaranteed,
+                        owner=self._tree.view(claim.queue).name,
+                    )
+                )
+        return tuple(revocations)
+
+    # -- Who may be stopped --
+
+    def _rights(self, claim: ClaimView, chip: str) -> _Rights:
+        queue = self._tree.view(claim.queue)
+        covered_by = self._tree.room(claim.queue, chip, claim.shape.fewest_cards).covered_by
+        return _Rights(covered_by if queue.reclaims else "", queue.preempts)
+
+    def _candidates(self, claim: ClaimView, chip: str, rights: _Rights) -> Iterator[RunningView]:
+        """Whom it may have stopped now, borrowers of other queues first."""
+        if not claim.shape.fewest_cards:
+            return
+        queues = self._ranked.get(chip, {})
+        for queue, views in queues.items():
+            if queue != claim.queue and self._may_take_back(rights, queue, chip):
+                yield from views
+        if rights.preempts:
+            yield from takewhile(
+                lambda view: view.priority < claim.priority, queues.get(claim.queue, ())
+            )
+
+    def _may_take_back(self, rights: _Rights, victim: str, chip: str) -> bool:
+        return bool(rights.covered_by) and self._tree.may_take_back(rights.covered_by, victim, chip)
+
+    # -- By trying --
+
+    def _clear(
+        self, claim: ClaimView, chip: str, region: Region, rights: _Rights
+    ) -> tuple[list[RunningView], _Fit] | None:
+        """Victims without which the claim fits, and where; None if it does not fit even so."""
+        chosen: dict[str, RunningView] = {}
+        fit, next_try = None, region.lacking
+        for number, bundle in enumerate(region.bundles, start=1):
+            for view in bundle.victims:
+                if view.uid in chosen:
+                    continue
+                # With those before it gone, its queue may be back within its guarantee.
+                own = view.queue == claim.queue
+                if own or self._may_take_back(rights, view.queue, chip):
+                    chosen[view.uid] = view
+                    self._tree.leave(view.queue, chip, cards_of(view.replicas))
+            if number >= min(next_try, len(region.bundles)):
+                fit = self._fits(claim, chip, list(chosen.values()), region.avoid)
+                if fit is not None:
+                    break
+                next_try = 2 * number - region.lacking + 1
+        for view in chosen.values():
+            self._tree.leave(view.queue, chip, -cards_of(view.replicas))
+        return None if fit is None else (list(chosen.values()), fit)
+
+    def _fewest(
+        self, claim: ClaimView, chip: str, victims: list[RunningView], fit: _Fit, *, avoid: Mask
+    ) -> Room:
+        """Those of the victims that are needed, all of them: without any one it would not fit."""
+        used = set(nodes_of(fit.replicas))
+        near = [view for view in victims if not used.isdisjoint(nodes_of(view.replicas))]
+        if (found := self._fits(claim, chip, near, avoid)) is not None:
+            victims, fit = near, found
+        for view in sorted(victims, key=partial(order, self._at, claim), reverse=True):
+            without = [other for other in victims if other is not view]
+            if (found := self._fits(claim, chip, without, avoid)) is not None:
+                victims, fit = without, found
+        return Room(chip, tuple(victims), *fit)
+
+    def _fits(
+        self, claim: ClaimView, chip: str, victims: Sequence[RunningView], avoid: Mask | None
+    ) -> _Fit | None:
+        """Where the claim would go without those victims; the fleet and the tree stay as they are."""
+        if not self._allowed(claim, chip, victims):
+            return None
+        return after(self._fleet, self._placer, victims, claim, chip, avoid=avoid)
+
+    def _allowed(self, claim: ClaimView, chip: str, victims: Sequence[RunningView]) -> bool:
+        """Whether its queue may have the claim once the victims hold nothing."""
+        cards = claim.shape.cards
+        if self._tree.room(claim.queue, chip, cards).shortage is None:
+            return True
+        held: Counter[str] = Counter()
+        for view in victims:
+            held[view.queue] += cards_of(view.replicas)
+        for queue, freed in held.items():
+            self._tree.charge(queue, chip, -freed)
+        shortage = self._tree.room(claim.queue, chip, cards).shortage
+        for queue, freed in held.items():
+            self._tree.charge(queue, chip, freed)
+        return shortage is None
+
+
+def after(
+    fleet: Fleet,
+    placer: Placer,
+    victims: Iterable[RunningView],
+    claim: ClaimView,
+    chip: str,
+    *,
+    avoid: Mask | None = None,
+) -> _Fit | None:
+    """Where the claim would go once those have ended; the fleet stays as it is."""
+    before, fit = fleet.mark(), None
+    for view in victims:
+        fleet.free(view)
+    replicas = placer.place(claim, chip, avoid=avoid)
+    if replicas is not None:
+        fit = _Fit(replicas, fleet.since(before))
+    fleet.undo(before)
+    return fit

@@ -1,0 +1,221 @@
+"""Room that is kept for claims that wait, so that smaller ones do not pass them for ever.
+
+A blocked claim looks ahead: running work is taken away in the order in which it is expected to end until the whole
+gang fits. The nodes where it fits then are kept for it from now on::
+
+    node a  ████████ ends 10:40 ▒▒▒▒▒▒▒▒▒▒▒▒▒
+    node b  ░░░░░░░░░░░░░░░░░░░ ▒▒▒▒▒▒▒▒▒▒▒▒▒   ▒ the reserved gang, from 10:40 on
+                  └ for claims that end by 10:40: they are backfilled
+
+Whoever comes later gets a kept node only if it ends before the gang starts; otherwise it goes elsewhere or waits.
+So a claim that comes first and is kept room for starts at the latest when the work that ran at that moment has
+ended, however many smaller ones arrive. Work whose end nobody knows is taken to end last, the oldest first.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from controlplane.domain.scheduling.elastic import at_least
+from controlplane.domain.scheduling.fleet import Fleet, Mask
+from controlplane.domain.scheduling.ordering import kind_of
+from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.plans import ReplicaPlacement, Reservation
+from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
+
+#: Behind every end that is known.
+_SOME_DAY = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    reservation: Reservation
+    chip: str
+    #: It is kept for a claim within a guarantee; others within theirs have to respect it too.
+    owed: bool
+    rows: Mask
+
+
+class _Start(NamedTuple):
+    replicas: tuple[ReplicaPlacement, ...]
+    #: None when nobody knows.
+    starts_at: datetime | None
+
+
+class Reservations:
+    """What is kept in one plan."""
+
+    def __init__(
+        self,
+        *,
+        fleet: Fleet,
+        placer: Placer,
+        running: Sequence[RunningView],
+        at: datetime,
+        backfill: bool,
+        looks: int,
+    ) -> None:
+        """Nothing is kept yet.
+
+        :param backfill: claims that end in time may use what is kept; otherwise none passes one that waits.
+        :param looks: most times to look ahead, as each may go through all that runs.
+        """
+        self._fleet = fleet
+        self._placer = placer
+        self._at = at
+        self._backfill = backfill
+        self._looks = looks
+        self._starts: dict[tuple[Hashable, str], datetime | None] = {}
+        self._kept: list[_Kept] = []
+        #: Rows to avoid, by chip, runtime on it and right.
+        self._avoided: dict[tuple[str, timedelta | None, bool], Mask | None] = {}
+        self._ends: dict[str, list[RunningView]] = {}
+        for view in running:
+            # What was told to stop for a claim is that claim's.
+            if not view.revoked_for:
+                self._ends.setdefault(view.chip, []).append(view)
+        for ends in self._ends.values():
+            ends.sort(key=self._ending)
+
+    @property
+    def made(self) -> tuple[Reservation, ...]:
+        return tuple(kept.reservation for kept in self._kept)
+
+    def started(self, view: RunningView) -> None:
+        """The plan placed a claim; it will end too."""
+        insort(self._ends.setdefault(view.chip, []), view, key=self._ending)
+
+    def avoid(self, claim: ClaimView, chip: str, *, owed: bool) -> Mask | None:
+        """Rows that the claim may not use, as it would delay the claims that they are kept for."""
+        key = (chip, runtime_on(claim, chip), owed)
+        if key not in self._avoided:
+            mask = None
+            for kept in self._kept:
+                if self._binds(kept, claim, chip, owed=owed):
+                    mask = kept.rows if mask is None else mask | kept.rows
+            self._avoided[key] = mask
+        return self._avoided[key]
+
+    def in_the_way(self, claim: ClaimView, chip: str, *, owed: bool) -> str:
+        """Uid of the first claim whose nodes it has to avoid; empty if there is none."""
+        for kept in self._kept:
+            if self._binds(kept, claim, chip, owed=owed):
+                return kept.reservation.claim
+        return ""
+
+    def reserve(self, claim: ClaimView, rights: Mapping[str, bool]) -> str | None:
+        """Keep room on the chip with which the claim can end first; None if there will never be any.
+
+        :param rights: the chips, and whether the claim is within a guarantee on each.
+        """
+        least, best = at_least(claim), None
+        for chip, owed in rights.items():
+            found = self._earliest(least, chip, owed=owed)
+            if found is not None:
+                ends_at = _end_of(found.starts_at, runtime_on(claim, chip))
+                if best is None or ends_at < best[0]:
+                    best = ends_at, chip, found
+        if best is None:
+            return None
+        _, chip, found = best
+        nodes = nodes_of(found.replicas)
+        reservation = Reservation(claim=claim.uid, nodes=nodes, starts_at=found.starts_at)
+        rows = self._fleet.mask(nodes)
+        self._kept.append(_Kept(reservation=reservation, chip=chip, owed=rights[chip], rows=rows))
+        self._avoided.clear()
+        return chip
+
+    def starts_at(self, claim: ClaimView, chip: str, *, owed: bool) -> datetime | None:
+        """When it could start on the chip if all goes as expected; None if nobody knows, or it never could."""
+        key = (kind_of(claim), chip)
+        if key not in self._starts:
+            found = self._earliest(at_least(claim), chip, owed=owed)
+            self._starts[key] = found.starts_at if found else None
+        return self._starts[key]
+
+    def _earliest(self, claim: ClaimView, chip: str, *, owed: bool) -> _Start | None:
+        """Where and when it fits, if all that runs ends when it is expected to."""
+        if self._looks <= 0:
+            return None
+        self._looks -= 1
+        ends = self._ends.get(chip, [])
+        avoid = self.avoid(claim, chip, owed=owed)
+        before = self._fleet.mark()
+        try:
+            last = self._freed_until_it_fits(claim, chip, ends, avoid)
+            if last is None:
+                return None
+            self._fleet.free(ends[last])
+            replicas = self._placer.place(claim, chip, avoid=avoid)
+        finally:
+            self._fleet.undo(before)
+        if replicas is None:
+            return None
+        return _Start(replicas, self._end(ends[last]))
+
+    def _freed_until_it_fits(
+        self, claim: ClaimView, chip: str, ends: Sequence[RunningView], avoid: Mask | None
+    ) -> int | None:
+        """Free what ends before the one that makes the claim fit, and say which that is; None if none does.
+
+        Steps double until it fits, then halve: about twice as much is freed as has to be.
+        """
+        done, step, doubling = 0, 1, True
+        while done < len(ends):
+            mark = self._fleet.mark()
+            for view in ends[done : done + step]:
+                self._fleet.free(view)
+            fits = self._placer.place(claim, chip, avoid=avoid) is not None
+            if fits:
+                self._fleet.undo(mark)
+                doubling = False
+                if step == 1:
+                    return done
+            else:
+                done += step
+            step = step * 2 if doubling else max(1, step // 2)
+        return None
+
+    def _binds(self, kept: _Kept, claim: ClaimView, chip: str, *, owed: bool) -> bool:
+        """Whether the claim has to leave that room alone. Who is owed cards passes those who borrow."""
+        if owed and not kept.owed:
+            return False
+        if not self._backfill and kept.chip == chip:
+            return True
+        return not self._in_time(claim, chip, kept.reservation)
+
+    def _in_time(self, claim: ClaimView, chip: str, reservation: Reservation) -> bool:
+        runtime = runtime_on(claim, chip)
+        if runtime is None or reservation.starts_at is None:
+            return False
+        return self._at + runtime <= reservation.starts_at
+
+    def _end(self, view: RunningView) -> datetime | None:
+        """What was told to stop, or should have ended, ends any moment."""
+        if view.revoking:
+            return self._at
+        return None if view.ends_at is None else max(self._at, view.ends_at)
+
+    def _ending(self, view: RunningView) -> tuple[datetime, datetime, str]:
+        return self._end(view) or _SOME_DAY, view.admitted_at, view.uid
+
+
+def _end_of(starts_at: datetime | None, runtime: timedelta | None) -> datetime:
+    """When it would end, as far as that is known: starts alone are compared where no runtime is."""
+    if starts_at is None:
+        return _SOME_DAY
+    return starts_at + (runtime or timedelta(0))
+
+
+def runtime_on(claim: ClaimView, chip: str) -> timedelta | None:
+    """How long it is expected to run on that chip; None when nobody knows."""
+    return None if claim.runtime is None else claim.runtime / claim.speeds.get(chip, 1.0)
+
+
+def nodes_of(replicas: Iterable[ReplicaPlacement]) -> tuple[str, ...]:
+    """Each node once, in the order of the replicas."""
+    return tuple(dict.fromkeys(replica.node for replica in replicas))

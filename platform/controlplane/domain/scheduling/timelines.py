@@ -1,0 +1,244 @@
+"""A snapshot that moves on: claims arrive, start, stop and end, and each change gives the next snapshot.
+
+Forecasts and replays run the real ``plan`` again and again in virtual time; this is the world around it. It keeps
+the books as the product's database does: a card that was freed for somebody stays nominated for them, and a claim
+that was told to stop holds its cards until it has stopped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from controlplane.domain.claims import WHOLE_CARD, RoleShape
+from controlplane.domain.resources import Resources
+from controlplane.domain.scheduling.plans import Placement, ReplicaPlacement, Revocation
+from controlplane.domain.scheduling.snapshots import (
+    CardView,
+    ClaimView,
+    NodeView,
+    QueueView,
+    RunningView,
+    Snapshot,
+)
+
+
+class Timeline:
+    """The world of one snapshot, changed step by step; the snapshot itself stays as it was."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._nodes = {node.uid: node for node in snapshot.nodes}
+        self._queues = dict(snapshot.queues)
+        self._claims = {claim.uid: claim for claim in snapshot.claims}
+        self._running = {running.uid: running for running in snapshot.running}
+        #: Cards that nodes chose, by claim, role and index.
+        self._chosen: dict[tuple[str, str, int], set[str]] = {}
+        #: Nodes with cards that are nominated, by whom they are for.
+        self._nominated: dict[str, set[str]] = {}
+        for node in snapshot.nodes:
+            for card in node.cards:
+                if card.nominated_for:
+                    self._nominated.setdefault(card.nominated_for, set()).add(node.uid)
+
+    @property
+    def waiting(self) -> tuple[ClaimView, ...]:
+        return tuple(self._claims.values())
+
+    @property
+    def running(self) -> tuple[RunningView, ...]:
+        return tuple(self._running.values())
+
+    def snapshot(self) -> Snapshot:
+        """What the scheduler would see now."""
+        return Snapshot(
+            nodes=tuple(self._nodes.values()),
+            claims=self.waiting,
+            queues=dict(self._queues),
+            running=self.running,
+        )
+
+    def claim(self, uid: str) -> ClaimView:
+        """The claim that waits.
+
+        :raises KeyError: if none of that uid does.
+        """
+        return self._claims[uid]
+
+    def runs(self, uid: str) -> RunningView | None:
+        """The claim if it holds cards; None if it does not."""
+        return self._running.get(uid)
+
+    # -- What claims do --
+
+    def submit(self, claim: ClaimView) -> None:
+        self._claims[claim.uid] = claim
+
+    def withdraw(self, uid: str) -> None:
+        """It waits no longer; cards that were freed for it can be had by anybody."""
+        del self._claims[uid]
+        self._open_to_all(uid)
+
+    def start(
+        self, placement: Placement, *, at: datetime, ends_at: datetime | None = None
+    ) -> tuple[str, ...]:
+        """The claim gets its cards; their uids come back, also where the node chooses."""
+        claim = self._claims.pop(placement.claim)
+        self._open_to_all(claim.uid)
+        roles = {role.name: role for role in claim.shape.roles}
+        held: list[str] = []
+        for replica in placement.replicas:
+            held += self._hold(replica, roles[replica.role], placement.chip, claim.uid)
+        self._running[claim.uid] = RunningView(
+            uid=claim.uid,
+            queue=claim.queue,
+            shape=claim.shape,
+            chip=placement.chip,
+            priority=claim.priority,
+            admitted_at=at,
+            replicas=placement.replicas,
+            ends_at=ends_at,
+            selector=claim.selector,
+            tolerations=claim.tolerations,
+            within=claim.within,
+            near=claim.near,
+        )
+        self._count(self._running[claim.uid], 1)
+        return tuple(held)
+
+    def revoke(self, revocation: Revocation) -> None:
+        """The claim is told to stop; it holds its cards until it ``end``s."""
+        self._running[revocation.claim] = replace(
+            self._running[revocation.claim], revoking=True, revoked_for=revocation.beneficiary
+        )
+
+    def save(self, uid: str, *, at: datetime) -> None:
+        """The claim wrote a checkpoint."""
+        self._running[uid] = replace(self._running[uid], checkpointed_at=at)
+
+    def end(self, uid: str) -> tuple[str, ...]:
+        """The claim holds nothing any more; the uids of its cards come back.
+
+        Cards for which it was told to stop are kept for that claim as long as it waits.
+        """
+        running = self._running.pop(uid)
+        heir = running.revoked_for if running.revoked_for in self._claims else ""
+        roles = {role.name: role for role in running.shape.roles}
+        given: list[str] = []
+        for replica in running.replicas:
+            given += self._release(replica, roles[replica.role], uid, heir)
+        self._count(running, -1)
+        return tuple(given)
+
+    # -- What operators and hardware do --
+
+    def change_node(self, node: NodeView) -> None:
+        """Another view of a node of that uid, such as a cordoned one or one with a faulty card."""
+        self._nodes[node.uid] = node
+
+    def change_queue(self, queue: QueueView) -> None:
+        """Other rights for the queue; what it holds stays."""
+        self._queues[queue.uid] = replace(queue, used=self._queues[queue.uid].used)
+
+    # -- The books --
+
+    def _hold(self, replica: ReplicaPlacement, role: RoleShape, chip: str, uid: str) -> list[str]:
+        node = self._nodes[replica.node]
+        taken = set(replica.cards)
+        if not taken and replica.count:
+            taken = _chosen_by(node, role, chip)
+            self._chosen[uid, replica.role, replica.index] = taken
+        self._nodes[node.uid] = replace(
+            node,
+            cards=tuple(
+                _held(card, role, uid) if card.uid in taken else card for card in node.cards
+            ),
+            promised=node.promised.plus(role.limits),
+        )
+        return sorted(taken)
+
+    def _release(
+        self, replica: ReplicaPlacement, role: RoleShape, uid: str, heir: str
+    ) -> list[str]:
+        node = self._nodes.get(replica.node)
+        if node is None:
+            return []
+        named = set(replica.cards) or self._chosen.pop((uid, replica.role, replica.index), set())
+        if not named:
+            # It ran before this timeline began; then the cards themselves know.
+            held = [card.uid for card in node.cards if card.held_by == uid]
+            named = set(held[: replica.count])
+        given = [card.uid for card in node.cards if card.uid in named]
+        if heir and given:
+            self._nominated.setdefault(heir, set()).add(node.uid)
+        self._nodes[node.uid] = replace(
+            node,
+            cards=tuple(
+                _given(card, role, heir) if card.uid in named else card for card in node.cards
+            ),
+            promised=_minus(node.promised, role.limits),
+        )
+        return given
+
+    def _open_to_all(self, uid: str) -> None:
+        for name in sorted(self._nominated.pop(uid, ())):
+            node = self._nodes[name]
+            self._nodes[name] = replace(
+                node,
+                cards=tuple(
+                    replace(card, nominated_for="") if card.nominated_for == uid else card
+                    for card in node.cards
+                ),
+            )
+
+    def _count(self, running: RunningView, sign: int) -> None:
+        queue = self._queues[running.queue]
+        cards = sum(max(replica.count, len(replica.cards)) for replica in running.replicas)
+        used = {**queue.used, running.chip: queue.used.get(running.chip, 0) + sign * cards}
+        self._queues[queue.uid] = replace(queue, used=used)
+
+
+def waits_again(running: RunningView, *, at: datetime) -> ClaimView:
+    """The claim as it is after it was stopped: in the place that it had, with what is left to do."""
+    left = None if running.ends_at is None else running.ends_at - at + running.lost_at(at)
+    return ClaimView(
+        uid=running.uid,
+        queue=running.queue,
+        shape=running.shape,
+        chips=(running.chip,),
+        priority=running.priority,
+        created_at=running.admitted_at,
+        selector=running.selector,
+        tolerations=running.tolerations,
+        within=running.within,
+        near=running.near,
+        runtime=left,
+    )
+
+
+def _chosen_by(node: NodeView, role: RoleShape, chip: str) -> set[str]:
+    """Cards that a node which chooses itself gives to one replica."""
+    if role.share < WHOLE_CARD:
+        fitting = [
+            card
+            for card in node.cards
+            if card.chip == chip and card.free and card.shared + role.share <= WHOLE_CARD
+        ]
+        return {max(fitting, key=lambda card: card.shared).uid} if fitting else set()
+    untouched = [card for card in node.cards if card.free and not card.shared]
+    return {card.uid for card in node.pick(untouched, chip=chip, count=role.cards) or ()}
+
+
+def _held(card: CardView, role: RoleShape, uid: str) -> CardView:
+    if role.share < WHOLE_CARD:
+        return replace(card, shared=card.shared + role.share)
+    return replace(card, held_by=uid)
+
+
+def _given(card: CardView, role: RoleShape, heir: str) -> CardView:
+    if role.share < WHOLE_CARD:
+        return replace(card, shared=card.shared - role.share, nominated_for=heir)
+    return replace(card, held_by=None, nominated_for=heir)
+
+
+def _minus(promised: Resources, limits: Resources) -> Resources:
+    return promised.plus(limits.times(-1))

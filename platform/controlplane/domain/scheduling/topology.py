@@ -1,0 +1,98 @@
+"""The network above the nodes, as given by data: which of them share a leaf, a spine, a superpod.
+
+Levels come from the nodes themselves, outermost first; below the innermost stands the node, above the outermost
+the cluster. No level has a meaning here: a rack is as good as a superpod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.domain.scheduling.snapshots import NodeView
+
+NODE = "node"
+CLUSTER = "cluster"
+
+#: The domain of a row that stands in none at that level.
+OUTSIDE = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """One level of the network."""
+
+    name: str
+    #: [rows]: the number of the domain that each row is in; ``OUTSIDE`` where it is in none.
+    domain: NDArray[np.int64]
+    #: Names of the domains, by number.
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def totals(self, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """[domains]: the sum over the rows of each domain."""
+        inside = self.domain != OUTSIDE
+        summed = np.bincount(
+            self.domain[inside], weights=amounts[inside], minlength=len(self.names)
+        )
+        return summed.astype(np.int64)
+
+    def rows(self, domain: int) -> NDArray[np.bool_]:
+        inside: NDArray[np.bool_] = self.domain == domain
+        return inside
+
+
+class Topology:
+    """The levels of a fleet, innermost first."""
+
+    def __init__(self, nodes: Sequence[NodeView]) -> None:
+        """:param nodes: the node of each row."""
+        self.levels = tuple(_level(name, nodes) for name in _names(nodes))
+
+    def between(self, inner: str, outer: str) -> tuple[Level, ...]:
+        """The levels from one to the other, both included; those that nobody knows are the innermost and none."""
+        names = [level.name for level in self.levels]
+        if outer not in names:
+            return ()
+        first = names.index(inner) if inner in names else 0
+        return self.levels[first : names.index(outer) + 1]
+
+
+def _names(nodes: Sequence[NodeView]) -> list[str]:
+    """From the node up to the cluster; where clusters know different levels, the order of each is kept."""
+    known: list[str] = []
+    for domains in {tuple(node.domains): None for node in nodes}:
+        place = 0
+        for name in reversed(domains):
+            if name in known:
+                place = known.index(name) + 1
+            else:
+                known.insert(place, name)
+                place += 1
+    return [NODE, *known, CLUSTER]
+
+
+def _level(name: str, nodes: Sequence[NodeView]) -> Level:
+    numbers: dict[tuple[str, str], int] = {}
+    domain = np.array(
+        [
+            OUTSIDE if key is None else numbers.setdefault(key, len(numbers))
+            for key in (_key(name, node) for node in nodes)
+        ],
+        dtype=np.int64,
+    )
+    return Level(name=name, domain=domain, names=tuple(name for _, name in numbers))
+
+
+def _key(level: str, node: NodeView) -> tuple[str, str] | None:
+    if level == NODE:
+        return node.cluster, node.uid
+    if level == CLUSTER:
+        return node.cluster, node.cluster
+    name = node.domains.get(level)
+    return None if name is None else (node.cluster, name)

@@ -1,0 +1,189 @@
+"""Whom it would cost least to stop: running claims in order, and node by node what clearing it would lose.
+
+A *bundle* is what has to stop on one node for one more replica to fit there by the number of its cards. Bundles
+of a part of the network are ranked by what they lose; parts by what the cheapest that are enough lose together.
+Whether it really fits (rings, memory, a node that two gangs share) is for the simulation to say (``preemption``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.domain.claims import WHOLE_CARD
+from controlplane.domain.scheduling.explain import cards_of
+from controlplane.domain.scheduling.fleet import Fleet, Mask
+from controlplane.domain.scheduling.shapes import Demand
+from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
+from controlplane.domain.scheduling.topology import CLUSTER, OUTSIDE
+
+#: Parts of the network that are tried, those with the least to lose first.
+MOST_REGIONS = 8
+
+Rank = tuple[int, float, float, str]
+
+
+class Loss(NamedTuple):
+    """What stopping some would cost; the smaller goes first."""
+
+    #: One of them may be within its guarantee.
+    own_queue: bool
+    highest_priority: int
+    #: Work since their checkpoints.
+    card_seconds: float
+
+
+class Bundle(NamedTuple):
+    """Victims on one node that make room for one more replica."""
+
+    loss: Loss
+    row: int
+    #: Its place among those of the row, each of which counts on the ones before it.
+    place: int
+    victims: tuple[RunningView, ...]
+
+
+class Region(NamedTuple):
+    """A part of the network in which all of the claim may run."""
+
+    #: Rows outside it, and those that are kept for somebody else.
+    avoid: Mask
+    #: What could be cleared in it, the least loss first.
+    bundles: list[Bundle]
+    #: Replicas that lack a place.
+    lacking: int
+
+
+def rank(at: datetime, view: RunningView) -> Rank:
+    """Lowest priority, least lost, youngest."""
+    lost = view.lost_at(at).total_seconds()
+    return view.priority, lost, -view.admitted_at.timestamp(), view.uid
+
+
+def order(at: datetime, claim: ClaimView, view: RunningView) -> tuple[bool, Rank]:
+    """Those of the claim's own queue may be within their guarantee, so borrowers go before them."""
+    return view.queue == claim.queue, rank(at, view)
+
+
+def regions(
+    fleet: Fleet,
+    claim: ClaimView,
+    chip: str,
+    candidates: Sequence[RunningView],
+    *,
+    at: datetime,
+    avoid: Mask | None,
+) -> list[Region]:
+    """The parts of the network that could hold the claim, those with the least to lose first.
+
+    :param candidates: those that may be stopped for it.
+    :param avoid: rows that are kept for somebody else.
+    """
+    largest = max(claim.shape.roles, key=lambda role: (role.cards, role.share))
+    demand = Demand.of(largest, claim, chip)
+    takes = fleet.eligible(demand) if avoid is None else fleet.eligible(demand) & ~avoid
+    held = _on_rows(fleet, takes, sorted(candidates, key=partial(order, at, claim)))
+    now = np.where(takes, fleet.times(demand), 0)
+    most = _most(fleet, demand, now, held)
+    replicas = sum(role.replicas for role in claim.shape.roles if role.cards)
+    outer = claim.within or CLUSTER
+    found = []
+    for level in fleet.topology.between(outer, outer):
+        has, could_have = level.totals(now), level.totals(most)
+        inside: dict[int, list[Bundle]] = {}
+        for row, holders in held.items():
+            domain = int(level.domain[row])
+            if domain != OUTSIDE and could_have[domain] >= replicas:
+                bundles = _bundles(fleet, row, holders, claim, largest.cards, at=at)
+                inside.setdefault(domain, []).extend(bundles)
+        for domain, bundles_in_it in inside.items():
+            outside = ~level.rows(domain)
+            found.append(
+                Region(
+                    outside if avoid is None else outside | avoid,
+                    sorted(bundles_in_it, key=lambda each: each[:3]),
+                    max(1, replicas - int(has[domain])),
+                )
+            )
+    found.sort(key=lambda region: _together(region.bundles[: region.lacking]))
+    return found[:MOST_REGIONS]
+
+
+def _on_rows(
+    fleet: Fleet, takes: Mask, ordered: Sequence[RunningView]
+) -> dict[int, list[tuple[RunningView, int]]]:
+    """Who holds how many cards on each row, in their order."""
+    held: dict[int, list[tuple[RunningView, int]]] = {}
+    for view in ordered:
+        for node, cards in _cards_by_node(view).items():
+            row = fleet.row_of(node, view.chip)
+            if row is not None and takes[row]:
+                held.setdefault(row, []).append((view, cards))
+    return held
+
+
+def _most(
+    fleet: Fleet,
+    demand: Demand,
+    now: NDArray[np.int64],
+    held: Mapping[int, Sequence[tuple[RunningView, int]]],
+) -> NDArray[np.int64]:
+    """[rows]: replicas that could at most be had if all of those stopped, by the number of cards."""
+    most, shape = now.copy(), demand.shape
+    free = fleet.whole_cards()
+    for row, holders in held.items():
+        cards = int(free[row]) + sum(count for _, count in holders)
+        most[row] = (
+            len(fleet.rows[row].cards) * WHOLE_CARD if shape.shares else cards // shape.cards
+        )
+    return most
+
+
+def _bundles(
+    fleet: Fleet,
+    row: int,
+    holders: Sequence[tuple[RunningView, int]],
+    claim: ClaimView,
+    cards: int,
+    *,
+    at: datetime,
+) -> Iterator[Bundle]:
+    """Those of a row, one after the other; the last is what is left, even if it is too little."""
+    spare, place = fleet.whole_cards_on(row) % cards, 0
+    victims: list[RunningView] = []
+    for number, (view, held) in enumerate(holders, start=1):
+        victims.append(view)
+        spare += held
+        if spare >= cards or number == len(holders):
+            yield Bundle(_loss(victims, claim, at), row, place, tuple(victims))
+            spare, place, victims = spare % cards, place + 1, []
+
+
+def _loss(victims: Sequence[RunningView], claim: ClaimView, at: datetime) -> Loss:
+    return Loss(
+        any(view.queue == claim.queue for view in victims),
+        max(view.priority for view in victims),
+        sum(view.lost_at(at).total_seconds() * cards_of(view.replicas) for view in victims),
+    )
+
+
+def _together(bundles: Sequence[Bundle]) -> Loss:
+    losses = [bundle.loss for bundle in bundles]
+    return Loss(
+        any(loss.own_queue for loss in losses),
+        max(loss.highest_priority for loss in losses),
+        sum(loss.card_seconds for loss in losses),
+    )
+
+
+def _cards_by_node(view: RunningView) -> Counter[str]:
+    held: Counter[str] = Counter()
+    for replica in view.replicas:
+        held[replica.node] += cards_of((replica,))
+    return held

@@ -1,0 +1,260 @@
+"""What every plan must keep to, checked with books of its own: nothing of the scheduler's is asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.claims import WHOLE_CARD
+from controlplane.domain.geometry import Geometry, choose
+from controlplane.domain.quotas import Entitlement
+from controlplane.domain.scheduling.plans import (
+    Placement,
+    Plan,
+    RefusalCode,
+    ReplicaPlacement,
+    Revocation,
+)
+from controlplane.domain.scheduling.snapshots import (
+    Binding,
+    ClaimView,
+    NodeView,
+    QueueView,
+    RunningView,
+    Snapshot,
+)
+
+TOTAL = ""
+
+
+def check(seen: Snapshot, decided: Plan) -> None:
+    """:raises AssertionError: if the plan breaks a promise."""
+    everybody_gets_one_answer(seen, decided)
+    for placement in decided.placements:
+        claim = next(each for each in seen.claims if each.uid == placement.claim)
+        gang_is_whole(claim, placement)
+        gang_stands_where_it_may(seen, claim, placement)
+    no_card_is_given_twice(seen, decided)
+    nobody_is_above_a_cap(seen, decided)
+    reserves_are_left_alone(seen, decided)
+    only_borrowers_and_the_less_urgent_stop(seen, decided)
+
+
+def everybody_gets_one_answer(seen: Snapshot, decided: Plan) -> None:
+    answers = [(each.claim, each.reason) for each in decided.placements]
+    answers += [(each.claim, each.reason) for each in decided.refusals]
+    assert sorted(uid for uid, _ in answers) == sorted(claim.uid for claim in seen.claims)
+    assert all(reason for _, reason in answers)
+
+
+def gang_is_whole(claim: ClaimView, placement: Placement) -> None:
+    """Of each role all replicas, or where it is elastic at least the fewest; each with all of its cards."""
+    assert placement.chip in claim.chips
+    roles = {role.name: role for role in claim.shape.roles}
+    counted = Counter(replica.role for replica in placement.replicas)
+    assert set(counted) == set(roles)
+    for name, role in roles.items():
+        assert role.fewest <= counted[name] <= role.replicas
+        indices = [each.index for each in placement.replicas if each.role == name]
+        assert sorted(indices) == list(range(counted[name]))
+    for replica in placement.replicas:
+        assert replica.count == roles[replica.role].cards
+        assert len(replica.cards) in (0, replica.count)
+
+
+def gang_stands_where_it_may(seen: Snapshot, claim: ClaimView, placement: Placement) -> None:
+    nodes = {node.uid: node for node in seen.nodes}
+    hosts = [nodes[replica.node] for replica in placement.replicas]
+    assert len({host.cluster for host in hosts}) == 1
+    if claim.within and len({host.uid for host in hosts}) > 1:
+        assert len({host.domains[claim.within] for host in hosts}) == 1
+    for host, replica in zip(hosts, placement.replicas, strict=True):
+        assert host.schedulable
+        assert host.taints <= claim.tolerations
+        assert all(host.labels.get(name) == value for name, value in claim.selector.items())
+        if host.binding is Binding.CARD:
+            _hangs_together(host, replica, placement.chip)
+
+
+def _hangs_together(host: NodeView, replica: ReplicaPlacement, chip: str) -> None:
+    """The cards are on that node, of that chip, and no group crosses a ring where the hardware forbids it."""
+    cards = {card.uid: card for card in host.cards}
+    assert len(replica.cards) == replica.count
+    indices = [cards[uid].index for uid in replica.cards]
+    assert all(cards[uid].chip == chip for uid in replica.cards)
+    rules = host.geometries.get(chip, Geometry())
+    assert not indices or choose(indices, len(indices), rules) is not None
+    if len(indices) <= max(map(len, rules.rings), default=0):
+        assert sum(any(index in ring for index in indices) for ring in rules.rings) <= 1
+
+
+def no_card_is_given_twice(seen: Snapshot, decided: Plan) -> None:
+    """Nor one that is held, faulty, or kept for another; nor more memory or shares than there are."""
+    roles = {(claim.uid, role.name): role for claim in seen.claims for role in claim.shape.roles}
+    free = {
+        card.uid: WHOLE_CARD - card.shared
+        for node in seen.nodes
+        for card in node.cards
+        if card.held_by is None and card.state is CardState.USABLE
+    }
+    counts = Counter(
+        (node.uid, card.chip)
+        for node in seen.nodes
+        for card in node.cards
+        if card.uid in free and not card.nominated_for
+    )
+    kept = {card.uid: card.nominated_for for node in seen.nodes for card in node.cards}
+    placed = {each.claim for each in decided.placements}
+    memory = {node.uid: node.capacity.memory - node.promised.memory for node in seen.nodes}
+    for placement in decided.placements:
+        for replica in placement.replicas:
+            role = roles[placement.claim, replica.role]
+            memory[replica.node] -= role.limits.memory
+            for uid in replica.cards:
+                assert kept[uid] in ("", placement.claim) or kept[uid] in placed
+                free[uid] -= role.share
+                assert free[uid] >= 0
+            whole = role.share == WHOLE_CARD and not any(kept.values())
+            if not replica.cards and whole:
+                counts[replica.node, placement.chip] -= replica.count
+    assert all(left >= 0 for left in counts.values())
+    touched = {replica.node for each in decided.placements for replica in each.replicas}
+    asked = any(role.limits.memory for role in roles.values())
+    assert not asked or all(memory[node] >= 0 for node in touched)
+
+
+# -- Queues --
+
+
+def way_up(uid: str, queues: Mapping[str, QueueView]) -> Iterator[str]:
+    above: str | None = uid
+    while above is not None:
+        yield above
+        above = queues[above].parent
+
+
+def held(seen: Snapshot) -> Counter[tuple[str, str]]:
+    """Cards by queue and chip, and in all; those of queues below are counted in."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for uid, queue in seen.queues.items():
+        for chip, cards in queue.used.items():
+            for above in way_up(uid, seen.queues):
+                counted[above, chip] += cards
+                counted[above, TOTAL] += cards
+    return counted
+
+
+def added(seen: Snapshot, decided: Plan) -> Counter[tuple[str, str]]:
+    counted: Counter[tuple[str, str]] = Counter()
+    claims = {claim.uid: claim for claim in seen.claims}
+    for placement in decided.placements:
+        cards = sum(replica.count for replica in placement.replicas)
+        for above in way_up(claims[placement.claim].queue, seen.queues):
+            counted[above, placement.chip] += cards
+            counted[above, TOTAL] += cards
+    return counted
+
+
+def stated(queue: QueueView, chip: str) -> Entitlement:
+    return queue.entitlements.get(chip, Entitlement()) if chip else queue.total
+
+
+def nobody_is_above_a_cap(seen: Snapshot, decided: Plan) -> None:
+    """Who was above it already, as it was lowered, gets nothing more."""
+    before, more = held(seen), added(seen, decided)
+    for (queue, chip), cards in more.items():
+        assert not cards or seen.queues[queue].open
+        cap = stated(seen.queues[queue], chip).cap
+        assert not cards or cap is None or before[queue, chip] + cards <= cap
+
+
+def reserves_are_left_alone(seen: Snapshot, decided: Plan) -> None:
+    """What is reserved for a queue stays free for it, unless the fleet is too small for what is guaranteed."""
+    before, more, shared = held(seen), added(seen, decided), chips_in_shares(seen, decided)
+    free: Counter[str] = Counter()
+    for node in seen.nodes:
+        for card in node.cards:
+            free[card.chip] += node.schedulable and card.free
+    for chip, idle in free.items():
+        roots = [uid for uid, queue in seen.queues.items() if queue.parent is None]
+        if chip in shared or sum(owed(uid, chip, seen, before) for uid in roots) > idle:
+            continue
+        unused = sum(
+            max(0, stated(seen.queues[uid], chip).reserved - before[uid, chip] - more[uid, chip])
+            for uid in roots
+        )
+        taken = sum(more[uid, chip] for uid in roots)
+        assert taken + unused <= idle or not taken
+
+
+def chips_in_shares(seen: Snapshot, decided: Plan) -> set[str]:
+    """Chips whose cards cannot be counted: a share counts as a card of its queue, and four may lie on one."""
+    sharing = {
+        claim.uid
+        for claim in seen.claims
+        if any(role.share < WHOLE_CARD for role in claim.shape.roles)
+    }
+    chips = {placement.chip for placement in decided.placements if placement.claim in sharing}
+    return chips | {card.chip for node in seen.nodes for card in node.cards if card.shared}
+
+
+def owed(uid: str, chip: str, seen: Snapshot, before: Mapping[tuple[str, str], int]) -> int:
+    """Cards that the queue, or those below it, have a right to and do not hold."""
+    below = sum(
+        owed(child, chip, seen, before)
+        for child, queue in seen.queues.items()
+        if queue.parent == uid
+    )
+    own = stated(seen.queues[uid], chip).guaranteed - before.get((uid, chip), 0)
+    return max(0, own, below)
+
+
+def only_borrowers_and_the_less_urgent_stop(seen: Snapshot, decided: Plan) -> None:
+    running = {each.uid: each for each in seen.running}
+    claims = {each.uid: each for each in seen.claims}
+    waits = {each.claim for each in decided.refusals if each.code is RefusalCode.AWAITS_CARDS}
+    promised = {each.revoked_for for each in seen.running if each.revoked_for}
+    # Whatever was placed in this cycle may have made a borrower of its queue.
+    used = held(seen) + added(seen, decided)
+    for each in seen.running:
+        if each.revoking:
+            _leave(seen, used, each)
+    assert len({each.claim for each in decided.revocations}) == len(decided.revocations)
+    for revocation in decided.revocations:
+        victim, heir = running[revocation.claim], claims[revocation.beneficiary]
+        assert victim.preemptible
+        assert not victim.revoking
+        assert heir.uid in waits
+        assert heir.uid not in promised
+        assert revocation.reason
+        if victim.queue == heir.queue:
+            assert victim.priority < heir.priority
+    for revocation in decided.revocations:
+        _is_a_borrower(seen, used, revocation, running[revocation.claim], claims)
+        _leave(seen, used, running[revocation.claim])
+
+
+def _is_a_borrower(
+    seen: Snapshot,
+    used: Counter[tuple[str, str]],
+    revocation: Revocation,
+    victim: RunningView,
+    claims: Mapping[str, ClaimView],
+) -> None:
+    """Every queue above the victim that the heir is not below holds more than it is guaranteed."""
+    heir = claims[revocation.beneficiary]
+    common = set(way_up(heir.queue, seen.queues))
+    for uid in way_up(victim.queue, seen.queues):
+        if uid in common:
+            break
+        for chip in (victim.chip, TOTAL):
+            guaranteed = stated(seen.queues[uid], chip).guaranteed
+            assert not guaranteed or used[uid, chip] > guaranteed
+
+
+def _leave(seen: Snapshot, used: Counter[tuple[str, str]], running: RunningView) -> None:
+    cards = sum(replica.count for replica in running.replicas)
+    for uid in way_up(running.queue, seen.queues):
+        used[uid, running.chip] -= cards
+        used[uid, TOTAL] -= cards

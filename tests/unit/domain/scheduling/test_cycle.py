@@ -1,0 +1,443 @@
+"""The whole cycle as a pure function: what must hold for every fleet and every queue of claims."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.claims import GangShape, RoleShape
+from controlplane.domain.quotas import Entitlement
+from controlplane.domain.resources import GIB, Bytes, Resources
+from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.plans import Placement, Plan, RefusalCode
+from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.snapshots import (
+    CardView,
+    ClaimView,
+    NodeView,
+    QueueView,
+    Snapshot,
+)
+from tests.unit.domain.scheduling.fleets import (
+    AT,
+    GPU,
+    NPU,
+    claim,
+    hours,
+    node,
+    role,
+    running,
+    snapshot,
+)
+
+CHIPS = (NPU, GPU)
+QUEUES = ("research", "product")
+
+
+def decide(seen: Snapshot, policy: Policy | None = None) -> Plan:
+    return plan(seen, policy or Policy(), AT)
+
+
+def chosen(decided: Plan) -> dict[str, set[tuple[str, ...]]]:
+    return {one.claim: {replica.cards for replica in one.replicas} for one in decided.placements}
+
+
+def placed(decided: Plan) -> list[str]:
+    return [one.claim for one in decided.placements]
+
+
+def refused(decided: Plan) -> dict[str, RefusalCode]:
+    return {one.claim: one.code for one in decided.refusals}
+
+
+CARDS = st.tuples(
+    st.sampled_from(CHIPS),
+    st.sampled_from([CardState.USABLE] * 4 + list(CardState)),
+    st.sampled_from([None, None, None, "held"]),
+)
+
+
+@st.composite
+def nodes(draw: st.DrawFn, index: int) -> NodeView:
+    cards = draw(st.lists(CARDS, max_size=8))
+    return NodeView(
+        uid=f"node-{index}",
+        name=f"node-{index}",
+        cluster=draw(st.sampled_from(["c1", "c2"])),
+        cards=tuple(
+            CardView(uid=f"{index}/{slot}", index=slot, chip=chip, state=state, held_by=held)
+            for slot, (chip, state, held) in enumerate(cards)
+        ),
+        capacity=Resources(memory=Bytes(draw(st.integers(0, 64)) * GIB)),
+        promised=Resources(memory=Bytes(draw(st.integers(0, 8)) * GIB)),
+        schedulable=draw(st.sampled_from([True, True, True, False])),
+    )
+
+
+@st.composite
+def claims(draw: st.DrawFn, index: int) -> ClaimView:
+    roles = draw(
+        st.lists(
+            st.tuples(st.integers(1, 3), st.integers(0, 4), st.integers(0, 24)),
+            min_size=1,
+            max_size=2,
+        )
+    )
+    chips = draw(st.permutations(CHIPS))
+    return ClaimView(
+        uid=f"claim-{index}",
+        queue=draw(st.sampled_from(QUEUES)),
+        shape=GangShape(
+            roles=tuple(
+                RoleShape(
+                    name=f"role-{number}",
+                    replicas=replicas,
+                    cards=cards,
+                    limits=Resources(memory=Bytes(memory * GIB)),
+                )
+                for number, (replicas, cards, memory) in enumerate(roles)
+            )
+        ),
+        chips=tuple(chips[: draw(st.integers(1, 2))]),
+        priority=draw(st.integers(0, 3)),
+        created_at=AT + timedelta(minutes=draw(st.integers(0, 5))),
+    )
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    caps = st.builds(lambda cap: Entitlement(cap=cap), st.integers(0, 12))
+    queues = {
+        uid: QueueView(
+            uid=uid,
+            name=uid,
+            entitlements=draw(st.dictionaries(st.sampled_from(CHIPS), caps)),
+            used=draw(st.dictionaries(st.sampled_from(CHIPS), st.integers(0, 4))),
+            open=draw(st.sampled_from([True, True, True, False])),
+        )
+        for uid in QUEUES
+    }
+    return Snapshot(
+        nodes=tuple(draw(nodes(index)) for index in range(draw(st.integers(0, 4)))),
+        claims=tuple(draw(claims(index)) for index in range(draw(st.integers(0, 8)))),
+        queues=queues,
+    )
+
+
+def by_uid(seen: Snapshot) -> dict[str, ClaimView]:
+    return {one.uid: one for one in seen.claims}
+
+
+# -- What holds for every snapshot --
+
+
+@given(snapshots())
+@settings(max_examples=100, deadline=None)
+def test_every_claim_is_placed_whole_on_free_cards_or_refused_with_a_reason(seen: Snapshot) -> None:
+    decided, wanted = decide(seen), by_uid(seen)
+    free = {
+        card.uid: (one.uid, card.chip)
+        for one in seen.nodes
+        if one.schedulable
+        for card in one.cards
+        if card.free
+    }
+    clusters = {one.uid: one.cluster for one in seen.nodes}
+    given_out: list[str] = []
+
+    assert sorted([*placed(decided), *refused(decided)]) == sorted(wanted)
+    for placement in decided.placements:
+        shape = wanted[placement.claim].shape
+        members = [(each.name, place) for each in shape.roles for place in range(each.replicas)]
+        assert sorted((one.role, one.index) for one in placement.replicas) == sorted(members)
+        assert placement.chip in wanted[placement.claim].chips
+        assert len({clusters[one.node] for one in placement.replicas}) == 1
+        sizes = {each.name: each.cards for each in shape.roles}
+        for replica in placement.replicas:
+            assert len(replica.cards) == replica.count == sizes[replica.role]
+            assert all(free[card] == (replica.node, placement.chip) for card in replica.cards)
+            given_out += replica.cards
+    assert len(given_out) == len(set(given_out))
+    assert all(one.reason for one in decided.placements)
+    assert all(one.reason for one in decided.refusals)
+
+
+@given(snapshots())
+@settings(max_examples=100, deadline=None)
+def test_caps_and_memory_hold_and_closed_queues_admit_nothing(seen: Snapshot) -> None:
+    wanted = by_uid(seen)
+    held = {uid: Counter(queue.used) for uid, queue in seen.queues.items()}
+    promised = {one.uid: one.promised.memory for one in seen.nodes}
+    room = {one.uid: one.capacity.memory for one in seen.nodes}
+    for placement in decide(seen).placements:
+        view = wanted[placement.claim]
+        queue = seen.queues[view.queue]
+        assert queue.open
+        held[view.queue][placement.chip] += view.shape.cards
+        cap = queue.entitlements.get(placement.chip, Entitlement()).cap
+        # What asks for no cards takes nothing from its queue.
+        assert cap is None or not view.shape.cards or held[view.queue][placement.chip] <= cap
+        for replica in placement.replicas:
+            memory = view.shape.limits[replica.role].memory
+            promised[replica.node] = Bytes(promised[replica.node] + memory)
+            assert not memory or promised[replica.node] <= room[replica.node]
+
+
+@given(snapshots(), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_the_same_snapshot_gives_the_same_plan_and_is_left_as_it_was(
+    seen: Snapshot, chance: object
+) -> None:
+    before = repr(seen)
+    first = decide(seen)
+
+    assert decide(seen) == first
+    assert repr(seen) == before
+    mixed = list(seen.claims)
+    chance.shuffle(mixed)  # type: ignore[attr-defined]
+    queues = dict(reversed(list(seen.queues.items())))
+    assert decide(replace(seen, claims=tuple(mixed), queues=queues)) == first
+
+
+@given(snapshots(), st.integers(0, 4))
+@settings(max_examples=60, deadline=None)
+def test_a_cycle_places_no_more_than_its_policy_allows(seen: Snapshot, most: int) -> None:
+    everything = decide(seen).placements
+    limited = decide(seen, Policy(placements_per_cycle=most))
+
+    assert limited.placements == everything[:most]
+    left = len(seen.claims) - len(limited.placements)
+    assert len(limited.refusals) == left
+
+
+# -- Single decisions --
+
+
+def test_a_gang_goes_to_a_cluster_that_has_room_for_all_of_it() -> None:
+    seen = snapshot(
+        node("a", 4, cluster="east"),
+        node("b", 4, cluster="west"),
+        node("c", 4, cluster="west"),
+        claims=(claim("gang", role(4, 2)), claim("single", role(4), minute=1)),
+    )
+
+    gang, single = decide(seen).placements
+
+    assert {replica.node for replica in gang.replicas} == {"b", "c"}
+    assert [replica.node for replica in single.replicas] == ["a"]
+
+
+def test_a_gang_spreads_over_nodes_and_each_replica_stays_on_one() -> None:
+    seen = snapshot(node("a", 3), node("b", 2), claims=(claim("x", role(2, 2)),))
+
+    assert chosen(decide(seen)) == {"x": {("a/0", "a/1"), ("b/0", "b/1")}}
+
+
+def test_the_preferred_chip_is_taken_and_the_next_where_it_is_busy() -> None:
+    seen = snapshot(
+        node("a", 1, chip=NPU),
+        node("b", 1, chip=GPU),
+        claims=(claim("x", chips=CHIPS), claim("y", chips=CHIPS, minute=1)),
+    )
+
+    assert {one.claim: one.chip for one in decide(seen).placements} == {"x": NPU, "y": GPU}
+
+
+def test_the_next_chip_is_taken_where_the_queue_may_not_have_more_of_the_preferred() -> None:
+    capped = QueueView(uid="research", name="research", entitlements={NPU: Entitlement(cap=0)})
+    seen = snapshot(
+        node("a", 1, chip=NPU),
+        node("b", 1, chip=GPU),
+        claims=(claim("x", chips=CHIPS),),
+        queues=(capped,),
+    )
+
+    assert [one.chip for one in decide(seen).placements] == [GPU]
+
+
+def test_a_smaller_claim_passes_one_that_nobody_knows_when_to_fit() -> None:
+    seen = snapshot(
+        node("n", 2, busy=[0]), claims=(claim("large", role(2)), claim("small", minute=1))
+    )
+
+    decided = decide(seen)
+
+    assert placed(decided) == ["small"]
+    assert list(refused(decided)) == ["large"]
+
+
+def test_what_a_gang_took_before_it_turned_out_not_to_fit_is_given_back() -> None:
+    seen = snapshot(node("n", 3), claims=(claim("gang", role(2, 2)), claim("x", role(3), minute=1)))
+
+    decided = decide(seen)
+
+    assert placed(decided) == ["x"]
+    assert refused(decided)["gang"] is RefusalCode.NO_FREE_CARDS
+
+
+def test_an_elastic_gang_gets_as_many_replicas_as_fit() -> None:
+    seen = snapshot(node("n", 7), claims=(claim("x", role(2, 4, least=2)),))
+
+    (placement,) = decide(seen).placements
+
+    assert len(placement.replicas) == 3
+    assert placement.numbers == {"nodes": 1, "cards": 6, "wanted": 8}
+
+
+def test_an_elastic_gang_gets_no_more_than_its_queue_may_have() -> None:
+    capped = QueueView(uid="research", name="research", entitlements={NPU: Entitlement(cap=5)})
+    seen = snapshot(
+        node("n", 8),
+        claims=(claim("x", role(2, 4, least=1)), claim("y", minute=1)),
+        queues=(capped,),
+    )
+
+    assert {one.claim: len(one.replicas) for one in decide(seen).placements} == {"x": 2, "y": 1}
+
+
+def test_a_claim_that_asks_for_no_memory_fits_where_none_is_left() -> None:
+    full = replace(node("n", 1, memory=1), promised=Resources(memory=Bytes(2 * GIB)))
+
+    assert placed(decide(snapshot(full, claims=(claim("x"),)))) == ["x"]
+
+
+def test_a_claim_without_cards_has_a_place_too() -> None:
+    (placement,) = decide(snapshot(node("n", 0), claims=(claim("x", role(0)),))).placements
+
+    assert isinstance(placement, Placement)
+    assert [(one.node, one.cards) for one in placement.replicas] == [("n", ())]
+
+
+def test_a_claim_that_accepts_no_chip_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="claim x accepts no chip"):
+        decide(snapshot(node("n", 1), claims=(claim("x", chips=()),)))
+
+
+def test_each_admission_is_charged_before_the_next_is_judged() -> None:
+    capped = QueueView(uid="research", name="research", entitlements={NPU: Entitlement(cap=3)})
+    seen = snapshot(
+        node("n", 8),
+        claims=[claim(f"c{turn}", minute=turn) for turn in range(5)],
+        queues=(capped,),
+    )
+
+    decided = decide(seen)
+
+    assert placed(decided) == ["c0", "c1", "c2"]
+    assert {one.reason for one in decided.refusals} == {
+        f"needs 1 × {NPU}; queue research holds 3 of at most 3"
+    }
+
+
+# -- Bounds of a cycle --
+
+
+def test_what_a_cycle_does_not_come_to_says_so() -> None:
+    waiting = [claim(f"c{turn}", minute=turn) for turn in range(3)]
+    decided = decide(snapshot(node("n", 8), claims=waiting), Policy(placements_per_cycle=1))
+
+    assert placed(decided) == ["c0"]
+    assert set(refused(decided).values()) == {RefusalCode.NOT_LOOKED_AT}
+    assert decided.refusals[0].reason == (
+        "this cycle placed 1 claims and looked for room 1 times before it came to this one; "
+        "the next goes on"
+    )
+
+
+def test_claims_of_a_kind_are_looked_for_once() -> None:
+    full = node("n", 8, busy=range(8))
+    waiting = [claim(f"c{turn}", role(2), minute=turn) for turn in range(50)]
+
+    decided = decide(snapshot(full, claims=waiting), Policy(attempts_per_cycle=10))
+
+    assert set(refused(decided).values()) == {RefusalCode.NO_FREE_CARDS}
+    assert len(decided.refusals) == 50
+
+
+# -- Cards that are on their way --
+
+
+def nominated(view: NodeView, uid: str, indices: tuple[int, ...]) -> NodeView:
+    return replace(
+        view,
+        cards=tuple(
+            replace(card, nominated_for=uid) if card.index in indices else card
+            for card in view.cards
+        ),
+    )
+
+
+def test_cards_that_were_freed_for_a_claim_are_nobody_elses() -> None:
+    kept = nominated(node("n", 2), "late", (0, 1))
+    seen = snapshot(kept, claims=(claim("early"), claim("late", role(2), minute=9)))
+
+    decided = decide(seen)
+
+    assert placed(decided) == ["late"]
+    assert refused(decided) == {"early": RefusalCode.NO_FREE_CARDS}
+
+
+def test_what_a_claim_leaves_of_the_cards_freed_for_it_is_for_anybody() -> None:
+    kept = nominated(node("n", 4), "late", (0, 1, 2, 3))
+    seen = snapshot(kept, claims=(claim("late", priority=1), claim("other", role(3))))
+
+    assert placed(decide(seen)) == ["late", "other"]
+
+
+def test_a_claim_that_awaits_cards_gets_no_second_round_and_keeps_its_nodes() -> None:
+    stopping = replace(
+        running("victim", {"n": [0, 1]}, queue="batch"), revoking=True, revoked_for="owed"
+    )
+    other = running("other", {"m": [0, 1]}, queue="batch")
+    research = QueueView(
+        uid="research", name="research", entitlements={NPU: Entitlement(guaranteed=4)}
+    )
+    seen = snapshot(
+        node("m", 2),
+        node("n", 4),
+        claims=(claim("owed", role(4)), claim("later", queue="batch", minute=1)),
+        running=(stopping, other),
+        queues=(research, QueueView(uid="batch", name="batch")),
+    )
+
+    decided = decide(seen)
+
+    assert decided.revocations == ()
+    assert refused(decided) == {
+        "owed": RefusalCode.AWAITS_CARDS,
+        "later": RefusalCode.NO_BORROWING,
+    }
+    assert [(one.claim, one.nodes) for one in decided.reservations] == [("owed", ("n",))]
+    assert decided.refusals[0].reason == (
+        f"awaits 2 × {NPU} of claims that were told to stop for it: 1"
+    )
+
+
+def test_a_claim_that_awaits_cards_starts_as_soon_as_there_is_room_elsewhere() -> None:
+    stopping = replace(running("victim", {"n": [0, 1]}), revoking=True, revoked_for="owed")
+    seen = snapshot(
+        node("m", 2),
+        node("n", 2),
+        claims=(claim("owed", role(2)),),
+        running=(stopping,),
+    )
+
+    assert placed(decide(seen)) == ["owed"]
+
+
+def test_a_claim_that_was_placed_ends_too_and_others_can_wait_for_it() -> None:
+    seen = snapshot(
+        node("n", 4),
+        claims=(claim("first", role(4), runtime=hours(2)), claim("next", role(4), minute=1)),
+    )
+
+    decided = decide(seen)
+
+    assert placed(decided) == ["first"]
+    assert [(one.claim, one.starts_at) for one in decided.reservations] == [("next", AT + hours(2))]

@@ -1,0 +1,174 @@
+"""Fragments are counted as the definition counts them, and scores are kept right as the fleet changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.domain.claims import WHOLE_CARD
+from controlplane.domain.geometry import choose
+from controlplane.domain.scheduling.fleet import Fleet
+from controlplane.domain.scheduling.fragmentation import Fragmentation
+from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.scores import NO_ROOM, ScoreBoard
+from controlplane.domain.scheduling.shapes import Demand, Typical, typical_of
+from controlplane.domain.scheduling.snapshots import Snapshot
+from tests.unit.domain.scheduling.fleets import (
+    GPU,
+    NPU,
+    RINGS,
+    claim,
+    node,
+    role,
+    running,
+    snapshot,
+)
+
+ASKED = (
+    claim("one", role(1, memory=8)),
+    claim("pair", role(2, cpu=20)),
+    claim("ring", role(4, 3)),
+    claim("share", role(1, share=350)),
+    claim("gpu", role(8), chips=(GPU,)),
+    claim("either", role(2), chips=(NPU, GPU)),
+)
+
+
+def counted(fleet: Fleet, typical: tuple[Typical, ...]) -> float:
+    """By the definition, node by node: what each request cannot use, over all requests."""
+    total = 0.0
+    for number, row in enumerate(fleet.rows):
+        left = fleet.states.left(int(fleet.state[number]))
+        free = [
+            card.index for card, rest in zip(row.cards, left, strict=True) if rest == WHOLE_CARD
+        ]
+        geometry = row.node.geometries.get(row.chip)
+        for shape, chips, weight in typical:
+            if shape.shares:
+                fits = any(rest >= shape.share for rest in left)
+            elif geometry:
+                fits = choose(free, shape.cards, geometry) is not None
+            else:
+                fits = len(free) >= shape.cards
+            fits &= row.chip in chips
+            fits &= bool(fleet.cpu[number] >= shape.cpu)
+            fits &= not shape.memory or bool(fleet.memory[number] >= shape.memory)
+            unusable = (rest for rest in left if not fits or rest < shape.share)
+            total += weight * sum(unusable)
+    return total
+
+
+def worn() -> Snapshot:
+    return snapshot(
+        node("a", geometry=RINGS, busy=(1, 6), memory=16),
+        node("b", geometry=RINGS, owns_cpu=True, cpu=24),
+        node("c", 4, busy=(0,)),
+        node("g", chip=GPU),
+        claims=ASKED,
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(history=st.lists(st.integers(0, len(ASKED) - 1), max_size=12))
+def test_the_total_is_what_the_definition_says_after_any_history(history: list[int]) -> None:
+    seen = worn()
+    typical = typical_of(seen)
+    fleet = Fleet.of(seen)
+    placer, fragmentation = Placer(fleet, typical), Fragmentation(fleet, typical)
+    for which in history:
+        placer.place(ASKED[which], ASKED[which].chips[0])
+        assert fragmentation.total() == pytest.approx(counted(fleet, typical))
+
+
+@settings(max_examples=60, deadline=None)
+@given(which=st.integers(0, len(ASKED) - 1), history=st.lists(st.integers(0, 5), max_size=6))
+def test_the_gradient_is_the_difference_that_a_placement_makes(
+    which: int, history: list[int]
+) -> None:
+    seen = worn()
+    typical = typical_of(seen)
+    fleet = Fleet.of(seen)
+    placer, fragmentation = Placer(fleet, typical), Fragmentation(fleet, typical)
+    for each in history:
+        placer.place(ASKED[each], ASKED[each].chips[0])
+    wanted = ASKED[which]
+    demand = Demand.of(wanted.shape.roles[0], wanted, wanted.chips[0])
+    rows = np.arange(len(fleet.rows), dtype=np.int64)
+    rows = rows[fleet.fits(demand, rows)]
+    before = fragmentation.total()
+    for row, added in zip(rows.tolist(), fragmentation.gradient(demand, rows), strict=True):
+        mark = fleet.mark()
+        fleet.take(row, demand, role="trainer", index=0)
+        assert fragmentation.total() - before == pytest.approx(added, abs=1e-6)
+        fleet.undo(mark)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    history=st.lists(
+        st.tuples(
+            st.sampled_from(["place", "place", "undo", "mark", "ask", "free"]), st.integers(0, 5)
+        ),
+        max_size=30,
+    )
+)
+def test_scores_that_are_kept_equal_scores_from_scratch(history: list[tuple[str, int]]) -> None:
+    work = running("r", {"a": (2, 3)})
+    seen = replace(worn(), running=(work,))
+    typical = typical_of(seen)
+    fleet = Fleet.of(snapshot(*seen.nodes, running=(work,)))
+    placer = Placer(fleet, typical)
+    board = ScoreBoard(fleet, typical)
+    demands = [Demand.of(each.shape.roles[0], each, chip) for each in ASKED for chip in each.chips]
+    marks: list[int] = [0]
+    freed = False
+    for deed, which in history:
+        if deed == "place":
+            placer.place(ASKED[which], ASKED[which].chips[0])
+        elif deed == "mark":
+            marks.append(fleet.mark())
+        elif deed == "undo":
+            fleet.undo(min(marks.pop() if len(marks) > 1 else 0, fleet.mark()))
+            freed = freed and fleet.mark() > 0
+        elif deed == "free" and not freed:
+            fleet.free(work)
+            freed = True
+        else:
+            board.scores(demands[which])
+    for demand in demands:
+        fresh = ScoreBoard(fleet, typical).scores(demand)
+        assert board.scores(demand).tolist() == fresh.tolist()
+        rows = np.arange(len(fleet.rows), dtype=np.int64)
+        assert ((fresh != NO_ROOM) == fleet.fits(demand, rows)).all()
+
+
+def test_a_claim_goes_where_it_breaks_nothing_that_others_ask_for() -> None:
+    """Two nodes have one card over; only on one of them a pair stays whole."""
+    seen = snapshot(
+        node("a", 4, busy=(0, 1)),
+        node("b", 4, busy=(0,)),
+        claims=[claim(f"pair{each}", role(2)) for each in range(9)],
+    )
+    fleet = Fleet.of(seen)
+    taken = Placer(fleet, typical_of(seen)).place(claim("one"), NPU)
+    assert taken is not None
+    assert taken[0].node == "b"
+
+
+def test_equal_gradients_are_decided_by_the_best_fit() -> None:
+    fleet = Fleet.of(snapshot(node("a", 8), node("b", 8, busy=(0, 1, 2, 3))))
+    taken = Placer(fleet).place(claim("one"), NPU)
+    assert taken is not None
+    assert taken[0].node == "b"
+
+
+def test_typical_requests_are_the_most_frequent_and_their_weights_add_up() -> None:
+    many = [claim(f"c{each}", role(1 if each < 90 else 1 + each)) for each in range(100)]
+    typical = typical_of(snapshot(claims=many, running=[running("r", {"a": (0, 1)})]))
+    assert typical[0].shape.cards == 1
+    assert sum(each.weight for each in typical) == pytest.approx(1)
+    assert len(typical) < 12

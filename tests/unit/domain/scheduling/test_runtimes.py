@@ -1,0 +1,110 @@
+"""Estimates from the past, and how they are judged."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.domain.scheduling.accuracy import Waited, accuracy
+from controlplane.domain.scheduling.runtimes import PastRun, RuntimeHistory
+from tests.unit.domain.scheduling.fleets import AT
+
+
+def minutes(amount: float) -> timedelta:
+    return timedelta(minutes=amount)
+
+
+def runs(queue: str, cards: int, *lengths: float) -> list[PastRun]:
+    return [PastRun(queue=queue, cards=cards, runtime=minutes(each)) for each in lengths]
+
+
+HISTORY = RuntimeHistory(
+    [
+        *runs("research", 1, 1, 2, 3, 4),
+        *runs("research", 8, 10, 20, 30, 40),
+        *runs("product", 8, 100),
+    ],
+    enough=4,
+)
+
+
+def test_the_estimate_is_the_quantile_of_the_same_queue_and_size() -> None:
+    assert HISTORY.remaining(queue="research", cards=8) == minutes(20)
+    assert HISTORY.remaining(queue="research", cards=8, quantile=0.75) == minutes(30)
+    assert HISTORY.remaining(queue="research", cards=1, quantile=1) == minutes(4)
+
+
+def test_sizes_up_to_the_next_power_of_two_are_alike() -> None:
+    assert HISTORY.remaining(queue="research", cards=5) == minutes(20)
+
+
+def test_a_size_that_the_queue_does_not_know_is_judged_by_all_of_the_queue() -> None:
+    assert HISTORY.remaining(queue="research", cards=64) == minutes(4)
+
+
+def test_a_queue_without_a_past_is_judged_by_others_of_that_size() -> None:
+    assert HISTORY.remaining(queue="new", cards=8, quantile=1) == minutes(100)
+
+
+def test_what_has_run_a_while_is_compared_only_with_what_ran_longer() -> None:
+    history = RuntimeHistory(runs("q", 1, 1, 2, 3, 60, 120), enough=2)
+    assert history.remaining(queue="q", cards=1) == minutes(3)
+    assert history.remaining(queue="q", cards=1, elapsed=minutes(10)) == minutes(50)
+
+
+def test_what_outlived_every_example_is_expected_to_run_as_long_again() -> None:
+    assert HISTORY.remaining(queue="research", cards=8, elapsed=minutes(300)) == minutes(300)
+
+
+def test_without_a_past_nothing_is_guessed() -> None:
+    assert RuntimeHistory().remaining(queue="research", cards=1) is None
+
+
+@given(
+    lengths=st.lists(st.integers(1, 1000), min_size=1, max_size=60),
+    elapsed=st.integers(0, 900),
+    quantiles=st.lists(st.floats(0, 1), min_size=2, max_size=5).map(sorted),
+)
+def test_what_remains_is_positive_and_grows_with_the_quantile(
+    lengths: list[int], elapsed: int, quantiles: list[float]
+) -> None:
+    history = RuntimeHistory(runs("q", 1, *lengths))
+    left = [
+        history.remaining(queue="q", cards=1, elapsed=minutes(elapsed), quantile=each)
+        for each in quantiles
+    ]
+    known = [each for each in left if each is not None]
+    assert len(known) == len(left)
+    assert known == sorted(known)
+    assert known[0] > timedelta(0) or not elapsed
+
+
+def waited(submitted: float, wait: float, foretold: float, *, queue: str = "q") -> Waited:
+    return Waited(
+        queue=queue,
+        submitted_at=AT + minutes(submitted),
+        started_at=AT + minutes(submitted + wait),
+        foretold=AT + minutes(submitted + foretold),
+    )
+
+
+def test_both_errors_are_means_over_the_same_claims() -> None:
+    found = accuracy([waited(0, 10, 0), waited(20, 30, 20), waited(100, 10, 15)])
+    # The second is judged against a past of 10 minutes, the third against one of 10 and 30.
+    assert found.claims == 2
+    assert found.forecast == minutes(7.5)
+    assert found.median_wait == minutes((20 + 20) / 2)
+    assert found.ratio == 7.5 / 20
+
+
+def test_only_waits_that_were_over_are_the_past_of_a_claim() -> None:
+    found = accuracy([waited(0, 5, 0), waited(10, 100, 0), waited(20, 5, 5)])
+    assert found.median_wait == minutes((95 + 0) / 2)
+
+
+def test_queues_do_not_know_each_others_past() -> None:
+    with pytest.raises(ValueError, match="after another of its queue"):
+        accuracy([waited(0, 5, 5, queue="a"), waited(10, 5, 5, queue="b")])
