@@ -67,8 +67,9 @@ class Gateway:
         self._wall = wall
         self._monotonic = monotonic
         self._metrics = Metrics()
-        # Spreads load; no secret depends on it.
-        self._targets = Targets(monotonic=monotonic, random=random or Random())  # noqa: S311
+        # The system's own randomness would cost more than choosing a target does.
+        chance = random or Random()  # noqa: S311 - spreads load; no secret depends on it
+        self._targets = Targets(monotonic=monotonic, random=chance)
         self._limits = Limits(monotonic=monotonic)
         self._table: Table | None = None
         self._tasks: list[asyncio.Task[None]] = []

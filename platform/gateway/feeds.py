@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
+from random import SystemRandom
 
 import aiohttp
 
@@ -84,7 +84,7 @@ class SnapshotFeed:
     async def poll_for_ever(self, session: aiohttp.ClientSession) -> None:
         """Follow the control plane until cancelled."""
         # Spread, so that gateways do not all return at once to a control plane that restarted.
-        spread = Random()  # noqa: S311 - no secret depends on it
+        spread = SystemRandom()
         backoff = _SHORTEST_BACKOFF_SECONDS
         while True:
             try:

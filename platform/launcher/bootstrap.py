@@ -196,7 +196,7 @@ def main() -> int:
     if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
         other = another_python()
         if other:
-            os.execv(other, [other, "-I", os.path.abspath(__file__), *sys.argv[1:]])  # noqa: PTH100
+            os.execv(other, [other, "-I", str(Path(__file__).absolute()), *sys.argv[1:]])
         print(
             "set-up: Ninefold needs Python 3.11, 3.12 or 3.13, and this is "
             + f"{platform.python_version()} ({sys.executable}). Install one (Debian 12: "

@@ -14,7 +14,7 @@ os.environ.setdefault("NINEFOLD_ENCRYPTION_KEY", "b25seS1mb3ItdGVzdHMtMzItYnl0ZX
 os.environ.setdefault("NINEFOLD_GATEWAY_TOKEN", "only-for-the-tests")
 os.environ.setdefault("NINEFOLD_HOME", "/nonexistent/ninefold")
 
-from config.settings.base import *  # noqa: F403
+from config.settings.base import *  # noqa: F403 - as Django's settings build on each other
 from config.settings.base import NINEFOLD_HUBS, STORAGES
 from config.settings.hubs import HubAccess
 
