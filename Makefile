@@ -6,6 +6,10 @@ UPGRADE ?=
 ARGS ?=
 
 BIN := .venv/bin
+# Files, database and ports of its own, whatever those of the product are.
+DEMO := NINEFOLD_DEMO=1 NINEFOLD_HOME=var/demo NINEFOLD_DATABASE_URL= NINEFOLD_CONTROL_URL= \
+	NINEFOLD_GATEWAY_URL= NINEFOLD_WEB_PORT=$(or $(DEMO_PORT),8010) \
+	NINEFOLD_GATEWAY_PORT=$(or $(DEMO_GATEWAY_PORT),8011)
 BOOTSTRAP := $(PYTHON) -I platform/launcher/bootstrap.py
 # Checks read Django's settings but touch no database.
 CHECKED := DJANGO_SETTINGS_MODULE=config.settings.test $(BIN)/python -W ignore::RuntimeWarning manage.py
@@ -13,7 +17,7 @@ COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet -
 	--generate-hashes --python-version 3.11 $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs test test-real check bench screens engine lock format product development
+.PHONY: help up down demo demo-down status logs test test-real check bench screens engine lock format product development
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +27,12 @@ up: product ## Start the product and keep it running (DETACH=1: in the backgroun
 
 down: product ## Stop the product and the jobs of this machine
 	@$(BIN)/python -m launcher down
+
+demo: product ## Start a made-up company with 2,048 simulated cards, beside the product (DEMO_PORT=8010)
+	@$(DEMO) $(BIN)/python -m launcher up $(if $(filter-out 0,$(DETACH)),--detach)
+
+demo-down: product ## Stop the made-up company; the next make demo goes on with it
+	@$(DEMO) $(BIN)/python -m launcher down
 
 status: product ## Show what runs
 	@$(BIN)/python -m launcher status || test $$? -eq 3

@@ -181,5 +181,5 @@ def _run_detached(configuration: Configuration, *, terminal: Terminal) -> int:
     except KeyboardInterrupt:
         process.terminate()
         raise
-    terminal.say(welcome(configuration).replace("Ctrl-C (jobs go on), or make down", "make down"))
+    terminal.say(welcome(configuration).replace("Ctrl-C (jobs go on), or ", ""))
     return 0

@@ -14,6 +14,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 WEB_PORT = "NINEFOLD_WEB_PORT"
 GATEWAY_PORT = "NINEFOLD_GATEWAY_PORT"
 DRAIN_SECONDS = "NINEFOLD_GATEWAY_DRAIN_SECONDS"
+DEMO = "NINEFOLD_DEMO"
 _WILDCARDS = ("0.0.0.0", "::", "")  # noqa: S104 - recognised, never chosen
 
 
@@ -33,6 +34,8 @@ class Configuration:
     #: An external PostgreSQL; None for the embedded one.
     database_url: str | None
     environment: Mapping[str, str]
+    #: A made-up company on simulated clusters instead of this machine.
+    demo: bool = False
 
     @classmethod
     def from_environment(
@@ -48,6 +51,7 @@ class Configuration:
             gateway_port=_port(environment, GATEWAY_PORT, 8001),
             database_url=environment.get("NINEFOLD_DATABASE_URL") or None,
             environment=dict(environment),
+            demo=environment.get(DEMO, "") not in ("", "0"),
         )
 
     @property

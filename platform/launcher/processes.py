@@ -76,10 +76,16 @@ def steps(configuration: Configuration, *, collect_static: bool) -> tuple[Step, 
         name="collecting static files",
         command=(*manage, "collectstatic", "--noinput", "--verbosity", "0"),
     )
+    first = Step(name="creating what every product has", command=(*manage, "bootstrap"))
+    if configuration.demo:
+        first = Step(
+            name="making a company and a day of its work (minutes, the first time)",
+            command=(*manage, "demo", "make"),
+        )
     return (
         Step(name="migrating the database", command=(*manage, "migrate", "--noinput")),
         *((collect,) if collect_static else ()),
-        Step(name="creating what every product has", command=(*manage, "bootstrap")),
+        first,
     )
 
 
@@ -142,4 +148,10 @@ def services(configuration: Configuration) -> tuple[Service, ...]:
             ready=Answers(url=f"{configuration.gateway_url}/healthz"),
             grace_seconds=12.0,
         ),
+        *((_demo(configuration),) if configuration.demo else ()),
     )
+
+
+def _demo(configuration: Configuration) -> Service:
+    """Speaks for simulated processes and submits what comes up."""
+    return Service(name="demo", command=(configuration.python, "manage.py", "demo", "run"))

@@ -98,6 +98,7 @@ def welcome(configuration: Configuration) -> str:
     told = secrets / f".{credentials.ADMIN_PASSWORD}_told"
     password = f"in {path}" if told.exists() else path.read_text().strip()
     told.touch(mode=0o600)
+    down = "make demo-down" if configuration.demo else "make down"
     return "\n".join(
         (
             "",
@@ -107,7 +108,7 @@ def welcome(configuration: Configuration) -> str:
             f"    gateway          {configuration.gateway_url}/v1",
             "    log in as        admin",
             f"    password         {password}",
-            "    stop             Ctrl-C (jobs go on), or make down (stops jobs too)",
+            f"    stop             Ctrl-C (jobs go on), or {down} (stops jobs too)",
             "",
         )
     )

@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
 from controlplane.adapters.clusters.local import LocalCluster
+from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.adapters.fakes.clusters import FakeCluster
+from controlplane.domain.simulation.courses import PREFIX
 from controlplane.ports.clusters import Cluster, ObservedLaunch, Phase
 from controlplane.ports.launches import Launch, Placement, Role
 from tests.contract.waiting import until
@@ -91,6 +94,43 @@ class FakeHarness:
 
     def close(self) -> None:
         """Nothing outlives it."""
+
+
+class SimulatedHarness:
+    """What a real process does because of its program, a simulated one does because of its labels."""
+
+    #: Longer than any preparation that is drawn.
+    PREPARED_IN = timedelta(minutes=2)
+
+    def __init__(self) -> None:
+        self._at = datetime(2026, 1, 1, tzinfo=UTC)
+        self._home = Path(tempfile.mkdtemp(prefix="ninefold-simulated-"))
+        self.cluster = SimulatedCluster(
+            self._home,
+            fleet={"groups": [{"name": NODE, "chip": "cpu", "nodes": 1, "cards": 2}]},
+            # What nobody gave a length lasts for days.
+            hours=1000,
+            clock=lambda: self._at,
+        )
+
+    def running(self, launch: Launch, *, stubborn: bool = False) -> None:
+        if stubborn:
+            launch = replace(launch, labels={**launch.labels, f"{PREFIX}obeys": "no"})
+        self.cluster.launch(launch)
+        self.pass_time(self.PREPARED_IN)
+        assert phase_is(self.cluster, launch.name, Phase.RUNNING)()
+
+    def played(self, name: str, *, output: bytes, exit_code: int) -> None:
+        labels = {"run-seconds": "1", "exit-code": str(exit_code), "output": output.decode()}
+        plays = {f"{PREFIX}{key}": value for key, value in labels.items()}
+        self.cluster.launch(Launch(name=name, roles=(python_role(""),), labels=plays))
+        self.pass_time(timedelta(seconds=1))
+
+    def pass_time(self, amount: timedelta) -> None:
+        self._at += amount
+
+    def close(self) -> None:
+        shutil.rmtree(self._home)
 
 
 def open_folder() -> Path:

@@ -1,8 +1,8 @@
-"""What every cluster does, in memory or on a real machine."""
+"""What every cluster does, in memory, in a simulation or on a real machine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -30,6 +30,7 @@ from tests.contract.cluster_harness import (
     FakeHarness,
     Harness,
     LocalHarness,
+    SimulatedHarness,
     ended,
     observed,
     python_role,
@@ -39,9 +40,16 @@ SLEEPER = Launch(name="sleeper", roles=(python_role(SLEEPS),), labels={"team": "
 ZERO = timedelta(0)
 
 
-@pytest.fixture(params=["fake", "local"])
+HARNESSES: Mapping[str, Callable[[], Harness]] = {
+    "fake": FakeHarness,
+    "local": LocalHarness,
+    "simulated": SimulatedHarness,
+}
+
+
+@pytest.fixture(params=HARNESSES)
 def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
-    made: Harness = FakeHarness() if request.param == "fake" else LocalHarness()
+    made = HARNESSES[request.param]()
     try:
         yield made
     finally:

@@ -27,6 +27,8 @@ from controlplane.domain.claims import ClaimState
 from controlplane.web.pages import show
 
 WAITING_SHOWN = 50
+#: More nodes than these are drawn as a map, and opened one at a time.
+NODES_IN_FULL = 24
 
 
 @login_required
@@ -140,7 +142,7 @@ def fleet_overview(request: SignedIn) -> HttpResponse:
     uses = Counter(cell["use"] for node in nodes for cell in node["cells"])
     context = {
         "clusters": list(fleet.clusters()),
-        "nodes": nodes,
+        **_divided(nodes, opened=request.GET.get("node", "")),
         "legend": [{"use": use, "word": word, "count": uses[use]} for use, word in _USES.items()],
         "total": sum(uses.values()),
         "chips": fleet.cards_by_chip(),
@@ -148,6 +150,19 @@ def fleet_overview(request: SignedIn) -> HttpResponse:
         "claims": list(waiting.order_by("-priority", "id")[:WAITING_SHOWN]),
     }
     return render(request, "monitoring/fleet.html", context)
+
+
+def _divided(nodes: list[dict[str, Any]], *, opened: str) -> dict[str, Any]:
+    """Which nodes are drawn in full, and in a large fleet the map of all of them, by cluster."""
+    if len(nodes) <= NODES_IN_FULL:
+        return {"nodes": nodes}
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for one in nodes:
+        parts.setdefault(one["node"].cluster.name, []).append(one)
+    return {
+        "nodes": [one for one in nodes if one["node"].uid == opened],
+        "parts": sorted(parts.items()),
+    }
 
 
 def _node(node: Node, holders: dict[int, Holder]) -> dict[str, Any]:

@@ -355,7 +355,7 @@ def test_an_urgent_claim_takes_the_place_of_a_less_urgent_one_of_its_queue() -> 
 
     assert revocation.claim == "low"
     assert revocation.reason == (
-        "makes room for claim urgent of priority 5 in the same queue; its own is 1"
+        "makes room for a claim of priority 5 in the same queue; its own is 1"
     )
 
 

@@ -76,8 +76,8 @@ def test_a_claim_that_ends_in_time_is_backfilled_and_one_that_does_not_waits() -
     codes = {one.claim: one.code for one in decided.refusals}
     assert codes["slow"] is codes["unknown"] is RefusalCode.RESERVED
     assert decided.refusals[1].reason == (
-        f"needs 1 × 1 card of {NPU}; there is room, but it is kept for claim large, "
-        "which comes first"
+        f"needs 1 × 1 card of {NPU}; there is room, but it is kept for a claim "
+        "of queue research that comes first"
     )
 
 

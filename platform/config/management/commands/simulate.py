@@ -1,0 +1,111 @@
+"""Simulated clusters of this product: register one, speak for its processes, break and mend it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import tomllib
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from apps.fleet.reconcilers import inventories_sync
+from config import simulations
+from controlplane.adapters.clusters.simulated.reporting import Away, ByHttp
+from controlplane.ports.clusters import ClusterError
+
+_TURN_SECONDS = 2.0
+_MOST = 50
+
+
+class Command(BaseCommand):
+    help = "Register simulated clusters, speak for their processes, break cards and nodes and mend them."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        create = verbs.add_parser("create", help="register a cluster by its description")
+        create.add_argument("cluster")
+        create.add_argument("description", type=Path, help="a TOML file of [[groups]]")
+        create.add_argument("--speed", type=float, default=1.0, help="seconds simulated in one")
+        create.add_argument("--hours", type=float, default=1.6, help="usual length of a training")
+        run = verbs.add_parser("run", help="speak for the processes of every cluster")
+        run.add_argument("--every", type=float, default=30.0, help="seconds between reports")
+        for verb, words in (
+            ("kill", "break a card"),
+            ("slow", "slow a card down"),
+            ("silence", "let nobody hear of a node"),
+            ("recover", "mend a card, or a node with all of its cards"),
+        ):
+            one = verbs.add_parser(verb, help=words)
+            one.add_argument("cluster")
+            one.add_argument("place", metavar="NODE[/CARD]")
+            if verb == "slow":
+                one.add_argument("--times", type=float, default=2.0, help="longer that work takes")
+        verbs.add_parser("list", help="say what is broken")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self._do(options)
+        except (ClusterError, OSError, tomllib.TOMLDecodeError) as error:
+            raise CommandError(str(error)) from error
+
+    def _do(self, options: dict[str, Any]) -> None:
+        match options["verb"]:
+            case "create":
+                self._create(options)
+            case "run":
+                self._run(every=timedelta(seconds=options["every"]))
+            case "list":
+                self._list()
+            case verb:
+                self._fault(verb, options)
+
+    def _create(self, options: dict[str, Any]) -> None:
+        described = tomllib.loads(options["description"].read_text(encoding="utf-8"))
+        simulations.ensure(
+            options["cluster"], fleet=described, speed=options["speed"], hours=options["hours"]
+        )
+        inventories_sync(at=timezone.now())
+        cards = sum(len(node.cards) for node in simulations.named(options["cluster"]).inventory())
+        self.stdout.write(f"{options['cluster']} has {cards} cards; speak for it: simulate run")
+
+    def _run(self, *, every: timedelta) -> None:
+        stopped = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopped.set())
+        while not stopped.wait(_TURN_SECONDS):
+            try:
+                simulations.speak(listener=ByHttp(), every_so_often=every, most=_MOST)
+            except Away as away:
+                self.stderr.write(f"nobody hears the simulated processes: {away}")
+
+    def _list(self) -> None:
+        for row, cluster in simulations.every():
+            broken = cluster.faults.present()
+            self.stdout.write(f"{row.name}: {len(broken) or 'nothing'} broken")
+            for trouble in broken:
+                since = f"{trouble.since:%Y-%m-%d %H:%M:%S} UTC"
+                self.stdout.write(f"  {trouble.place}: {trouble.words}, since {since}")
+
+    def _fault(self, verb: str, options: dict[str, Any]) -> None:
+        cluster = simulations.named(options["cluster"])
+        node, slash, text = options["place"].partition("/")
+        if slash and not text.isdecimal():
+            raise ClusterError(f"a card is named NODE/NUMBER, got {options['place']!r}")
+        card = int(text) if slash else None
+        if verb in ("kill", "slow") and card is None:
+            raise ClusterError(f"{verb} needs a card, such as {node}/0")
+        match verb, card:
+            case "kill", int():
+                cluster.faults.kill_card(node, card)
+            case "slow", int():
+                cluster.faults.slow_card(node, card, slowness=options["times"])
+            case "silence", _:
+                cluster.faults.silence(node)
+            case _:
+                ended = cluster.faults.recover(node, card)
+                self.stdout.write(f"{ended} troubles ended")
+        inventories_sync(at=timezone.now())

@@ -1,0 +1,97 @@
+"""From a Launch to what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from controlplane.adapters.clusters.simulated.records import Kept, Report
+from controlplane.domain.accelerators import Chip, Dtype
+from controlplane.domain.simulation import courses, curves
+from controlplane.domain.simulation.courses import Course
+from controlplane.domain.simulation.lives import LaunchRecord, Life, Place
+from controlplane.ports.launches import Launch
+
+#: The secret of a Launch that its engine demands from callers.
+_ENGINE_KEY = "NINEFOLD_ENGINE_KEY"
+_TOKEN = "NINEFOLD_ATTEMPT_TOKEN"  # noqa: S105 - a variable's name
+_REPORT_URL = "NINEFOLD_REPORT_URL"
+#: Floating-point operations for a token of training: six for each of seven billion parameters.
+_OPERATIONS_PER_TOKEN = 6 * 7.6e9
+#: Of a card whose rates are not published.
+_USUAL_RATE = 300e12
+
+
+def course_of(launch: Launch, *, chips: Mapping[str, Chip], seed: int, mix: courses.Mix) -> Course:
+    """What its processes will do; ``chips`` are those of the nodes, by node.
+
+    :raises controlplane.domain.simulation.courses.CourseRefused: if a label cannot be read.
+    """
+    places = list(_places(launch))
+    asked = courses.Asked(
+        name=launch.name,
+        role=launch.roles[0].name,
+        cards=sum(len(place.cards) for place in places),
+        peak_tokens=sum(len(place.cards) * _rate(chips[place.node]) for place in places)
+        / _OPERATIONS_PER_TOKEN,
+        reports=bool(_report_url(launch)),
+        labels=launch.labels,
+    )
+    return courses.course_of(asked, seed=seed, mix=mix)
+
+
+def kept(
+    launch: Launch, *, course: Course, speed: float, at: datetime, before: Life | None
+) -> Kept:
+    """Its record; one that goes on from ``before`` does the rest of the same work."""
+    url = _report_url(launch)
+    return Kept(
+        number=0,
+        record=LaunchRecord(
+            name=launch.name,
+            places=tuple(_places(launch)),
+            course=_rest_of(before.record.course, course) if before else course,
+            launched_at=at,
+            speed=speed,
+            reports=bool(url),
+            probed=any(role.probe is not None for role in launch.roles),
+            run_within=launch.run_within,
+            begun=curves.checkpointed(before) if before else 0.0,
+            labels=dict(launch.labels),
+        ),
+        ports={role.name: role.ports for role in launch.roles},
+        engine_key=launch.secrets.get(_ENGINE_KEY, ""),
+        report=Report(url=url, token=launch.secrets.get(_TOKEN, "")) if url else None,
+        size=0,
+    )
+
+
+def _rest_of(before: Course, course: Course) -> Course:
+    """A training that goes on follows the same curve, and what it died of is over."""
+    if not before.steps:
+        return course
+    return replace(
+        course,
+        steps=before.steps,
+        whole=before.whole,
+        runs=before.whole,
+        exit_code=0,
+        error="",
+        seed=before.seed,
+    )
+
+
+def _report_url(launch: Launch) -> str:
+    return launch.roles[0].environment.get(_REPORT_URL, "")
+
+
+def _places(launch: Launch) -> Iterator[Place]:
+    for role in launch.roles:
+        for index, placement in enumerate(role.placements):
+            yield Place(role=role.name, index=index, node=placement.node, cards=placement.cards)
+
+
+def _rate(chip: Chip) -> float:
+    rates = chip.peak_rates
+    return rates.get(Dtype.BFLOAT16) or rates.get(Dtype.FLOAT16) or _USUAL_RATE

@@ -1,0 +1,30 @@
+"""``make demo``: the same product with another first step and a voice for simulated processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from launcher.configuration import Configuration
+from launcher.processes import services, steps
+
+
+def configured(tmp_path: Path, **variables: str) -> Configuration:
+    return Configuration.from_environment(
+        {"NINEFOLD_HOME": str(tmp_path), **variables}, project=tmp_path
+    )
+
+
+def test_the_demonstration_makes_a_company_instead_of_this_machine(tmp_path: Path) -> None:
+    demo = configured(tmp_path, NINEFOLD_DEMO="1")
+    made = [step.command[1:] for step in steps(demo, collect_static=False)]
+    assert made[-1] == ("manage.py", "demo", "make")
+    assert services(demo)[-1].command[1:] == ("manage.py", "demo", "run")
+
+
+@pytest.mark.parametrize("said", [{}, {"NINEFOLD_DEMO": ""}, {"NINEFOLD_DEMO": "0"}])
+def test_the_product_itself_has_nothing_of_it(tmp_path: Path, said: dict[str, str]) -> None:
+    product = configured(tmp_path, **said)
+    assert all("demo" not in step.command for step in steps(product, collect_static=True))
+    assert "demo" not in {service.name for service in services(product)}
