@@ -99,6 +99,7 @@ class _Cycle:
             backfill=policy.backfill,
             looks=LOOKS_FOR_EACH * policy.reservations,
         )
+        self._queues = {claim.uid: claim.queue for claim in snapshot.claims}
         self._names = {node.uid: node.name for node in snapshot.nodes}
         #: Claims that were told to stop, by the waiting claim that they were told for.
         self._stopping: dict[str, list[RunningView]] = {}
@@ -235,7 +236,8 @@ class _Cycle:
             fits = self._placer.place(claim, chip) is not None
             self._fleet.undo(before)
             if fits:
-                return explain_reserved(claim, chip, first)
+                queue = self.tree.view(self._queues[first]).name
+                return explain_reserved(claim, chip, queue=queue)
         return self._obstacles.explain(claim, chip)
 
     # -- 5: take back --

@@ -119,12 +119,13 @@ def explain_shortage(shortage: Shortage) -> Reason:
             )
 
 
-def explain_reserved(claim: ClaimView, chip: str, first: str) -> Reason:
+def explain_reserved(claim: ClaimView, chip: str, *, queue: str) -> Reason:
+    """:param queue: name of the queue whose claim the room is kept for."""
     return Reason(
         code=RefusalCode.RESERVED,
         reason=(
-            f"needs {claim.shape.in_words()} of {chip}; there is room, but it is kept for claim "
-            f"{first}, which comes first"
+            f"needs {claim.shape.in_words()} of {chip}; there is room, but it is kept for a claim "
+            f"of queue {queue} that comes first"
         ),
         numbers={"wanted": claim.shape.cards},
     )
@@ -160,7 +161,7 @@ def explain_preemption(victim: RunningView, claim: ClaimView) -> Revocation:
         claim=victim.uid,
         beneficiary=claim.uid,
         reason=(
-            f"makes room for claim {claim.uid} of priority {claim.priority} in the same queue; "
+            f"makes room for a claim of priority {claim.priority} in the same queue; "
             f"its own is {victim.priority}"
         ),
     )

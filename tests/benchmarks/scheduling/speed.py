@@ -1,0 +1,126 @@
+"""How fast the pure core decides: one cycle over a full fleet, and placements one by one.
+
+``python -m tests.benchmarks scheduling-speed``. No database and no commit; those are measured with the product.
+Times are those of the processor, so that other work on the machine counts as little as it can.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.fleet import Fleet
+from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.plans import Plan
+from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.shapes import typical_of
+from controlplane.domain.scheduling.snapshots import Snapshot
+from tests.benchmarks.scheduling.companies import NOW, Company
+
+RESULTS = Path(__file__).resolve().parents[3] / "var" / "bench" / "scheduling-speed.json"
+NODES = 1250
+WAITING = 10_000
+ROUNDS = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A figure, and what it may be."""
+
+    name: str
+    value: float
+    unit: str
+    most: float | None = None
+    least: float | None = None
+
+    @property
+    def met(self) -> bool:
+        return (self.most is None or self.value <= self.most) and (
+            self.least is None or self.value >= self.least
+        )
+
+    def line(self) -> str:
+        goal = f"≤ {self.most:g}" if self.most is not None else f"≥ {self.least:g}"
+        return f"| {self.name} | {self.value:,.3g} {self.unit} | {goal} {self.unit} |"
+
+
+def cycle(snapshot: Snapshot, *, rounds: int = ROUNDS) -> tuple[float, Plan]:
+    """Seconds of one cycle, the median, and its plan."""
+    took: list[float] = []
+    for _round in range(rounds):
+        begin = time.process_time()
+        found = plan(snapshot, Policy(), NOW)
+        took.append(time.process_time() - begin)
+    return statistics.median(took), found
+
+
+def decisions(company: Company, *, waiting: int) -> list[float]:
+    """Seconds of each decision, from an empty fleet until nothing fits; refused claims are among them."""
+    claims = company.claims(waiting, name="waiting")
+    snapshot = Snapshot(nodes=company.fleet(), claims=claims, queues={})
+    placer = Placer(Fleet.of(snapshot), typical_of(snapshot))
+    took: list[float] = []
+    for claim in claims:
+        begin = time.process_time()
+        for chip in claim.chips:
+            if placer.place(claim, chip) is not None:
+                break
+        took.append(time.process_time() - begin)
+    return took
+
+
+def rate(company: Company, *, placements: int) -> float:
+    """Placements a second on an empty fleet that stays roomy."""
+    claims = company.claims(placements, name="waiting")
+    snapshot = Snapshot(nodes=company.fleet(), claims=claims, queues={})
+    placer = Placer(Fleet.of(snapshot), typical_of(snapshot))
+    begin = time.process_time()
+    placed = sum(placer.place(claim, claim.chips[0]) is not None for claim in claims)
+    return placed / (time.process_time() - begin)
+
+
+def measure() -> list[Limit]:
+    company = Company(nodes=NODES)
+    snapshot = company.nearly_full(waiting=WAITING)
+    held = sum(not card.free for node in snapshot.nodes for card in node.cards)
+    seconds, found = cycle(snapshot)
+    print(
+        f"{held:,} of {NODES * 8:,} cards held; {len(found.placements)} placements, "
+        f"{len(found.revocations)} revocations, {len(found.refusals):,} refusals"
+    )
+    times = np.array(decisions(company, waiting=WAITING))
+    small, large = (
+        statistics.median(rate(Company(nodes=nodes), placements=1000) for _round in range(3))
+        for nodes in (1000, 10_000)
+    )
+    return [
+        Limit(name="one cycle, 10,000 claims waiting", value=seconds, unit="s", most=0.3),
+        Limit(
+            name="placements on an empty fleet of 1,000 nodes", value=small, unit="/s", least=2000
+        ),
+        Limit(name="decision, median", value=float(np.median(times)) * 1e3, unit="ms", most=10),
+        Limit(
+            name="decision, 99th percentile",
+            value=float(np.quantile(times, 0.99)) * 1e3,
+            unit="ms",
+            most=10,
+        ),
+        Limit(name="cost of 10,000 nodes against 1,000", value=small / large, unit="times", most=2),
+    ]
+
+
+def main() -> int:
+    """0 if every figure is within its limit."""
+    limits = measure()
+    print("| what | measured | goal |\n|---|---|---|")
+    for limit in limits:
+        print(limit.line())
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps([asdict(limit) for limit in limits], indent=2))
+    return int(not all(limit.met for limit in limits))
