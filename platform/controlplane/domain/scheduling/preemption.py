@@ -30,7 +30,7 @@ from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import ReplicaPlacement, Revocation
 from controlplane.domain.scheduling.reservations import nodes_of
 from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
-from controlplane.domain.scheduling.victims import Region, order, rank, regions
+from controlplane.domain.scheduling.victims import Region, Victim, order, rank, regions
 
 
 class Room(NamedTuple):
@@ -78,9 +78,8 @@ class Preemptor:
         self._fleet = fleet
         self._placer = placer
         self._tree = tree
-        self._at = at
         #: By chip and queue, in the order in which they are given up.
-        self._ranked: dict[str, dict[str, list[RunningView]]] = {}
+        self._ranked: dict[str, dict[str, list[Victim]]] = {}
         #: Stopping already, and for nobody: their cards come without another victim.
         self._stopping: dict[str, list[RunningView]] = {}
         for view in sorted(running, key=partial(rank, at)):
@@ -91,7 +90,7 @@ class Preemptor:
                 self._stopping.setdefault(view.chip, []).append(view)
             elif view.preemptible and not view.revoking and cards_of(view.replicas):
                 queues = self._ranked.setdefault(view.chip, {})
-                queues.setdefault(view.queue, []).append(view)
+                queues.setdefault(view.queue, []).append(Victim.of(view, fleet, at))
 
     def make_room(self, claim: ClaimView, chip: str, *, avoid: Mask | None) -> Room | None:
         """The fewest and cheapest that have to stop for the claim; None if that would not help.
@@ -109,7 +108,7 @@ class Preemptor:
                 self._fleet.free(view)
             if self._fits(least, chip, (), avoid) is not None:
                 return None
-            for region in regions(self._fleet, least, chip, candidates, at=self._at, avoid=avoid):
+            for region in regions(self._fleet, least, chip, candidates, avoid=avoid):
                 cleared = self._clear(least, chip, region, rights)
                 if cleared is not None:
                     return self._fewest(least, chip, *cleared, avoid=region.avoid)
@@ -128,7 +127,8 @@ class Preemptor:
         revocations = []
         for view in room.victims:
             self._tree.leave(view.queue, view.chip, cards_of(view.replicas))
-            self._ranked[view.chip][view.queue].remove(view)
+            ranked = self._ranked[view.chip]
+            ranked[view.queue] = [each for each in ranked[view.queue] if each.view is not view]
             if view.queue == claim.queue:
                 revocations.append(explain_preemption(view, claim))
             else:
@@ -151,17 +151,18 @@ class Preemptor:
         covered_by = self._tree.room(claim.queue, chip, claim.shape.fewest_cards).covered_by
         return _Rights(covered_by if queue.reclaims else "", queue.preempts)
 
-    def _candidates(self, claim: ClaimView, chip: str, rights: _Rights) -> Iterator[RunningView]:
+    def _candidates(self, claim: ClaimView, chip: str, rights: _Rights) -> Iterator[Victim]:
         """Whom it may have stopped now, borrowers of other queues first."""
         if not claim.shape.fewest_cards:
             return
         queues = self._ranked.get(chip, {})
-        for queue, views in queues.items():
+        for queue, victims in queues.items():
             if queue != claim.queue and self._may_take_back(rights, queue, chip):
-                yield from views
+                yield from victims
         if rights.preempts:
             yield from takewhile(
-                lambda view: view.priority < claim.priority, queues.get(claim.queue, ())
+                lambda victim: victim.view.priority < claim.priority,
+                queues.get(claim.queue, ()),
             )
 
     def _may_take_back(self, rights: _Rights, victim: str, chip: str) -> bool:
@@ -171,58 +172,60 @@ class Preemptor:
 
     def _clear(
         self, claim: ClaimView, chip: str, region: Region, rights: _Rights
-    ) -> tuple[list[RunningView], _Fit] | None:
+    ) -> tuple[list[Victim], _Fit] | None:
         """Victims without which the claim fits, and where; None if it does not fit even so."""
-        chosen: dict[str, RunningView] = {}
+        chosen: dict[str, Victim] = {}
         fit, next_try = None, region.lacking
         for number, bundle in enumerate(region.bundles, start=1):
-            for view in bundle.victims:
+            for victim in bundle.victims:
+                view = victim.view
                 if view.uid in chosen:
                     continue
                 # With those before it gone, its queue may be back within its guarantee.
                 own = view.queue == claim.queue
                 if own or self._may_take_back(rights, view.queue, chip):
-                    chosen[view.uid] = view
-                    self._tree.leave(view.queue, chip, cards_of(view.replicas))
+                    chosen[view.uid] = victim
+                    self._tree.leave(view.queue, chip, victim.cards)
             if number >= min(next_try, len(region.bundles)):
                 fit = self._fits(claim, chip, list(chosen.values()), region.avoid)
                 if fit is not None:
                     break
                 next_try = 2 * number - region.lacking + 1
-        for view in chosen.values():
-            self._tree.leave(view.queue, chip, -cards_of(view.replicas))
+        for victim in chosen.values():
+            self._tree.leave(victim.view.queue, chip, -victim.cards)
         return None if fit is None else (list(chosen.values()), fit)
 
     def _fewest(
-        self, claim: ClaimView, chip: str, victims: list[RunningView], fit: _Fit, *, avoid: Mask
+        self, claim: ClaimView, chip: str, victims: list[Victim], fit: _Fit, *, avoid: Mask
     ) -> Room:
         """Those of the victims that are needed, all of them: without any one it would not fit."""
         used = set(nodes_of(fit.replicas))
-        near = [view for view in victims if not used.isdisjoint(nodes_of(view.replicas))]
+        near = [each for each in victims if not used.isdisjoint(nodes_of(each.view.replicas))]
         if (found := self._fits(claim, chip, near, avoid)) is not None:
             victims, fit = near, found
-        for view in sorted(victims, key=partial(order, self._at, claim), reverse=True):
-            without = [other for other in victims if other is not view]
+        for victim in sorted(victims, key=partial(order, claim), reverse=True):
+            without = [other for other in victims if other is not victim]
             if (found := self._fits(claim, chip, without, avoid)) is not None:
                 victims, fit = without, found
-        return Room(chip, tuple(victims), *fit)
+        return Room(chip, tuple(victim.view for victim in victims), *fit)
 
     def _fits(
-        self, claim: ClaimView, chip: str, victims: Sequence[RunningView], avoid: Mask | None
+        self, claim: ClaimView, chip: str, victims: Sequence[Victim], avoid: Mask | None
     ) -> _Fit | None:
         """Where the claim would go without those victims; the fleet and the tree stay as they are."""
         if not self._allowed(claim, chip, victims):
             return None
-        return after(self._fleet, self._placer, victims, claim, chip, avoid=avoid)
+        stopped = [victim.view for victim in victims]
+        return after(self._fleet, self._placer, stopped, claim, chip, avoid=avoid)
 
-    def _allowed(self, claim: ClaimView, chip: str, victims: Sequence[RunningView]) -> bool:
+    def _allowed(self, claim: ClaimView, chip: str, victims: Sequence[Victim]) -> bool:
         """Whether its queue may have the claim once the victims hold nothing."""
         cards = claim.shape.cards
         if self._tree.room(claim.queue, chip, cards).shortage is None:
             return True
         held: Counter[str] = Counter()
-        for view in victims:
-            held[view.queue] += cards_of(view.replicas)
+        for victim in victims:
+            held[victim.view.queue] += victim.cards
         for queue, freed in held.items():
             self._tree.charge(queue, chip, -freed)
         shortage = self._tree.room(claim.queue, chip, cards).shortage

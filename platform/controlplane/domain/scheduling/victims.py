@@ -29,6 +29,29 @@ MOST_REGIONS = 8
 Rank = tuple[int, float, float, str]
 
 
+class Victim(NamedTuple):
+    """A running claim that may have to stop; what that would mean is worked out once."""
+
+    view: RunningView
+    rank: Rank
+    cards: int
+    #: Work since its checkpoint.
+    card_seconds: float
+    #: Cards that it has on each row.
+    held: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, view: RunningView, fleet: Fleet, at: datetime) -> Victim:
+        cards = cards_of(view.replicas)
+        held = tuple(
+            (row, count)
+            for node, count in _cards_by_node(view).items()
+            if (row := fleet.row_of(node, view.chip)) is not None
+        )
+        lost = view.lost_at(at).total_seconds()
+        return cls(view, rank(at, view), cards, lost * cards, held)
+
+
 class Loss(NamedTuple):
     """What stopping some would cost; the smaller goes first."""
 
@@ -46,7 +69,7 @@ class Bundle(NamedTuple):
     row: int
     #: Its place among those of the row, each of which counts on the ones before it.
     place: int
-    victims: tuple[RunningView, ...]
+    victims: tuple[Victim, ...]
 
 
 class Region(NamedTuple):
@@ -66,18 +89,17 @@ def rank(at: datetime, view: RunningView) -> Rank:
     return view.priority, lost, -view.admitted_at.timestamp(), view.uid
 
 
-def order(at: datetime, claim: ClaimView, view: RunningView) -> tuple[bool, Rank]:
+def order(claim: ClaimView, victim: Victim) -> tuple[bool, Rank]:
     """Those of the claim's own queue may be within their guarantee, so borrowers go before them."""
-    return view.queue == claim.queue, rank(at, view)
+    return victim.view.queue == claim.queue, victim.rank
 
 
 def regions(
     fleet: Fleet,
     claim: ClaimView,
     chip: str,
-    candidates: Sequence[RunningView],
+    candidates: Sequence[Victim],
     *,
-    at: datetime,
     avoid: Mask | None,
 ) -> list[Region]:
     """The parts of the network that could hold the claim, those with the least to lose first.
@@ -88,7 +110,7 @@ def regions(
     largest = max(claim.shape.roles, key=lambda role: (role.cards, role.share))
     demand = Demand.of(largest, claim, chip)
     takes = fleet.eligible(demand) if avoid is None else fleet.eligible(demand) & ~avoid
-    held = _on_rows(fleet, takes, sorted(candidates, key=partial(order, at, claim)))
+    held = _on_rows(takes, sorted(candidates, key=partial(order, claim)))
     now = np.where(takes, fleet.times(demand), 0)
     most = _most(fleet, demand, now, held)
     replicas = sum(role.replicas for role in claim.shape.roles if role.cards)
@@ -100,7 +122,7 @@ def regions(
         for row, holders in held.items():
             domain = int(level.domain[row])
             if domain != OUTSIDE and could_have[domain] >= replicas:
-                bundles = _bundles(fleet, row, holders, claim, largest.cards, at=at)
+                bundles = _bundles(fleet, row, holders, claim, largest.cards)
                 inside.setdefault(domain, []).extend(bundles)
         for domain, bundles_in_it in inside.items():
             outside = ~level.rows(domain)
@@ -115,16 +137,13 @@ def regions(
     return found[:MOST_REGIONS]
 
 
-def _on_rows(
-    fleet: Fleet, takes: Mask, ordered: Sequence[RunningView]
-) -> dict[int, list[tuple[RunningView, int]]]:
+def _on_rows(takes: Mask, ordered: Sequence[Victim]) -> dict[int, list[tuple[Victim, int]]]:
     """Who holds how many cards on each row, in their order."""
-    held: dict[int, list[tuple[RunningView, int]]] = {}
-    for view in ordered:
-        for node, cards in _cards_by_node(view).items():
-            row = fleet.row_of(node, view.chip)
-            if row is not None and takes[row]:
-                held.setdefault(row, []).append((view, cards))
+    held: dict[int, list[tuple[Victim, int]]] = {}
+    for victim in ordered:
+        for row, cards in victim.held:
+            if takes[row]:
+                held.setdefault(row, []).append((victim, cards))
     return held
 
 
@@ -132,7 +151,7 @@ def _most(
     fleet: Fleet,
     demand: Demand,
     now: NDArray[np.int64],
-    held: Mapping[int, Sequence[tuple[RunningView, int]]],
+    held: Mapping[int, Sequence[tuple[Victim, int]]],
 ) -> NDArray[np.int64]:
     """[rows]: replicas that could at most be had if all of those stopped, by the number of cards."""
     most, shape = now.copy(), demand.shape
@@ -148,28 +167,26 @@ def _most(
 def _bundles(
     fleet: Fleet,
     row: int,
-    holders: Sequence[tuple[RunningView, int]],
+    holders: Sequence[tuple[Victim, int]],
     claim: ClaimView,
     cards: int,
-    *,
-    at: datetime,
 ) -> Iterator[Bundle]:
     """Those of a row, one after the other; the last is what is left, even if it is too little."""
     spare, place = fleet.whole_cards_on(row) % cards, 0
-    victims: list[RunningView] = []
-    for number, (view, held) in enumerate(holders, start=1):
-        victims.append(view)
+    victims: list[Victim] = []
+    for number, (victim, held) in enumerate(holders, start=1):
+        victims.append(victim)
         spare += held
         if spare >= cards or number == len(holders):
-            yield Bundle(_loss(victims, claim, at), row, place, tuple(victims))
+            yield Bundle(_loss(victims, claim), row, place, tuple(victims))
             spare, place, victims = spare % cards, place + 1, []
 
 
-def _loss(victims: Sequence[RunningView], claim: ClaimView, at: datetime) -> Loss:
+def _loss(victims: Sequence[Victim], claim: ClaimView) -> Loss:
     return Loss(
-        any(view.queue == claim.queue for view in victims),
-        max(view.priority for view in victims),
-        sum(view.lost_at(at).total_seconds() * cards_of(view.replicas) for view in victims),
+        any(victim.view.queue == claim.queue for victim in victims),
+        max(victim.view.priority for victim in victims),
+        sum(victim.card_seconds for victim in victims),
     )
 
 
