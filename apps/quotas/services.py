@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -67,6 +68,7 @@ def claim_admit(*, claim: Claim, placement: Placement, at: datetime) -> None:
     :raises PlacementConflict: if a card is no longer usable or free, or its node no longer takes work.
     :raises IllegalTransition: if the claim no longer waits.
     """
+    placement = _with_stand_ins(placement)
     uids = [uid for replica in placement.replicas for uid in replica.cards]
     cards = {
         card.uid: card
@@ -82,7 +84,7 @@ def claim_admit(*, claim: Claim, placement: Placement, at: datetime) -> None:
         at=at,
         reason=placement.reason,
         explanation=placement.reason,
-        explanation_numbers={},
+        explanation_numbers=dict(placement.numbers),
         chip=placement.chip,
         placement=_placement_json(placement, cards),
         admitted_at=at,
@@ -100,6 +102,29 @@ def claim_admit(*, claim: Claim, placement: Placement, at: datetime) -> None:
         for uid in replica.cards
     )
     publish("claim.admitted", claim_uid=claim.uid)
+
+
+def _with_stand_ins(placement: Placement) -> Placement:
+    """Free cards of the node for those that its device plug-in chooses: they count as held, whichever it takes.
+
+    :raises PlacementConflict: if the node has too few.
+    """
+    chosen: set[str] = set()
+    replicas = []
+    for replica in placement.replicas:
+        cards = replica.cards
+        if len(cards) < replica.count:
+            held = Allocation.objects.filter(released_at=None).values("card_id")
+            free = Card.objects.filter(
+                node__uid=replica.node, chip=placement.chip, state=CardState.USABLE
+            ).exclude(pk__in=held)
+            left = free.exclude(uid__in=chosen).order_by("index")
+            cards = tuple(left.values_list("uid", flat=True)[: replica.count])
+            if len(cards) < replica.count:
+                raise PlacementConflict("a card has been given to another claim")
+            chosen.update(cards)
+        replicas.append(replace(replica, cards=cards))
+    return replace(placement, replicas=tuple(replicas))
 
 
 def _nodes_of(placement: Placement) -> set[str]:

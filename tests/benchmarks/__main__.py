@@ -12,13 +12,14 @@ from pathlib import Path
 
 from tests.benchmarks import catalog, finetune, simulated
 from tests.benchmarks.gateway import proxy
-from tests.benchmarks.scheduling import quality, speed, waits
+from tests.benchmarks.scheduling import moves, quality, speed, waits
 from tests.benchmarks.sizing import tables
 
 BENCHMARKS: Mapping[str, Callable[[], int]] = {
     "catalog": catalog.main,
     "finetune": finetune.main,
     "gateway": proxy.main,
+    "scheduling-moves": moves.main,
     "scheduling-speed": speed.main,
     "simulated": simulated.main,
     "sizing": tables.main,

@@ -16,6 +16,7 @@ from controlplane.domain.quotas import Entitlement
 from controlplane.domain.resources import Bytes, Millicpu, Resources
 from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.snapshots import (
+    Binding,
     CardView,
     ClaimView,
     NodeView,
@@ -65,6 +66,7 @@ def _node(node: Node, holders: Mapping[str, str], promised: Mapping[str, Resourc
         geometries=geometries_on(node.labels, {card.chip for card in cards}),
         domains=domains_in(node.labels),
         labels=node.labels,
+        binding=Binding(node.cluster.binding),
     )
 
 
@@ -98,6 +100,7 @@ def _running() -> tuple[RunningView, ...]:
             queue=claim.queue.uid,
             shape=GangShape.from_json(claim.shape),
             chip=claim.chip,
+            chips=tuple(claim.chips),
             priority=claim.priority,
             admitted_at=claim.admitted_at or claim.created_at,
             replicas=_replicas(claim, held[claim.pk]),

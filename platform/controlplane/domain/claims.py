@@ -153,7 +153,8 @@ class GangShape:
 
 
 def _role_in_words(role: RoleShape) -> str:
-    replicas = f"{role.least}–{role.replicas}" if role.least else str(role.replicas)
+    elastic = role.fewest < role.replicas
+    replicas = f"{role.fewest}–{role.replicas}" if elastic else str(role.replicas)
     if role.share < WHOLE_CARD:
         return f"{replicas} × {role.share / WHOLE_CARD:g} of a card"
     return f"{replicas} × {role.cards} {'card' if role.cards == 1 else 'cards'}"

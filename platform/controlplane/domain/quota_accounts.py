@@ -40,7 +40,8 @@ class Account:
     inner: int = 0
     #: Promised to claims that are owed it and wait for others to stop.
     due: int = 0
-    #: Kept for claims that wait and borrow; those of other queues that are owed cards may pass them.
+    #: Kept for claims that wait and are owed nothing; those of other queues that are owed cards may pass them. Of
+    #: all queues together: for claims that wait until so many may be lent.
     wished: int = 0
     #: Held by claims that were told to stop.
     leaving: int = 0

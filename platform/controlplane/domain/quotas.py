@@ -24,7 +24,7 @@ fairness: Ghodsi et al., NSDI 2011; up a tree: Bhattacharya et al., SoCC 2013.)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -157,6 +157,11 @@ class QueueTree:
     def view(self, queue: str) -> QueueView:
         return self._nodes[queue].view
 
+    def unused(self) -> QueueTree:
+        """The same queues as if nobody held anything: what is refused there, no waiting brings about."""
+        views = {uid: replace(node.view, used={}) for uid, node in self._nodes.items()}
+        return QueueTree(views, free={chip: n for chip, n in self._capacity.items() if chip})
+
     # -- Changes; negative amounts take them back --
 
     def charge(self, queue: str, chip: str, cards: int) -> None:
@@ -173,11 +178,14 @@ class QueueTree:
             for account in way:
                 account.due += cards
 
-    def wish(self, queue: str, chip: str, cards: int) -> None:
-        """A claim of the queue waits for so many, which would be borrowed."""
+    def wish(self, queue: str, chip: str, cards: int, *, lendable: bool = False) -> None:
+        """A claim of the queue waits for so many, which would be borrowed.
+
+        :param lendable: until so many may be lent; otherwise for room, which is kept for it elsewhere.
+        """
         self._changed()
         for way in self._way(queue, chip):
-            for account in way:
+            for account in way if lendable else way[:-1]:
                 account.wished += cards
 
     def leave(self, queue: str, chip: str, cards: int) -> None:
@@ -196,26 +204,19 @@ class QueueTree:
         growth = {chip: cards, TOTAL: cards}
         covered_by, shortage = "", _closed(nodes)
         for node in nodes:
-            covered_by = covered_by or self._covers(node, chip, growth)
-            shortage = shortage or _refused(
-                node, growth, cards=cards, covered=bool(covered_by), own=node is nodes[0]
+            below = bool(covered_by)
+            if not below and _covers(node, chip, growth):
+                covered_by = node.view.uid
+            shortage = (
+                shortage
+                or _capped(node, growth, cards, passes=bool(covered_by) and node is not nodes[0])
+                or (None if below else _does_not_borrow(node, chip, growth, cards))
             )
             growth = {part: node.account(part).growth(more) for part, more in growth.items()}
         shortage = shortage or self._kept_by_others(
             nodes[0], growth, cards=cards, covered=bool(covered_by)
         )
         return Verdict(covered_by=covered_by, shortage=shortage)
-
-    def _covers(self, node: QueueAccounts, chip: str, growth: Mapping[str, int]) -> str:
-        covers = False
-        for dimension in (chip, TOTAL):
-            account = node.account(dimension)
-            guaranteed = account.entitlement.guaranteed
-            if guaranteed:
-                if account.inner + growth[dimension] > guaranteed:
-                    return ""
-                covers = True
-        return node.view.uid if covers else ""
 
     def _kept_by_others(
         self, node: QueueAccounts, growth: Mapping[str, int], *, cards: int, covered: bool
@@ -225,7 +226,7 @@ class QueueTree:
             root = self._of_root(chip)
             keeps, free = root.inner - root.used, self._capacity.get(chip, 0) - root.used
             # What is due to claims comes, as far as it goes, from those that were told to stop.
-            lendable = free - keeps + min(root.leaving, root.due)
+            lendable = free - keeps + min(root.leaving, root.due) - (0 if covered else root.wished)
             # Nobody takes from others who stays within what is reserved for itself.
             if more > max(0, lendable) and keeps:
                 return Shortage(
@@ -301,14 +302,33 @@ def _closed(nodes: list[QueueAccounts]) -> Shortage | None:
     return None
 
 
-def _refused(
-    node: QueueAccounts, growth: Mapping[str, int], *, cards: int, covered: bool, own: bool
+def _covers(
+    node: QueueAccounts, chip: str, growth: Mapping[str, int], *, beside_wishes: bool = False
+) -> bool:
+    """Whether the queue states a guarantee that is left unbroken, even if those that wait got theirs first."""
+    covers = False
+    for dimension in (chip, TOTAL):
+        account = node.account(dimension)
+        guaranteed = account.entitlement.guaranteed
+        if guaranteed:
+            first = account.wished if beside_wishes else 0
+            if account.inner + first + growth[dimension] > guaranteed:
+                return False
+            covers = True
+    return covers
+
+
+def _capped(
+    node: QueueAccounts, growth: Mapping[str, int], cards: int, *, passes: bool
 ) -> Shortage | None:
-    """What one queue on the way up has against it; in its own nobody passes those before it."""
+    """What the cap of one queue on the way up has against it.
+
+    :param passes: it goes before those that wait; in its own queue nobody does.
+    """
     for chip, more in growth.items():
         account = node.account(chip)
         cap = account.entitlement.cap
-        kept = account.inner - account.used + (account.wished if own or not covered else 0)
+        kept = account.inner - account.used + (0 if passes else account.wished)
         # What a queue below kept for itself is no growth, but held in the end all the same.
         if cap is not None and account.used + (kept + more if more else cards) > cap:
             return Shortage(
@@ -320,20 +340,28 @@ def _refused(
                 kept=kept,
                 bound=cap,
             )
-    if covered or node.view.borrows:
+    return None
+
+
+def _does_not_borrow(
+    node: QueueAccounts, chip: str, growth: Mapping[str, int], cards: int
+) -> Shortage | None:
+    """Beyond a guarantee, or what those that wait leave of it, for one that keeps to it."""
+    if node.view.borrows or _covers(node, chip, growth, beside_wishes=True):
         return None
     stated = [
-        (chip, node.account(chip))
-        for chip, more in growth.items()
-        if 0 < node.account(chip).entitlement.guaranteed < node.account(chip).inner + more
+        (dimension, account)
+        for dimension, more in growth.items()
+        if (account := node.account(dimension)).entitlement.guaranteed
+        and account.entitlement.guaranteed < account.inner + account.wished + more
     ]
-    chip, account = stated[0] if stated else next((c, node.account(c)) for c in growth)
+    dimension, account = stated[0] if stated else (chip, node.account(chip))
     return Shortage(
         limit=Limit.DOES_NOT_BORROW,
         queue=node.view.name,
-        chip=chip,
+        chip=dimension,
         wanted=cards,
         used=account.used,
-        kept=account.inner - account.used,
+        kept=account.inner - account.used + account.wished,
         bound=account.entitlement.guaranteed,
     )

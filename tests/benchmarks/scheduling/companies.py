@@ -119,7 +119,7 @@ class Company:
         return replace(
             full,
             claims=self.claims(waiting, name="waiting"),
-            running=tuple(_saved(running) for running in full.running),
+            running=tuple(saved(running) for running in full.running),
         )
 
     def _node(self, number: int) -> NodeView:
@@ -174,6 +174,6 @@ def _claim(
     )
 
 
-def _saved(running: RunningView) -> RunningView:
+def saved(running: RunningView) -> RunningView:
     """As it would be in the middle of its run: it saved its work ten minutes ago."""
     return replace(running, checkpointed_at=NOW - timedelta(minutes=10))

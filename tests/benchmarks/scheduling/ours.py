@@ -79,7 +79,7 @@ def fleet(trace: Trace, seed: int) -> tuple[Fleet, Placer]:
         claims=tuple(claim(trace.shapes[place], "", models) for place in trace.pods),
         queues={},
     )
-    empty = Fleet.of(snapshot)
+    empty = Fleet(snapshot)
     return empty, Placer(empty, typical_of(snapshot))
 
 

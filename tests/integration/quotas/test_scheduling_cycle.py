@@ -10,7 +10,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from apps.fleet.models import Card, Node
+from apps.fleet.models import Card, Cluster, Node
 from apps.jobs.models import Job
 from apps.jobs.selectors import latest_attempt
 from apps.quotas import reconcilers, selectors, services
@@ -58,6 +58,37 @@ def test_a_claim_gets_cards_and_its_owner_is_told(company: Company) -> None:
     assert set(claim.allocations.values_list("card__index", flat=True)) == {0, 1}
     told = OutboxMessage.objects.filter(topic="claim.admitted")
     assert [message.payload for message in told] == [{"claim_uid": claim.uid}]
+
+
+def test_where_the_node_chooses_as_many_of_its_cards_are_held_as_were_given(
+    company: Company,
+) -> None:
+    Cluster.objects.update(binding=Cluster.Binding.NODE)
+    first, second = company.submit("first", cards=1), company.submit("second", cards=1)
+    third = company.submit("third", cards=1)
+
+    assert company.schedule() == 2
+    held = Allocation.objects.filter(released_at=None).values_list("card__index", flat=True)
+    assert sorted(held) == [0, 1]
+    assert {len(claim_of(job).placement[0]["cards"]) for job in (first, second)} == {1}
+    assert company.schedule() == 0
+    assert claim_of(third).state == ClaimState.PENDING
+
+    services.claim_release(uid=claim_of(first).uid, reason=ReleaseReason.FINISHED, at=company.at)
+    assert company.schedule() == 1
+
+
+def test_where_the_node_chooses_a_card_that_an_operator_took_out_keeps_the_others_idle(
+    company: Company,
+) -> None:
+    """Its device plug-in still counts the card and might give it."""
+    Cluster.objects.update(binding=Cluster.Binding.NODE)
+    Card.objects.filter(index=0).update(state=CardState.ISOLATED)
+    job = company.submit(cards=1)
+    assert company.schedule() == 0
+    Card.objects.filter(index=0).update(state=CardState.USABLE)
+    assert company.schedule() == 1
+    assert claim_of(job).state == ClaimState.ADMITTED
 
 
 def test_a_claim_without_a_free_card_waits_and_says_why_until_one_is_freed(

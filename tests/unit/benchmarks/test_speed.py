@@ -28,7 +28,10 @@ def test_the_same_company_is_drawn_again() -> None:
 
 
 def test_there_is_a_time_for_each_decision() -> None:
-    assert len(decisions(COMPANY, waiting=50)) == 50
+    placed, refused = decisions(COMPANY, waiting=200)
+    assert placed
+    assert refused
+    assert len(placed) + len(refused) == 200
 
 
 def test_a_rate_counts_what_was_placed() -> None:

@@ -50,12 +50,11 @@ class Costs:
     def of(self, demand: Demand, rows: Rows) -> Amounts:
         """[rows]: of serving the demand on each of those, which has room for it."""
         fleet, shape = self._fleet, demand.shape
-        amount = shape.cards * shape.share
-        left = fleet.states.lefts[fleet.state[rows]].sum(axis=1) - amount
+        left = fleet.states.lefts[fleet.state[rows]].sum(axis=1) - shape.amount
         cores = (fleet.cpu[rows] - shape.cpu) * self._by_cpu[rows]
         unbalanced = np.where(self._counted[rows], np.abs(cores - left), 0)
         costs: Amounts = (
-            FIT * left + BALANCE * unbalanced + SCARCITY * amount * self._pressure[rows]
+            FIT * left + BALANCE * unbalanced + SCARCITY * shape.amount * self._pressure[rows]
         )
         return costs
 
@@ -73,7 +72,7 @@ def _pressure(fleet: Fleet, typical: Sequence[Typical], cards: Amounts) -> Amoun
         accepted = [chip for chip in held if chip in each.chips]
         room = sum(held[chip] for chip in accepted)
         for chip in accepted:
-            asked[chip] += each.weight * each.shape.cards * each.shape.share / max(room, 1)
+            asked[chip] += each.weight * each.shape.amount / max(room, 1)
     of_row = np.array([asked[row.chip] for row in fleet.rows], dtype=np.float64)
     average = (of_row * cards).sum() / max(cards.sum(), 1)
     return of_row / average - 1 if average else np.zeros(len(fleet.rows))

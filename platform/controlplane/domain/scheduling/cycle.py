@@ -15,16 +15,19 @@ database or chance: the same snapshot always gives the same plan.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from datetime import datetime
 from typing import NamedTuple
 
-from controlplane.domain.quotas import Limit, QueueTree, Shortage
+from controlplane.domain.quotas import Limit, Shortage
+from controlplane.domain.scheduling.accounts import nominated, queue_tree
+from controlplane.domain.scheduling.capacity import Capacity
 from controlplane.domain.scheduling.elastic import at_most
 from controlplane.domain.scheduling.explain import (
     Reason,
     cards_of,
     explain_awaited,
+    explain_faster,
     explain_placement,
     explain_reserved,
     explain_shortage,
@@ -45,12 +48,15 @@ from controlplane.domain.scheduling.plans import (
 )
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.preemption import Preemptor, Room
-from controlplane.domain.scheduling.reservations import Reservations, runtime_on
+from controlplane.domain.scheduling.reservations import Reservations
+from controlplane.domain.scheduling.runtimes import runtime_on
 from controlplane.domain.scheduling.shapes import typical_of
 from controlplane.domain.scheduling.snapshots import ClaimView, RunningView, Snapshot
 
-#: Times to look ahead in a cycle, for each claim that may keep room.
-LOOKS_FOR_EACH = 4
+#: Reasons of one claim alone: others of its kind may be luckier.
+_ITS_OWN = frozenset({RefusalCode.AWAITS_CARDS, RefusalCode.AWAITS_FASTER})
+#: Reasons for which nobody has to stop, nor room to be kept, on a chip.
+_NO_USE = LASTING | {RefusalCode.AWAITS_FASTER}
 
 
 def plan(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
@@ -58,7 +64,7 @@ def plan(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
 
     :raises ValueError: if a claim accepts no chip.
     """
-    cycle = _Cycle(snapshot, policy, at)
+    cycle = Cycle(snapshot, policy, at)
     for claim in Order(snapshot.claims, cycle.tree):
         cycle.decide(claim)
     return cycle.decided()
@@ -74,16 +80,20 @@ class _Opening(NamedTuple):
     owed: bool
 
 
-class _Cycle:
+class Cycle:
     """A plan as it grows."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy, at: datetime) -> None:
         self._policy = policy
         self._at = at
-        self._fleet = Fleet.of(snapshot)
+        self._fleet = Fleet(snapshot)
         self._placer = Placer(self._fleet, typical_of(snapshot))
-        self.tree = QueueTree(snapshot.queues, free=_free(snapshot))
-        self._obstacles = Obstacles(self._fleet, self._placer)
+        capacity = Capacity(self._fleet)
+        self._nominated = nominated(snapshot)
+        self.tree = queue_tree(snapshot, self._nominated)
+        #: As if nobody held anything.
+        self._unused = self.tree.unused()
+        self._obstacles = Obstacles(self._fleet, self._placer, capacity)
         self._preemptor = Preemptor(
             fleet=self._fleet,
             placer=self._placer,
@@ -94,10 +104,10 @@ class _Cycle:
         self._reservations = Reservations(
             fleet=self._fleet,
             placer=self._placer,
+            capacity=capacity,
             running=snapshot.running,
             at=at,
             backfill=policy.backfill,
-            looks=LOOKS_FOR_EACH * policy.reservations,
         )
         self._queues = {claim.uid: claim.queue for claim in snapshot.claims}
         self._names = {node.uid: node.name for node in snapshot.nodes}
@@ -122,18 +132,19 @@ class _Cycle:
             reservations=(*self._promised, *self._reservations.made),
         )
 
-    def decide(self, claim: ClaimView) -> None:
-        """Place the claim, or say why it waits."""
+    def decide(self, claim: ClaimView) -> bool:
+        """Place the claim, or keep why it waits; say whether it was placed."""
         kind = kind_of(claim)
         if claim.uid in self._stopping or self._fleet.nominates(claim.uid):
             # Cards are on their way to it: what holds for others of its kind does not hold for it.
             kind = claim.uid
         reason = self._spent() or self._refused.get(kind) or self._consider(claim)
         if reason is None:
-            return
+            return True
         self._refusals.append(reason.refuse(claim))
-        if reason.code is not RefusalCode.AWAITS_CARDS:
+        if reason.code not in _ITS_OWN:
             self._refused[kind] = reason
+        return False
 
     def _spent(self) -> Reason | None:
         policy, placed, searches = self._policy, len(self._placements), self._placer.searches
@@ -147,23 +158,36 @@ class _Cycle:
             raise ValueError(f"claim {claim.uid} accepts no chip")
         before = self._fleet.mark()
         self._fleet.open_for(claim.uid)
+        self._hold_nominated(claim, -1)
         openings, reasons = self._check(claim)
-        if self._place(openings):
+        if self._place(openings, reasons):
             return None
         if stopping := self._stopping.get(claim.uid):
             room: Room | None = self._preemptor.awaited(claim, stopping)
         else:
-            reasons |= {opening.chip: self._obstacle(opening) for opening in openings}
-            hopeful = [chip for chip in claim.chips if reasons[chip].code not in LASTING]
+            reasons = {each.chip: self._obstacle(each) for each in openings} | reasons
+            hopeful = [chip for chip in claim.chips if reasons[chip].code not in _NO_USE]
             room = self._take_back(claim, hopeful)
             if room is None:
-                self._reserve(claim, [each for each in openings if each.chip in hopeful], reasons)
+                self._reserve(claim, [each for each in openings if each.chip in hopeful])
         self._fleet.undo(before)
-        if room is None:
-            # The preferred chip's reason is the claim's.
-            return reasons[claim.chips[0]]
-        self._promise(claim, room)
-        return explain_awaited(room.chip, room.victims)
+        self._hold_nominated(claim, 1)
+        if room is not None:
+            self._promise(claim, room)
+            return explain_awaited(room.chip, room.victims)
+        waits = (each for each in reasons.values() if each.code is RefusalCode.AWAITS_FASTER)
+        # Otherwise the preferred chip's reason is the claim's.
+        return next(waits, reasons[claim.chips[0]])
+
+    def _hold_nominated(self, claim: ClaimView, sign: int) -> None:
+        """Its queue holds the cards that were freed for it, until it is its turn and if it waits on."""
+        for chip, cards in self._nominated.get(claim.uid, {}).items():
+            self.tree.charge(claim.queue, chip, sign * cards)
+
+    def _lacking(self, claim: ClaimView, chip: str) -> int:
+        """Cards without which it does not start, beside those that were freed for it."""
+        freed = self._nominated.get(claim.uid, Counter())[chip]
+        return max(0, claim.shape.fewest_cards - freed)
 
     # -- 3: check the queue --
 
@@ -185,29 +209,35 @@ class _Cycle:
 
     # -- 4: place --
 
-    def _place(self, openings: list[_Opening]) -> bool:
+    def _place(self, openings: list[_Opening], reasons: dict[str, Reason]) -> bool:
         """On the first chip that has room, unless the claim ends sooner if it waits for one before it."""
         for number, opening in enumerate(openings):
-            if self._better_later(opening, openings[:number]):
-                continue
             chip, claim, owed = opening
+            before = self._fleet.mark()
             avoid = self._reservations.avoid(claim, chip, owed=owed)
             replicas = self._placer.place(claim, chip, avoid=avoid)
-            if replicas is not None:
+            if replicas is None:
+                continue
+            faster = self._better_later(opening, openings[:number])
+            if not faster:
                 self._start(claim, chip, replicas)
                 return True
+            self._fleet.undo(before)
+            reasons[chip] = explain_faster(claim, chip, faster)
         return False
 
-    def _better_later(self, opening: _Opening, preferred: list[_Opening]) -> bool:
-        """Whether it would end sooner on a faster chip that is busy now."""
+    def _better_later(self, opening: _Opening, preferred: list[_Opening]) -> str:
+        """The faster chip, busy now, on which it would end sooner; empty if none, or no room is kept for it."""
         slow = runtime_on(opening.claim, opening.chip)
+        if slow is None or self._waiting >= self._policy.reservations:
+            return ""
         for chip, claim, owed in preferred:
             fast = runtime_on(claim, chip)
-            if slow is not None and fast is not None and fast < slow:
+            if fast is not None and fast < slow:
                 starts_at = self._reservations.starts_at(claim, chip, owed=owed)
-                if starts_at is not None and starts_at + fast < self._at + slow:
-                    return True
-        return False
+                if starts_at is not None and starts_at - self._at < slow - fast:
+                    return chip
+        return ""
 
     def _start(self, claim: ClaimView, chip: str, replicas: tuple[ReplicaPlacement, ...]) -> None:
         self._placements.append(explain_placement(claim, chip, replicas, self._names))
@@ -263,41 +293,47 @@ class _Cycle:
         """Nobody else gets what it will take, nor its queue's right to it."""
         self._fleet.limit(room.then)
         self._promised.append(Reservation(claim=claim.uid, nodes=room.nodes, starts_at=None))
-        self.tree.owe(claim.queue, room.chip, claim.shape.fewest_cards)
+        self.tree.owe(claim.queue, room.chip, self._lacking(claim, room.chip))
 
     # -- 6: reserve --
 
-    def _reserve(
-        self, claim: ClaimView, openings: list[_Opening], reasons: Mapping[str, Reason]
-    ) -> None:
+    def _reserve(self, claim: ClaimView, openings: list[_Opening]) -> None:
         """Keep room for one of the first that wait, and its queue's leave to use it."""
         if self._waiting >= self._policy.reservations:
             return
-        cards, reason = claim.shape.fewest_cards, reasons[claim.chips[0]]
         rights = {opening.chip: opening.owed for opening in openings}
         chip = self._reservations.reserve(claim, rights)
-        if chip is not None and rights[chip]:
-            self.tree.owe(claim.queue, chip, cards)
-        elif chip is not None:
-            self.tree.wish(claim.queue, chip, cards)
-        elif not openings and reason.code is RefusalCode.QUEUE_CAP:
-            # Nor may smaller claims of its queue use up what is left below the cap.
-            if cards > reason.numbers["cap"]:
-                return
-            self.tree.wish(claim.queue, claim.chips[0], cards)
-        else:
+        if chip is None:
+            self._waiting += self._keep_leave(claim)
             return
         self._waiting += 1
+        if rights[chip]:
+            self.tree.owe(claim.queue, chip, self._lacking(claim, chip))
+        else:
+            self.tree.wish(claim.queue, chip, self._lacking(claim, chip))
+
+    def _keep_leave(self, claim: ClaimView) -> bool:
+        """Let those behind it not use up what its queue waits for, on the first chip that it may have one day."""
+        cards = claim.shape.fewest_cards
+        for chip in claim.chips:
+            verdict = self.tree.room(claim.queue, chip, cards)
+            shortage = verdict.shortage
+            if shortage is None or _none_free(shortage):
+                continue
+            if self._unused.room(claim.queue, chip, cards).shortage is not None:
+                continue
+            if self._obstacles.lasting(claim, chip) is not None:
+                continue
+            if shortage.limit is Limit.KEPT_BY_OTHERS:
+                self.tree.owe(claim.queue, chip, self._lacking(claim, chip))
+            else:
+                lendable = shortage.limit is Limit.NOTHING_TO_BORROW
+                self.tree.wish(claim.queue, chip, self._lacking(claim, chip), lendable=lendable)
+            return True
+        return False
 
 
 def _none_free(shortage: Shortage) -> bool:
     """Others keep what is free, but so many are not free at all: let the fleet say so, and keep room for it."""
     kept = shortage.limit in (Limit.NOTHING_TO_BORROW, Limit.KEPT_BY_OTHERS)
     return kept and shortage.wanted > shortage.bound
-
-
-def _free(snapshot: Snapshot) -> Counter[str]:
-    """Cards that nobody holds and work may be placed on, by chip."""
-    return Counter(
-        card.chip for node in snapshot.nodes if node.schedulable for card in node.cards if card.free
-    )

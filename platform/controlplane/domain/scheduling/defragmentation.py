@@ -15,6 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import WHOLE_CARD, GangShape
@@ -24,7 +25,7 @@ from controlplane.domain.scheduling.moves import Move, Mover
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.shapes import Demand, typical_of
 from controlplane.domain.scheduling.snapshots import ClaimView, RunningView, Snapshot
-from controlplane.domain.scheduling.topology import CLUSTER
+from controlplane.domain.scheduling.topology import CLUSTER, NODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,21 +119,25 @@ class _Bench:
 
     def __init__(self, snapshot: Snapshot, *, at: datetime, bounds: Bounds) -> None:
         typical = typical_of(snapshot)
-        self._fleet = Fleet.of(snapshot)
+        self._fleet = Fleet(snapshot)
         self._placer = Placer(self._fleet, typical)
         self._fragmentation = Fragmentation(self._fleet, typical)
         self._mover = Mover(self._placer, snapshot.running, at=at, restart=bounds.restart)
         self._bounds = bounds
         self._worth = bounds.worth.total_seconds()
-        #: [rows]: usable cards, whether held or not; none where no work is taken.
-        self._usable = np.array(
-            [
-                sum(card.state is CardState.USABLE for card in row.cards)
-                if row.node.schedulable
-                else 0
-                for row in self._fleet.rows
-            ],
-            dtype=np.int64,
+        self._names = {node.uid: node.name for node in snapshot.nodes}
+        (self._nodes,) = self._fleet.topology.between(NODE, NODE)
+        #: [nodes]: usable cards, whether held or not; none where no work is taken.
+        self._usable = self._nodes.totals(
+            np.array(
+                [
+                    sum(card.state is CardState.USABLE for card in row.cards)
+                    if row.node.takes_work
+                    else 0
+                    for row in self._fleet.rows
+                ],
+                dtype=np.int64,
+            )
         )
         self._whole_before = int(self._whole().sum())
         self._fragments_before = self._fragments()
@@ -142,38 +147,47 @@ class _Bench:
     def whole_nodes(self, wish: WholeNodes) -> DefragmentationPlan:
         gain = 0.0
         freed: list[str] = []
-        while len(freed) < wish.nodes and (row := self._emptied(wish.chip)) is not None:
-            gain += float(self._usable[row]) * self._worth
-            freed.append(self._fleet.rows[row].node.name)
+        while len(freed) < wish.nodes and (node := self._emptied(wish.chip)) is not None:
+            gain += float(self._usable[node]) * self._worth
+            freed.append(self._names[self._nodes.names[node]])
         if not freed:
             return self._done("no node can be emptied at less than that is worth")
         return self._done(f"{', '.join(freed)} would be whole", gain)
 
     def _emptied(self, chip: str) -> int | None:
-        """The row that was emptied for the best net gain; None if none is worth it."""
+        """The node that was emptied for the best net gain; None if none is worth it."""
         kept = self._whole()
         offers: list[tuple[float, int, tuple[RunningView, ...]]] = []
-        for row in np.flatnonzero((self._usable > 0) & ~kept).tolist():
-            if chip not in ("", self._fleet.rows[row].chip):
+        for node in np.flatnonzero((self._usable > 0) & ~kept).tolist():
+            rows = np.flatnonzero(self._nodes.rows(node))
+            if chip and chip not in {self._fleet.rows[row].chip for row in rows}:
                 continue
-            leaving = self._mover.residents(row)
-            net = self._usable[row] * self._worth - self._mover.cost(leaving)
-            if net > 0 and self._mover.without(leaving, partial(self._is_whole, row)):
-                offers.append((-net, row, leaving))
-        for _, row, leaving in sorted(offers, key=lambda offer: offer[:2])[: self._bounds.tries]:
-            avoid = kept | self._fleet.mask((self._fleet.rows[row].node.uid,))
+            leaving = self._mover.movable_on(self._nodes.names[node])
+            net = self._usable[node] * self._worth - self._mover.cost(leaving)
+            if net > 0 and self._whole_without(leaving, node):
+                offers.append((-net, node, leaving))
+        for _, node, leaving in sorted(offers, key=lambda offer: offer[:2])[: self._bounds.tries]:
+            avoid = kept[self._nodes.domain] | self._nodes.rows(node)
             if self._may_move(leaving) and self._mover.move(leaving, avoid=avoid):
-                return row
+                return node
         return None
 
     def _whole(self) -> Mask:
-        """[rows]: nothing runs there, and everything that is not faulty can be had."""
-        free = (self._fleet.states.lefts[self._fleet.state] == WHOLE_CARD).sum(axis=1)
-        whole: Mask = (self._usable > 0) & (free == self._usable)
+        """[nodes]: nothing runs there, and everything that is not faulty can be had."""
+        empty = np.array([not self._mover.standing[uid] for uid in self._nodes.names], dtype=bool)
+        whole: Mask = empty & (self._usable > 0) & (self._free() == self._usable)
         return whole
 
-    def _is_whole(self, row: int) -> bool:
-        return bool(self._whole()[row])
+    def _whole_without(self, leaving: tuple[RunningView, ...], node: int) -> bool:
+        uid = self._nodes.names[node]
+        left = self._mover.standing[uid] - sum(
+            replica.node == uid for each in leaving for replica in each.replicas
+        )
+        return not left and self._mover.without(leaving, self._free)[node] == self._usable[node]
+
+    def _free(self) -> NDArray[np.int64]:
+        """[nodes]: cards of which nobody has anything."""
+        return self._nodes.totals(self._fleet.whole_cards())
 
     # -- Room for a claim --
 

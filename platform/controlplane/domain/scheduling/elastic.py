@@ -28,4 +28,4 @@ def _narrowed(claim: ClaimView, spare: int) -> Iterator[RoleShape]:
         if role.cards:
             more = min(more, max(0, spare) // role.cards)
         spare -= more * role.cards
-        yield replace(role, replicas=role.fewest + more, least=role.fewest)
+        yield replace(role, replicas=role.fewest + more, least=role.fewest if more else 0)

@@ -91,14 +91,7 @@ def explain_shortage(shortage: Shortage) -> Reason:
                 numbers={**numbers, "cap": bound},
             )
         case Limit.DOES_NOT_BORROW:
-            return Reason(
-                code=RefusalCode.NO_BORROWING,
-                reason=(
-                    f"needs {wanted} × {kind}; queue {queue} holds {used} of the {bound} that it "
-                    f"is guaranteed, and borrows nothing"
-                ),
-                numbers={**numbers, "guaranteed": bound},
-            )
+            return _explain_not_borrowing(shortage, kind, numbers)
         case Limit.NOTHING_TO_BORROW:
             return Reason(
                 code=RefusalCode.NO_BORROWING,
@@ -119,6 +112,28 @@ def explain_shortage(shortage: Shortage) -> Reason:
             )
 
 
+def _explain_not_borrowing(shortage: Shortage, kind: str, numbers: Mapping[str, int]) -> Reason:
+    queue, used, bound, kept = shortage.queue, shortage.used, shortage.bound, shortage.kept
+    needs = shortage.wanted
+    if kept:
+        return Reason(
+            code=RefusalCode.NO_BORROWING,
+            reason=(
+                f"needs {needs} × {kind}; queue {queue} holds {used} of the {bound} that it is "
+                f"guaranteed, keeps {kept} for others and borrows nothing"
+            ),
+            numbers={**numbers, "guaranteed": bound, "kept": kept},
+        )
+    return Reason(
+        code=RefusalCode.NO_BORROWING,
+        reason=(
+            f"needs {needs} × {kind}; queue {queue} holds {used} of the {bound} that it "
+            f"is guaranteed, and borrows nothing"
+        ),
+        numbers={**numbers, "guaranteed": bound},
+    )
+
+
 def explain_reserved(claim: ClaimView, chip: str, *, queue: str) -> Reason:
     """:param queue: name of the queue whose claim the room is kept for."""
     return Reason(
@@ -126,6 +141,17 @@ def explain_reserved(claim: ClaimView, chip: str, *, queue: str) -> Reason:
         reason=(
             f"needs {claim.shape.in_words()} of {chip}; there is room, but it is kept for a claim "
             f"of queue {queue} that comes first"
+        ),
+        numbers={"wanted": claim.shape.cards},
+    )
+
+
+def explain_faster(claim: ClaimView, chip: str, faster: str) -> Reason:
+    """:param chip: that it could have now."""
+    return Reason(
+        code=RefusalCode.AWAITS_FASTER,
+        reason=(
+            f"needs {claim.shape.in_words()}; {chip} has room, but it ends sooner if it waits for {faster}"
         ),
         numbers={"wanted": claim.shape.cards},
     )
@@ -172,7 +198,7 @@ def not_looked_at(placed: int, looked_at: int) -> Reason:
         code=RefusalCode.NOT_LOOKED_AT,
         reason=(
             f"this cycle placed {placed} claims and looked for room {looked_at} times before "
-            f"it came to this one; the next goes on"
+            f"it came to this one"
         ),
         numbers={"placed": placed, "looked_at": looked_at},
     )

@@ -1,8 +1,7 @@
 """What is free in the fleet, as arrays, with a journal that can be undone.
 
-A *row* is the cards of one chip on one node; a node with two chips has two rows, one without cards has one. CPU
-and memory belong to the node, so its rows carry the same figures. Every change is written into a journal: a plan
-tries things and takes them back, which is how reclaim, reservations and forecasts are simulated.
+CPU and memory belong to the node, so its rows (``rows``) carry the same figures. Every change is written into a
+journal: a plan tries things and takes them back, which is how reclaim, reservations and forecasts are simulated.
 """
 
 from __future__ import annotations
@@ -18,27 +17,20 @@ from controlplane.domain.claims import WHOLE_CARD
 from controlplane.domain.geometry import Geometry
 from controlplane.domain.scheduling.cards import CardStates, Kind, Left
 from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.shapes import Demand, Shape
-from controlplane.domain.scheduling.snapshots import (
-    Binding,
-    CardView,
-    NodeView,
-    RunningView,
-    Snapshot,
+from controlplane.domain.scheduling.rows import (
+    Row,
+    cpu_on,
+    left_on,
+    memory_on,
+    rows_of,
+    suits,
 )
+from controlplane.domain.scheduling.shapes import Demand, Shape
+from controlplane.domain.scheduling.snapshots import Binding, RunningView, Snapshot
 from controlplane.domain.scheduling.topology import Topology
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.int64]
-
-#: Cores of a node on which CPU is shared rather than owned.
-ENDLESS = 1 << 62
-
-
-class Row(NamedTuple):
-    node: NodeView
-    chip: str
-    cards: tuple[CardView, ...]
 
 
 class Moment(NamedTuple):
@@ -73,15 +65,15 @@ class Fleet:
     """The arrays, one entry a row."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self.rows = tuple(_rows(snapshot))
+        self.rows = tuple(rows_of(snapshot))
         self.states = CardStates(width=max((len(row.cards) for row in self.rows), default=0))
         self.topology = Topology([row.node for row in self.rows])
         self.state = np.array([self._first_state(row) for row in self.rows], dtype=np.int32)
-        self.cpu = np.array([_cpu(row.node) for row in self.rows], dtype=np.int64)
-        self.memory = np.array([_memory(row.node) for row in self.rows], dtype=np.int64)
+        self.cpu = np.array([cpu_on(row.node) for row in self.rows], dtype=np.int64)
+        self.memory = np.array([memory_on(row.node) for row in self.rows], dtype=np.int64)
         #: Rows in the order in which they changed; whoever keeps figures about rows reads on from where it was.
         self.touched: list[int] = []
-        self._open = np.array([row.node.schedulable for row in self.rows], dtype=np.bool_)
+        self._open = np.array([row.node.takes_work for row in self.rows], dtype=np.bool_)
         self._journal: list[_Entry] = []
         self._serial = 0
         self._frees = 0
@@ -99,10 +91,6 @@ class Fleet:
                     for_it.setdefault(number, []).append(position)
         self._suited: dict[tuple[object, ...], Mask] = {}
 
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> Fleet:
-        return cls(snapshot)
-
     # -- Questions --
 
     def eligible(self, demand: Demand) -> Mask:
@@ -114,7 +102,7 @@ class Fleet:
         key = demand[1:]
         mask = self._suited.get(key)
         if mask is None:
-            mask = np.array([_suits(row, demand) for row in self.rows], dtype=np.bool_)
+            mask = np.array([suits(row, demand) for row in self.rows], dtype=np.bool_)
             self._suited[key] = mask
         return mask
 
@@ -125,6 +113,14 @@ class Fleet:
 
     def whole_cards_on(self, row: int) -> int:
         return self.states.left(int(self.state[row])).count(WHOLE_CARD)
+
+    def most_left(self, chip: str) -> tuple[int, int]:
+        """Of the rows of the chip that take work: the most whole cards, and the most that is left of one card."""
+        rows = self._open & self.suited(Demand(Shape(1, WHOLE_CARD, 0, 0), chip))
+        states = self.state[rows]
+        lefts = self.states.lefts[states]
+        whole = (lefts == WHOLE_CARD).sum(axis=1)
+        return int(whole.max(initial=0)), int(lefts.max(initial=0))
 
     def row_of(self, node: str, chip: str) -> int | None:
         """The row of those cards; None if the node has none of them."""
@@ -142,7 +138,7 @@ class Fleet:
         return (
             self.eligible(demand)[rows]
             & self.states.fits(shape)[self.state[rows]]
-            & (self.cpu[rows] >= shape.cpu)
+            & ((self.cpu[rows] >= shape.cpu) | (shape.cpu == 0))
             & ((self.memory[rows] >= shape.memory) | (shape.memory == 0))
         )
 
@@ -287,13 +283,9 @@ class Fleet:
                     held.setdefault(row, []).append(position)
         elif replica.count:
             # The node's plug-in knows which; any of the held ones stand for them.
-            for row in self._rows_of.get(replica.node, ()):
-                if self.rows[row].chip == chip:
-                    left = self.states.left(int(self.state[row]))
-                    busy = [place for place, rest in enumerate(left) if not rest]
-                    held[row] = [place for place in busy if self._usable(row, place)][
-                        : replica.count
-                    ]
+            theirs = self.row_of(replica.node, chip)
+            if theirs is not None:
+                held[theirs] = self._held(theirs, shape.share)[: replica.count]
         freed: dict[int, Left] = {}
         for row, positions in held.items():
             left_now = list(self.states.left(int(self.state[row])))
@@ -303,50 +295,20 @@ class Fleet:
             freed[row] = tuple(left_now)
         return freed
 
+    def _held(self, row: int, share: int) -> list[int]:
+        """Cards of which so much is held; those first of which it must have been a share."""
+        left = self.states.left(int(self.state[row]))
+        held = [
+            position
+            for position, rest in enumerate(left)
+            if rest + share <= WHOLE_CARD and self._usable(row, position)
+        ]
+        return sorted(held, key=lambda position: -left[position])
+
     def _usable(self, row: int, position: int) -> bool:
         return self.rows[row].cards[position].state is CardState.USABLE
 
     def _first_state(self, row: Row) -> int:
         geometry = row.node.geometries.get(row.chip, Geometry())
         kind = self.states.kind(Kind(tuple(card.index for card in row.cards), geometry))
-        return self.states.number(kind, tuple(_left(card) for card in row.cards))
-
-
-def _rows(snapshot: Snapshot) -> list[Row]:
-    rows: list[Row] = []
-    for node in snapshot.nodes:
-        chips = dict.fromkeys(card.chip for card in node.cards) or ("",)
-        rows.extend(
-            Row(
-                node,
-                chip,
-                tuple(
-                    sorted(
-                        (card for card in node.cards if card.chip == chip),
-                        key=lambda card: card.index,
-                    )
-                ),
-            )
-            for chip in chips
-        )
-    return rows
-
-
-def _left(card: CardView) -> int:
-    return WHOLE_CARD - card.shared if card.free and not card.nominated_for else 0
-
-
-def _cpu(node: NodeView) -> int:
-    return node.capacity.cpu - node.promised.cpu if node.owns_cpu else ENDLESS
-
-
-def _memory(node: NodeView) -> int:
-    return node.capacity.memory - node.promised.memory
-
-
-def _suits(row: Row, demand: Demand) -> bool:
-    return (
-        demand.chip in ("", row.chip)
-        and row.node.taints <= demand.tolerations
-        and all(row.node.labels.get(name) == value for name, value in demand.selector)
-    )
+        return self.states.number(kind, tuple(left_on(card) for card in row.cards))

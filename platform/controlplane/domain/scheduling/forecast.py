@@ -22,8 +22,8 @@ from typing import NamedTuple
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import Placement, RefusalCode
 from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.reservations import nodes_of, runtime_on
-from controlplane.domain.scheduling.runtimes import RuntimeHistory
+from controlplane.domain.scheduling.reservations import nodes_of
+from controlplane.domain.scheduling.runtimes import RuntimeHistory, runtime_on
 from controlplane.domain.scheduling.snapshots import ClaimView, RunningView, Snapshot
 from controlplane.domain.scheduling.timelines import Timeline, waits_again
 

@@ -70,7 +70,7 @@ class Fragmentation:
     ) -> Amounts:
         served = (
             self._suits[rows]
-            & (cpu[:, None] >= self._cpu)
+            & ((cpu[:, None] >= self._cpu) | (self._cpu == 0))
             & ((memory[:, None] >= self._memory) | (self._memory == 0))
         )
         amounts: Amounts = np.where(served, self._unfit[state], self._all[state][:, None])

@@ -8,6 +8,7 @@ cannot be stopped, or that never saved anything, stays where it is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -53,10 +54,13 @@ class Mover:
         self._fleet = placer.fleet
         self._at = at
         self._restart = restart
-        ranked = sorted((self._costs(each), each.uid, each) for each in running if can_move(each))
+        at_work = tuple(running)
+        ranked = sorted((self._costs(each), each.uid, each) for each in at_work if can_move(each))
         self._cost = {uid: cost for cost, uid, _ in ranked}
         #: The cheapest first, as is every list below.
         self._all = tuple(each for _, _, each in ranked)
+        #: Replicas on each node, by uid, whether they can be moved or not.
+        self.standing = Counter(replica.node for each in at_work for replica in each.replicas)
         self._on: dict[str, list[RunningView]] = {}
         for each in self._all:
             for node in dict.fromkeys(replica.node for replica in each.replicas):
@@ -73,14 +77,14 @@ class Mover:
         """What may still be moved."""
         return tuple(each for each in self._all if each.uid not in self._moved)
 
+    def movable_on(self, node: str) -> tuple[RunningView, ...]:
+        """What may still be moved from the node of that uid."""
+        return tuple(each for each in self._on.get(node, ()) if each.uid not in self._moved)
+
     def residents(self, row: int) -> tuple[RunningView, ...]:
         """What may still be moved from that row of the fleet."""
         node, chip, _ = self._fleet.rows[row]
-        return tuple(
-            each
-            for each in self._on.get(node.uid, ())
-            if each.uid not in self._moved and each.chip in ("", chip)
-        )
+        return tuple(each for each in self.movable_on(node.uid) if each.chip in ("", chip))
 
     def cost(self, running: Iterable[RunningView]) -> float:
         """Card-seconds that moving them would cost."""
@@ -133,6 +137,7 @@ class Mover:
             )
             self._moves.append((mark, move))
             self._moved.add(each.uid)
+            self._stand(move.target, instead_of=move.source)
         return True
 
     def undo(self, mark: int) -> None:
@@ -141,9 +146,16 @@ class Mover:
         while self._moves and self._moves[-1][0] >= mark:
             _, move = self._moves.pop()
             self._moved.remove(move.claim)
+            self._stand(move.source, instead_of=move.target)
+
+    def _stand(
+        self, here: Iterable[ReplicaPlacement], *, instead_of: Iterable[ReplicaPlacement]
+    ) -> None:
+        self.standing.update(replica.node for replica in here)
+        self.standing.subtract(replica.node for replica in instead_of)
 
     def _costs(self, running: RunningView) -> float:
-        return cards_of(running) * (running.lost_at(self._at) + self._restart).total_seconds()
+        return _amount_of(running) * (running.lost_at(self._at) + self._restart).total_seconds()
 
 
 def can_move(running: RunningView) -> bool:
@@ -156,7 +168,7 @@ def can_move(running: RunningView) -> bool:
     )
 
 
-def cards_of(running: RunningView) -> float:
+def _amount_of(running: RunningView) -> float:
     """Cards that it holds; a share counts as that part of a card."""
     shares = {role.name: role.share for role in running.shape.roles}
     return sum(

@@ -1,8 +1,9 @@
 """What keeps a claim from a place in the fleet, from the most lasting to the most passing.
 
-No such chip, no such node, no node that is large enough; then memory and CPU beside free cards, a domain of the
-network that holds all of it, cards that hang together; and last, that others have them now. It is found by asking
-the same placement again with one wish fewer, so an explanation never contradicts a decision.
+No such chip, no such node, no such level of the network, no node that is large enough; then memory and CPU beside
+free cards, a domain of the network that holds all of it, cards that hang together; and last, that others have them
+now. It is found by asking the same placement again with one wish fewer, so an explanation never contradicts a
+decision.
 """
 
 from __future__ import annotations
@@ -16,44 +17,68 @@ from numpy.typing import NDArray
 from controlplane.domain.claims import GangShape, RoleShape
 from controlplane.domain.geometry import Geometry, choose
 from controlplane.domain.resources import Resources, bytes_in_words
+from controlplane.domain.scheduling.capacity import Capacity
 from controlplane.domain.scheduling.explain import Reason
 from controlplane.domain.scheduling.fleet import Fleet, Mask, Moment
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import RefusalCode
 from controlplane.domain.scheduling.shapes import Demand
 from controlplane.domain.scheduling.snapshots import ClaimView
+from controlplane.domain.scheduling.topology import CLUSTER
 
 #: What no passing of time cures.
-LASTING = frozenset({RefusalCode.NO_SUCH_CHIP, RefusalCode.NO_SUCH_NODE, RefusalCode.NEVER_FITS})
+LASTING = frozenset(
+    {
+        RefusalCode.NO_SUCH_CHIP,
+        RefusalCode.NO_SUCH_NODE,
+        RefusalCode.NO_SUCH_LEVEL,
+        RefusalCode.NEVER_FITS,
+    }
+)
 
 
 class Obstacles:
     """Finds what keeps a claim from a place in a fleet."""
 
-    def __init__(self, fleet: Fleet, placer: Placer) -> None:
+    def __init__(self, fleet: Fleet, placer: Placer, capacity: Capacity) -> None:
         self._fleet = fleet
         self._placer = placer
         self._cards = np.array([len(row.cards) for row in fleet.rows], dtype=np.int64)
         self._chips = sorted({row.chip for row in fleet.rows if row.chip})
         self._found: dict[Hashable, tuple[Moment, Reason]] = {}
+        self._lasting: dict[Hashable, Reason | None] = {}
+        self._capacity = capacity
         self._sizes: dict[object, tuple[int, ...]] = {}
 
     def explain(self, claim: ClaimView, chip: str) -> Reason:
         """Why the claim found no room; worked out once for all that ask the same of the same fleet."""
-        key = (claim.shape, chip, claim.within, *sorted(claim.selector.items()), claim.tolerations)
+        key = _asked(claim, chip)
         moment = self._fleet.moment()
         known = self._found.get(key)
         if known is None or known[0] != moment:
             known = self._found[key] = moment, self._explain(claim, chip)
         return known[1]
 
+    def lasting(self, claim: ClaimView, chip: str) -> Reason | None:
+        """Why it would find no room even if nobody held anything; None if it would, as far as each role goes."""
+        key = _asked(claim, chip)
+        if key not in self._lasting:
+            largest = max(claim.shape.roles, key=lambda role: role.cards)
+            demand = Demand.of(largest, claim, chip)
+            suited = self._fleet.suited(demand)
+            self._lasting[key] = (
+                self._no_such_thing(claim, chip, largest, suited)
+                or self._never(largest, chip, demand, suited)
+                or self._never_beside_it(claim, chip)
+                or self._never_together(claim, chip)
+            )
+        return self._lasting[key]
+
     def _explain(self, claim: ClaimView, chip: str) -> Reason:
         largest = max(claim.shape.roles, key=lambda role: role.cards)
         demand = Demand.of(largest, claim, chip)
         suited = self._fleet.suited(demand)
-        lasting = self._no_such_thing(claim, chip, largest, suited) or self._never(
-            largest, chip, demand, suited
-        )
+        lasting = self.lasting(claim, chip)
         if lasting is not None:
             return lasting
         if self._fits(_without_limits(claim), chip):
@@ -69,6 +94,12 @@ class Obstacles:
             return Reason(
                 code=RefusalCode.NO_SUCH_CHIP,
                 reason=f"needs {chip}; the fleet has only {', '.join(self._chips) or 'no cards at all'}",
+            )
+        if not self._fleet.topology.knows(claim.within):
+            levels = ", ".join(level.name for level in self._fleet.topology.levels)
+            return Reason(
+                code=RefusalCode.NO_SUCH_LEVEL,
+                reason=f"needs to be under one {claim.within}; the levels of the network are {levels}",
             )
         if suited.any():
             return None
@@ -99,6 +130,38 @@ class Obstacles:
                 numbers={"wanted": wanted},
             )
         return None
+
+    def _never_beside_it(self, claim: ClaimView, chip: str) -> Reason | None:
+        """No node with the cards of one replica has its memory or CPU, however free it is."""
+        for role in claim.shape.roles:
+            rows = self._capacity.beside(Demand.of(role, claim, chip)) > 0
+            memory = int(self._capacity.memory[rows].max(initial=0))
+            cpu = int(self._capacity.cpu[rows].max(initial=0))
+            if role.limits.memory > memory:
+                needs, has = bytes_in_words(role.limits.memory), bytes_in_words(memory)
+                reason = f"needs {needs} of memory on one node; the largest has {has}"
+            elif role.limits.cpu > cpu:
+                needs, has = f"{role.limits.cpu / 1000:g}", f"{cpu / 1000:g}"
+                reason = f"needs {needs} CPU cores on one node; the largest has {has}"
+            else:
+                continue
+            return Reason(code=RefusalCode.NEVER_FITS, reason=reason)
+        return None
+
+    def _never_together(self, claim: ClaimView, chip: str) -> Reason | None:
+        """The whole gang, where it may stand, is more than there is."""
+        replicas = sum(role.fewest for role in claim.shape.roles)
+        best = self._capacity.replicas(claim, chip)
+        if best >= replicas:
+            return None
+        return Reason(
+            code=RefusalCode.NEVER_FITS,
+            reason=(
+                f"needs {claim.shape.in_words()} of {chip} under one {claim.within or CLUSTER}; if nobody "
+                f"held any, the best would have room for {best} of {replicas} replicas"
+            ),
+            numbers={"best": best, "replicas": replicas},
+        )
 
     def _not_beside_it(self, claim: ClaimView, chip: str) -> Reason:
         """The cards are there, but not the memory or the CPU for the greediest replica."""
@@ -217,6 +280,11 @@ class Obstacles:
                 )
             )
         return self._sizes[key]
+
+
+def _asked(claim: ClaimView, chip: str) -> Hashable:
+    """Equal for claims that ask the same of the fleet."""
+    return claim.shape, chip, claim.within, tuple(sorted(claim.selector.items())), claim.tolerations
 
 
 def _without_limits(claim: ClaimView) -> ClaimView:

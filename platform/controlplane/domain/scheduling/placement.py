@@ -36,6 +36,14 @@ class _Part(NamedTuple):
     fewest: int
 
 
+class _MostLeft(NamedTuple):
+    """On one row at that moment: whole cards, and thousandths of a card."""
+
+    moment: Moment
+    cards: int
+    share: int
+
+
 class Placer:
     """Finds room in a fleet, and takes it."""
 
@@ -44,6 +52,8 @@ class Placer:
         self.fleet = fleet
         self._board = ScoreBoard(fleet, typical)
         self._failed: dict[tuple[object, ...], Moment] = {}
+        #: The most that one row had left when a search failed, by chip and by how much was given back before.
+        self._left: dict[tuple[str, int], _MostLeft] = {}
         #: Times that it looked, not counting what it knew.
         self.searches = 0
 
@@ -62,15 +72,44 @@ class Placer:
         failed = self._failed.get(key)
         if failed is not None and self.fleet.only_shrunk_since(failed):
             return None
+        if self._lacks_cards(parts):
+            return None
         self.searches += 1
         placed = self._search(parts, claim, avoid)
         if placed is None:
-            self._failed[key] = self.fleet.moment()
+            moment = self._failed[key] = self.fleet.moment()
+            self._left[chip, moment.frees] = _MostLeft(moment, *self.fleet.most_left(chip))
         return placed
+
+    def _lacks_cards(self, parts: list[_Part]) -> bool:
+        """Whether it is known that no row has the cards of one replica, whatever else they ask for."""
+        for part in parts:
+            shape = part.demand.shape
+            left = self._left.get((part.demand.chip, self.fleet.moment().frees))
+            if left is not None and self.fleet.only_shrunk_since(left.moment):
+                enough = left.share >= shape.share if shape.shares else left.cards >= shape.cards
+                if not enough:
+                    return True
+        return False
+
+    def could_hold(self, claim: ClaimView, chip: str, *, avoid: Mask | None = None) -> Mask:
+        """[rows]: those under a domain with enough for each role, and for all of them in sum.
+
+        For equal replicas that is where they fit; for several roles they may not fit even there.
+        """
+        could = np.zeros(len(self.fleet.rows), dtype=np.bool_)
+        widest = claim.within or CLUSTER
+        for level in self.fleet.topology.between(widest, widest):
+            domains, _ = self._candidates(level, _parts(claim, chip), avoid)
+            could |= np.isin(level.domain, domains)
+        return could
 
     def _search(
         self, parts: list[_Part], claim: ClaimView, avoid: Mask | None
     ) -> tuple[ReplicaPlacement, ...] | None:
+        if claim.within:
+            # Also where one node holds it: a node that stands under no leaf is not a leaf of its own.
+            avoid = _barred(self.fleet.topology.inside(claim.within), avoid)
         if len(parts) == 1 and parts[0].wanted == 1:
             # One replica has no network between its parts.
             return self._within(None, parts, avoid)
@@ -107,9 +146,10 @@ class Placer:
     def _candidates(
         self, level: Level, parts: list[_Part], avoid: Mask | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Domains with room for each role by itself, and the cards that each has room for in all."""
+        """Domains that could hold all roles, and the cards that each has room for, role by role."""
         enough = np.ones(len(level), dtype=np.bool_)
         spare = np.zeros(len(level), dtype=np.int64)
+        some = np.zeros(len(self.fleet.rows), dtype=np.bool_)
         for part in parts:
             times = np.minimum(self.fleet.times(part.demand), _MOST_REPLICAS)
             if avoid is not None:
@@ -117,37 +157,60 @@ class Placer:
             room = level.totals(times)
             enough &= room >= part.fewest
             spare += room * part.demand.shape.cards
+            some |= times > 0
+        if len(parts) > 1:
+            enough &= self._enough_for_all(level, parts, some)
         domains = np.flatnonzero(enough)
         return domains, spare[domains]
+
+    def _enough_for_all(self, level: Level, parts: list[_Part], some: Mask) -> Mask:
+        """[domains]: whether what all roles need together is free there, on rows with room for some of them."""
+        left = self.fleet.states.lefts[self.fleet.state].sum(axis=1, dtype=np.int64)
+        enough = np.ones(len(level), dtype=np.bool_)
+        for need, free in (
+            (sum(part.fewest * part.demand.shape.amount for part in parts), left),
+            (sum(part.fewest * part.demand.shape.cpu for part in parts), self.fleet.cpu),
+            (sum(part.fewest * part.demand.shape.memory for part in parts), self.fleet.memory),
+        ):
+            enough &= level.totals(np.where(some, np.clip(free, 0, need), 0)) >= need
+        return enough
 
     def _within(
         self, inside: Mask | None, parts: list[_Part], avoid: Mask | None
     ) -> tuple[ReplicaPlacement, ...] | None:
-        """Replica by replica where each adds the fewest fragments; nothing if a role does not get its fewest."""
+        """Replica by replica where each adds the fewest fragments; nothing if a role does not get its fewest.
+
+        No role grows before all have started.
+        """
         mark = self.fleet.mark()
         placed: list[ReplicaPlacement] = []
         barred = _barred(inside, avoid)
         for part in parts:
-            for index in range(part.wanted):
-                row = self._best(part.demand, barred)
-                if row is not None:
-                    taken = self.fleet.take(row, part.demand, role=part.role, index=index)
-                    placed.append(taken)
-                elif index < part.fewest:
+            for index in range(part.fewest):
+                seat = self._seat(part, index, barred)
+                if seat is None:
                     self.fleet.undo(mark)
                     return None
-                else:
+                placed.append(seat)
+        for part in parts:
+            for index in range(part.fewest, part.wanted):
+                seat = self._seat(part, index, barred)
+                if seat is None:
                     break
+                placed.append(seat)
         return tuple(placed)
 
-    def _best(self, demand: Demand, barred: Mask | None) -> int | None:
-        scores = self._board.scores(demand)
+    def _seat(self, part: _Part, index: int, barred: Mask | None) -> ReplicaPlacement | None:
+        """Room for one replica, taken where it is best; None if there is none."""
+        scores = self._board.scores(part.demand)
         if barred is not None:
             scores = np.where(barred, NO_ROOM, scores)
         if not len(scores):
             return None
         row = int(scores.argmin())
-        return None if scores[row] == NO_ROOM else row
+        if scores[row] == NO_ROOM:
+            return None
+        return self.fleet.take(row, part.demand, role=part.role, index=index)
 
 
 def _parts(claim: ClaimView, chip: str) -> list[_Part]:

@@ -20,6 +20,8 @@ class RefusalCode(StrEnum):
     NO_SUCH_CHIP = "no_such_chip"
     #: No node bears the labels, or all that do are tainted.
     NO_SUCH_NODE = "no_such_node"
+    #: The level of the network that it asks for is not one of the fleet's.
+    NO_SUCH_LEVEL = "no_such_level"
     NO_MEMORY = "no_memory"
     NO_CPU = "no_cpu"
     QUEUE_CAP = "queue_cap"
@@ -30,6 +32,8 @@ class RefusalCode(StrEnum):
     RESERVED = "reserved"
     #: Others were told to stop for it; their cards are on their way.
     AWAITS_CARDS = "awaits_cards"
+    #: There is room on a slower chip, but it ends sooner if it waits for a faster one.
+    AWAITS_FASTER = "awaits_faster"
     #: The cycle had decided enough before it came to it.
     NOT_LOOKED_AT = "not_looked_at"
 

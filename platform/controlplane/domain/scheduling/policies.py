@@ -17,7 +17,8 @@ class Policy:
     preemption: bool = True
     #: Most claims for which others are told to stop in one cycle.
     reclaims_per_cycle: int = 32
-    #: Let small claims pass a big one that waits, as long as they do not delay it.
+    #: Let claims use room that is kept for another, as long as they end before it starts. What nobody keeps is for
+    #: whoever is next in any case.
     backfill: bool = True
     #: Claims that may keep room for themselves at the same time.
     reservations: int = 8

@@ -32,6 +32,9 @@ from controlplane.domain.scheduling.reservations import nodes_of
 from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
 from controlplane.domain.scheduling.victims import Region, Victim, order, rank, regions
 
+#: Parts of the network that are tried, those with the least to lose first.
+MOST_REGIONS = 8
+
 
 class Room(NamedTuple):
     """What has to stop for a claim, and where it will run."""
@@ -108,7 +111,7 @@ class Preemptor:
                 self._fleet.free(view)
             if self._fits(least, chip, (), avoid) is not None:
                 return None
-            for region in regions(self._fleet, least, chip, candidates, avoid=avoid):
+            for region in self._regions(least, chip, candidates, avoid):
                 cleared = self._clear(least, chip, region, rights)
                 if cleared is not None:
                     return self._fewest(least, chip, *cleared, avoid=region.avoid)
@@ -169,6 +172,20 @@ class Preemptor:
         return bool(rights.covered_by) and self._tree.may_take_back(rights.covered_by, victim, chip)
 
     # -- By trying --
+
+    def _regions(
+        self, claim: ClaimView, chip: str, candidates: Sequence[Victim], avoid: Mask | None
+    ) -> list[Region]:
+        """What is tried; where that is not all, nothing without the room even if all of them stopped."""
+        found = regions(self._fleet, claim, chip, candidates, avoid=avoid)
+        if len(found) > MOST_REGIONS:
+            before = self._fleet.mark()
+            for victim in candidates:
+                self._fleet.free(victim.view)
+            could = self._placer.could_hold(claim, chip, avoid=avoid)
+            self._fleet.undo(before)
+            found = [region for region in found if (could & ~region.avoid).any()]
+        return found[:MOST_REGIONS]
 
     def _clear(
         self, claim: ClaimView, chip: str, region: Region, rights: _Rights

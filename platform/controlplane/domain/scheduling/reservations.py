@@ -20,12 +20,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from controlplane.domain.scheduling.capacity import Capacity
 from controlplane.domain.scheduling.elastic import at_least
 from controlplane.domain.scheduling.fleet import Fleet, Mask
 from controlplane.domain.scheduling.ordering import kind_of
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import ReplicaPlacement, Reservation
+from controlplane.domain.scheduling.runtimes import LONGEST, runtime_on
 from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
+
+#: Most to do in one plan in order to look ahead, about a second.
+MOST_WORK = 100_000
+#: What one search is, where taking away a running claim is 1.
+_SEARCH = 32
 
 #: Behind every end that is known.
 _SOME_DAY = datetime.max.replace(tzinfo=UTC)
@@ -54,21 +61,23 @@ class Reservations:
         *,
         fleet: Fleet,
         placer: Placer,
+        capacity: Capacity,
         running: Sequence[RunningView],
         at: datetime,
         backfill: bool,
-        looks: int,
+        work: int = MOST_WORK,
     ) -> None:
         """Nothing is kept yet.
 
-        :param backfill: claims that end in time may use what is kept; otherwise none passes one that waits.
-        :param looks: most times to look ahead, as each may go through all that runs.
+        :param backfill: claims that end in time may use what is kept; otherwise none does.
+        :param work: most to do in order to look ahead; taking one running claim away is 1.
         """
         self._fleet = fleet
         self._placer = placer
+        self._capacity = capacity
         self._at = at
         self._backfill = backfill
-        self._looks = looks
+        self._work = work
         self._starts: dict[tuple[Hashable, str], datetime | None] = {}
         self._kept: list[_Kept] = []
         #: Rows to avoid, by chip, runtime on it and right.
@@ -127,10 +136,11 @@ class Reservations:
         rows = self._fleet.mask(nodes)
         self._kept.append(_Kept(reservation=reservation, chip=chip, owed=rights[chip], rows=rows))
         self._avoided.clear()
+        self._starts.clear()
         return chip
 
     def starts_at(self, claim: ClaimView, chip: str, *, owed: bool) -> datetime | None:
-        """When it could start on the chip if all goes as expected; None if nobody knows, or it never could."""
+        """When it could start on the chip, behind those that room is kept for; None if nobody knows, or never."""
         key = (kind_of(claim), chip)
         if key not in self._starts:
             found = self._earliest(at_least(claim), chip, owed=owed)
@@ -139,11 +149,13 @@ class Reservations:
 
     def _earliest(self, claim: ClaimView, chip: str, *, owed: bool) -> _Start | None:
         """Where and when it fits, if all that runs ends when it is expected to."""
-        if self._looks <= 0:
+        if self._work <= 0:
             return None
-        self._looks -= 1
+        avoid = self._behind(owed=owed)
+        fewest = sum(role.fewest for role in claim.shape.roles)
+        if self._capacity.replicas(claim, chip, avoid=avoid) < fewest:
+            return None
         ends = self._ends.get(chip, [])
-        avoid = self.avoid(claim, chip, owed=owed)
         before = self._fleet.mark()
         try:
             last = self._freed_until_it_fits(claim, chip, ends, avoid)
@@ -169,6 +181,7 @@ class Reservations:
             mark = self._fleet.mark()
             for view in ends[done : done + step]:
                 self._fleet.free(view)
+            self._work -= step + _SEARCH
             fits = self._placer.place(claim, chip, avoid=avoid) is not None
             if fits:
                 self._fleet.undo(mark)
@@ -179,6 +192,14 @@ class Reservations:
                 done += step
             step = step * 2 if doubling else max(1, step // 2)
         return None
+
+    def _behind(self, *, owed: bool) -> Mask | None:
+        """Rows that are kept for those before it: who starts after them ends in time for none of them."""
+        mask = None
+        for kept in self._kept:
+            if kept.owed or not owed:
+                mask = kept.rows if mask is None else mask | kept.rows
+        return mask
 
     def _binds(self, kept: _Kept, claim: ClaimView, chip: str, *, owed: bool) -> bool:
         """Whether the claim has to leave that room alone. Who is owed cards passes those who borrow."""
@@ -192,7 +213,7 @@ class Reservations:
         runtime = runtime_on(claim, chip)
         if runtime is None or reservation.starts_at is None:
             return False
-        return self._at + runtime <= reservation.starts_at
+        return runtime <= reservation.starts_at - self._at
 
     def _end(self, view: RunningView) -> datetime | None:
         """What was told to stop, or should have ended, ends any moment."""
@@ -208,12 +229,7 @@ def _end_of(starts_at: datetime | None, runtime: timedelta | None) -> datetime:
     """When it would end, as far as that is known: starts alone are compared where no runtime is."""
     if starts_at is None:
         return _SOME_DAY
-    return starts_at + (runtime or timedelta(0))
-
-
-def runtime_on(claim: ClaimView, chip: str) -> timedelta | None:
-    """How long it is expected to run on that chip; None when nobody knows."""
-    return None if claim.runtime is None else claim.runtime / claim.speeds.get(chip, 1.0)
+    return min(starts_at, _SOME_DAY - LONGEST) + (runtime or timedelta(0))
 
 
 def nodes_of(replicas: Iterable[ReplicaPlacement]) -> tuple[str, ...]:

@@ -14,8 +14,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from math import ceil
 
+from controlplane.domain.scheduling.snapshots import ClaimView
+
 #: Examples without which a narrower group says nothing.
 ENOUGH = 20
+#: Whatever is said to run longer is taken to run so long.
+LONGEST = timedelta(days=3650)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +79,11 @@ def _quantile(seconds: list[float], first: int, quantile: float) -> float:
     """The smallest of the values from there on that so large a part of them does not exceed."""
     known = len(seconds) - first
     return seconds[first + max(0, ceil(quantile * known) - 1)]
+
+
+def runtime_on(claim: ClaimView, chip: str) -> timedelta | None:
+    """How long it is expected to run on that chip, at most ``LONGEST``; None when nobody knows."""
+    if claim.runtime is None:
+        return None
+    speed = claim.speeds.get(chip, 1.0)
+    return claim.runtime / speed if claim.runtime / LONGEST < speed else LONGEST

@@ -29,6 +29,11 @@ class Shape(NamedTuple):
         return cls(role.cards, role.share, role.limits.cpu, role.limits.memory)
 
     @property
+    def amount(self) -> int:
+        """Thousandths of cards, over all of its cards."""
+        return self.cards * self.share
+
+    @property
     def shares(self) -> bool:
         return self.cards == 1 and self.share < WHOLE_CARD
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from math import inf
 
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import GangShape
@@ -22,6 +23,10 @@ class Binding(StrEnum):
     CARD = "card"
     #: The node's device plug-in: an allocation names the node and how many.
     NODE = "node"
+
+
+#: States that a card gets from us: its device plug-in still counts it. An unknown one the node itself took out.
+_STILL_COUNTED = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,17 @@ class NodeView:
     binding: Binding = Binding.CARD
     #: CPU is owned like memory and can refuse; otherwise it is shared among what runs there.
     owns_cpu: bool = False
+
+    @property
+    def takes_work(self) -> bool:
+        """Ready, not cordoned, and sure to give away no card that is out of use.
+
+        A plug-in that chooses the cards chooses among all that it still counts.
+        """
+        return self.schedulable and not (
+            self.binding is Binding.NODE
+            and any(card.state in _STILL_COUNTED for card in self.cards)
+        )
 
     def pick(
         self, cards: Sequence[CardView], *, chip: str, count: int
@@ -128,6 +144,13 @@ class ClaimView:
     #: How long it is expected to run on the first chip; None when nobody knows.
     runtime: timedelta | None = None
 
+    def __post_init__(self) -> None:
+        for chip, speed in self.speeds.items():
+            if not 0 < speed < inf:
+                raise ValueError(f"claim {self.uid}: a speed is more than 0, got {speed} on {chip}")
+        if self.runtime is not None and self.runtime < timedelta(0):
+            raise ValueError(f"claim {self.uid}: a runtime is not negative, got {self.runtime}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningView:
@@ -155,6 +178,9 @@ class RunningView:
     tolerations: frozenset[str] = frozenset()
     within: str = ""
     near: str = ""
+    #: The chips that it takes if it has to start again, as a claim has them; empty means the one that it has.
+    chips: tuple[str, ...] = ()
+    speeds: Mapping[str, float] = field(default_factory=dict)
 
     def lost_at(self, at: datetime) -> timedelta:
         """Work that stopping it now would throw away."""

@@ -8,7 +8,7 @@ that was told to stop holds its cards until it has stopped.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from controlplane.domain.claims import WHOLE_CARD, RoleShape
 from controlplane.domain.resources import Resources
@@ -101,6 +101,8 @@ class Timeline:
             tolerations=claim.tolerations,
             within=claim.within,
             near=claim.near,
+            chips=claim.chips,
+            speeds=claim.speeds,
         )
         self._count(self._running[claim.uid], 1)
         return tuple(held)
@@ -198,19 +200,26 @@ class Timeline:
 
 
 def waits_again(running: RunningView, *, at: datetime) -> ClaimView:
-    """The claim as it is after it was stopped: in the place that it had, with what is left to do."""
-    left = None if running.ends_at is None else running.ends_at - at + running.lost_at(at)
+    """The claim as it is after it was stopped: in the place that it had, with what is left to do.
+
+    What should have ended already has only to do again what it loses.
+    """
+    left = None
+    if running.ends_at is not None:
+        here = max(running.ends_at - at, timedelta(0)) + running.lost_at(at)
+        left = here * running.speeds.get(running.chip, 1.0)
     return ClaimView(
         uid=running.uid,
         queue=running.queue,
         shape=running.shape,
-        chips=(running.chip,),
+        chips=running.chips or (running.chip,),
         priority=running.priority,
         created_at=running.admitted_at,
         selector=running.selector,
         tolerations=running.tolerations,
         within=running.within,
         near=running.near,
+        speeds=running.speeds,
         runtime=left,
     )
 

@@ -53,14 +53,30 @@ class Topology:
     def __init__(self, nodes: Sequence[NodeView]) -> None:
         """:param nodes: the node of each row."""
         self.levels = tuple(_level(name, nodes) for name in _names(nodes))
+        self._rows = len(nodes)
 
     def between(self, inner: str, outer: str) -> tuple[Level, ...]:
-        """The levels from one to the other, both included; those that nobody knows are the innermost and none."""
+        """The levels from one to the other, both included; none where no node has the outer one.
+
+        An inner one that no node has is the innermost, one that is wider than the outer one is that.
+        """
         names = [level.name for level in self.levels]
         if outer not in names:
             return ()
+        last = names.index(outer)
         first = names.index(inner) if inner in names else 0
-        return self.levels[first : names.index(outer) + 1]
+        return self.levels[min(first, last) : last + 1]
+
+    def knows(self, name: str) -> bool:
+        """Whether some node has that level; anywhere, which has no name, is everywhere."""
+        return not name or any(level.name == name for level in self.levels)
+
+    def inside(self, name: str) -> NDArray[np.bool_]:
+        """[rows]: those in some domain of that level; none where no node has it."""
+        mask = np.zeros(self._rows, dtype=np.bool_)
+        for level in self.between(name, name):
+            mask |= level.domain != OUTSIDE
+        return mask
 
 
 def _names(nodes: Sequence[NodeView]) -> list[str]:

@@ -23,9 +23,6 @@ from controlplane.domain.scheduling.shapes import Demand
 from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
 from controlplane.domain.scheduling.topology import CLUSTER, OUTSIDE
 
-#: Parts of the network that are tried, those with the least to lose first.
-MOST_REGIONS = 8
-
 Rank = tuple[int, float, float, str]
 
 
@@ -79,7 +76,7 @@ class Region(NamedTuple):
     avoid: Mask
     #: What could be cleared in it, the least loss first.
     bundles: list[Bundle]
-    #: Replicas that lack a place.
+    #: Replicas that lack a place, counted in the largest.
     lacking: int
 
 
@@ -112,16 +109,22 @@ def regions(
     takes = fleet.eligible(demand) if avoid is None else fleet.eligible(demand) & ~avoid
     held = _on_rows(takes, sorted(candidates, key=partial(order, claim)))
     now = np.where(takes, fleet.times(demand), 0)
-    most = _most(fleet, demand, now, held)
-    replicas = sum(role.replicas for role in claim.shape.roles if role.cards)
+    # By role: with all of them gone each has room by itself, or there is no point in trying.
+    most = [
+        (role.replicas, _most(fleet, Demand.of(role, claim, chip), takes, held))
+        for role in claim.shape.roles
+        if role.cards
+    ]
+    replicas = -(-claim.shape.cards // largest.cards)
     outer = claim.within or CLUSTER
     found = []
     for level in fleet.topology.between(outer, outer):
-        has, could_have = level.totals(now), level.totals(most)
+        has = level.totals(now)
+        enough = np.all([level.totals(rows) >= wanted for wanted, rows in most], axis=0)
         inside: dict[int, list[Bundle]] = {}
         for row, holders in held.items():
             domain = int(level.domain[row])
-            if domain != OUTSIDE and could_have[domain] >= replicas:
+            if domain != OUTSIDE and enough[domain]:
                 bundles = _bundles(fleet, row, holders, claim, largest.cards)
                 inside.setdefault(domain, []).extend(bundles)
         for domain, bundles_in_it in inside.items():
@@ -134,7 +137,7 @@ def regions(
                 )
             )
     found.sort(key=lambda region: _together(region.bundles[: region.lacking]))
-    return found[:MOST_REGIONS]
+    return found
 
 
 def _on_rows(takes: Mask, ordered: Sequence[Victim]) -> dict[int, list[tuple[Victim, int]]]:
@@ -150,11 +153,11 @@ def _on_rows(takes: Mask, ordered: Sequence[Victim]) -> dict[int, list[tuple[Vic
 def _most(
     fleet: Fleet,
     demand: Demand,
-    now: NDArray[np.int64],
+    takes: Mask,
     held: Mapping[int, Sequence[tuple[Victim, int]]],
 ) -> NDArray[np.int64]:
     """[rows]: replicas that could at most be had if all of those stopped, by the number of cards."""
-    most, shape = now.copy(), demand.shape
+    most, shape = np.where(takes, fleet.times(demand), 0), demand.shape
     free = fleet.whole_cards()
     for row, holders in held.items():
         cards = int(free[row]) + sum(count for _, count in holders)

@@ -70,7 +70,7 @@ def gang_stands_where_it_may(seen: Snapshot, claim: ClaimView, placement: Placem
     if claim.within and len({host.uid for host in hosts}) > 1:
         assert len({host.domains[claim.within] for host in hosts}) == 1
     for host, replica in zip(hosts, placement.replicas, strict=True):
-        assert host.schedulable
+        assert host.takes_work
         assert host.taints <= claim.tolerations
         assert all(host.labels.get(name) == value for name, value in claim.selector.items())
         if host.binding is Binding.CARD:
@@ -175,10 +175,13 @@ def reserves_are_left_alone(seen: Snapshot, decided: Plan) -> None:
     free: Counter[str] = Counter()
     for node in seen.nodes:
         for card in node.cards:
-            free[card.chip] += node.schedulable and card.free
+            free[card.chip] += node.takes_work and card.free
     for chip, idle in free.items():
         roots = [uid for uid, queue in seen.queues.items() if queue.parent is None]
-        if chip in shared or sum(owed(uid, chip, seen, before) for uid in roots) > idle:
+        if chip in shared:
+            _whole_cards_are_left(seen, decided, chip, before, more)
+            continue
+        if sum(owed(uid, chip, seen, before) for uid in roots) > idle:
             continue
         unused = sum(
             max(0, stated(seen.queues[uid], chip).reserved - before[uid, chip] - more[uid, chip])
@@ -186,6 +189,40 @@ def reserves_are_left_alone(seen: Snapshot, decided: Plan) -> None:
         )
         taken = sum(more[uid, chip] for uid in roots)
         assert taken + unused <= idle or not taken
+
+
+def _whole_cards_are_left(
+    seen: Snapshot,
+    decided: Plan,
+    chip: str,
+    before: Mapping[tuple[str, str], int],
+    more: Mapping[tuple[str, str], int],
+) -> None:
+    """Where shares are in use, cards are looked at rather than counted, for one queue that reserves some."""
+    reserving = [uid for uid, queue in seen.queues.items() if stated(queue, chip).reserved]
+    whole = {
+        card.uid
+        for node in seen.nodes
+        for card in node.cards
+        if card.chip == chip and node.takes_work and card.free and not card.shared
+    }
+    taken = {uid for each in decided.placements for one in each.replicas for uid in one.cards}
+    unused = sum(
+        max(
+            0,
+            stated(seen.queues[uid], chip).reserved - before.get((uid, chip), 0) - more[uid, chip],
+        )
+        for uid in reserving
+    )
+    alone = len(reserving) == 1 and not any(
+        queue.parent or stated(queue, chip).guaranteed > stated(queue, chip).reserved
+        for queue in seen.queues.values()
+    )
+    started_whole = not any(
+        role.share < WHOLE_CARD for claim in seen.claims for role in claim.shape.roles
+    )
+    if alone and started_whole and whole & taken and len(whole) >= unused:
+        assert len(whole - taken) >= unused
 
 
 def chips_in_shares(seen: Snapshot, decided: Plan) -> set[str]:

@@ -34,7 +34,7 @@ def node(
 
 def costs(*nodes: NodeView, typical: tuple[Typical, ...] = (), cpu: int = 0) -> list[float]:
     """Of one card on each of those nodes."""
-    fleet = Fleet.of(Snapshot(nodes=nodes, claims=(), queues={}))
+    fleet = Fleet(Snapshot(nodes=nodes, claims=(), queues={}))
     demand = Demand(ONE_CARD._replace(cpu=cpu), "")
     found: list[float] = Costs(fleet, typical).of(demand, np.arange(len(nodes))).tolist()
     return found

@@ -144,7 +144,7 @@ def test_every_claim_is_placed_whole_on_free_cards_or_refused_with_a_reason(seen
     free = {
         card.uid: (one.uid, card.chip)
         for one in seen.nodes
-        if one.schedulable
+        if one.takes_work
         for card in one.cards
         if card.free
     }
@@ -273,7 +273,11 @@ def test_a_smaller_claim_passes_one_that_nobody_knows_when_to_fit() -> None:
 
 
 def test_what_a_gang_took_before_it_turned_out_not_to_fit_is_given_back() -> None:
-    seen = snapshot(node("n", 3), claims=(claim("gang", role(2, 2)), claim("x", role(3), minute=1)))
+    seen = snapshot(
+        node("n", 3),
+        node("m", 2, busy=[0]),
+        claims=(claim("gang", role(2, 2)), claim("x", role(3), minute=1)),
+    )
 
     decided = decide(seen)
 
@@ -345,8 +349,7 @@ def test_what_a_cycle_does_not_come_to_says_so() -> None:
     assert placed(decided) == ["c0"]
     assert set(refused(decided).values()) == {RefusalCode.NOT_LOOKED_AT}
     assert decided.refusals[0].reason == (
-        "this cycle placed 1 claims and looked for room 1 times before it came to this one; "
-        "the next goes on"
+        "this cycle placed 1 claims and looked for room 1 times before it came to this one"
     )
 
 
@@ -388,6 +391,65 @@ def test_what_a_claim_leaves_of_the_cards_freed_for_it_is_for_anybody() -> None:
     seen = snapshot(kept, claims=(claim("late", priority=1), claim("other", role(3))))
 
     assert placed(decide(seen)) == ["late", "other"]
+
+
+def test_cards_that_were_freed_for_a_claim_are_not_lent() -> None:
+    """Nor do others get what is reserved, because the freed ones count as free."""
+    queues = [
+        QueueView(uid=uid, name=uid, entitlements={NPU: stated})
+        for uid, stated in (
+            ("owner", Entitlement(guaranteed=4)),
+            ("product", Entitlement(reserved=4, guaranteed=4)),
+            ("batch", Entitlement()),
+        )
+    ]
+    seen = snapshot(
+        nominated(node("n", 8), "x", (0, 1, 2, 3)),
+        claims=[
+            claim("x", role(4), queue="owner"),
+            claim("urgent", role(4), queue="batch", priority=10),
+        ],
+        queues=queues,
+    )
+
+    assert placed(decide(seen)) == ["x"]
+
+
+def test_a_card_that_is_shared_is_not_lent_for_one_that_is_reserved() -> None:
+    view = node("n", 3)
+    shared = replace(view, cards=(replace(view.cards[0], shared=1000), *view.cards[1:]))
+    product = QueueView(
+        uid="product", name="product", entitlements={NPU: Entitlement(reserved=1, guaranteed=1)}
+    )
+    batch = QueueView(uid="batch", name="batch", used={NPU: 2})
+    asked = Snapshot(
+        nodes=(shared,),
+        claims=(claim("x", role(2), queue="batch"), claim("y", queue="batch", minute=1)),
+        queues={"product": product, "batch": batch},
+    )
+
+    # One of the two that are free is kept, though the two halves count as two.
+    assert "x" in refused(decide(asked))
+
+
+def test_a_claim_for_ages_ends_no_plan() -> None:
+    seen = snapshot(
+        node("n"),
+        claims=[
+            claim("gang", role(8), runtime=timedelta(days=4_000_000)),
+            claim("next", runtime=timedelta(days=4_000_000), minute=1),
+        ],
+        running=[running("busy", {"n": [0]}, ends_in=timedelta(hours=1))],
+    )
+
+    assert set(refused(decide(seen))) == {"gang", "next"}
+
+
+def test_a_speed_of_nothing_and_a_negative_runtime_are_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="claim x: a speed is more than 0, got 0"):
+        replace(claim("x"), speeds={NPU: 0.0})
+    with pytest.raises(ValueError, match="claim x: a runtime is not negative"):
+        claim("x", runtime=-timedelta(hours=1))
 
 
 def test_a_claim_that_awaits_cards_gets_no_second_round_and_keeps_its_nodes() -> None:

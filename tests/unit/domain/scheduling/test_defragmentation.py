@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controlplane.domain.claims import GangShape
 from controlplane.domain.scheduling.defragmentation import (
     Bounds,
     DefragmentationPlan,
@@ -18,6 +20,7 @@ from controlplane.domain.scheduling.defragmentation import (
     Wish,
     defragmentation,
 )
+from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.snapshots import RunningView, Snapshot
 from tests.unit.domain.scheduling.fleets import (
     AT,
@@ -55,6 +58,40 @@ def test_the_cheapest_move_empties_a_node() -> None:
     assert {replica.node for replica in move.target} == {"b"}
     assert (found.whole_before, found.whole_after) == (0, 1)
     assert found.reason == "a would be whole"
+
+
+def test_a_node_is_whole_if_nothing_is_held_of_any_of_its_chips() -> None:
+    npus, gpus = node("m", 2), node("g", 2, chip=GPU)
+    both = replace(
+        npus,
+        cards=(*npus.cards, *(replace(card, index=card.index + 2) for card in gpus.cards)),
+    )
+    stuck = replace(
+        running("w", {"g": (0, 1)}, chip=GPU, saved=None),
+        replicas=(
+            ReplicaPlacement(role="trainer", index=0, node="m", cards=("g/0", "g/1"), count=2),
+        ),
+    )
+    assert planned(snapshot(both), WholeNodes()).whole_before == 1
+    found = planned(snapshot(both, running=[stuck]), WholeNodes())
+    assert (found.whole_before, found.moves) == (0, ())
+
+
+@pytest.mark.parametrize("saved", [None, timedelta(0)])
+def test_a_node_is_not_whole_while_a_replica_without_cards_is_there(
+    saved: timedelta | None,
+) -> None:
+    clerk = replace(
+        running("z", {"n": ()}, saved=saved),
+        shape=GangShape(roles=(role(0, memory=8),)),
+    )
+    # On the other node it would stand beside somebody who cannot move.
+    seen = snapshot(
+        node("n", 2), node("o", 2), running=[clerk, running("fixed", {"o": (0,)}, saved=None)]
+    )
+    found = planned(seen, WholeNodes())
+    assert found.whole_before == 0
+    assert found.whole_after == (0 if saved is None else 1)
 
 
 def test_a_move_costs_what_is_done_again_and_the_restart_on_every_card() -> None:

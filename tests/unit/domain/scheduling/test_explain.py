@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 
 from controlplane.domain.quotas import Entitlement
-from controlplane.domain.resources import GIB, Bytes, Resources
+from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import Refusal, RefusalCode
 from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import QueueView, Snapshot
+from controlplane.domain.scheduling.snapshots import NodeView, QueueView, Snapshot
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,
@@ -36,6 +36,14 @@ def research(**kwargs: object) -> QueueView:
     return replace(QueueView(uid="research", name="research"), **kwargs)  # type: ignore[arg-type]
 
 
+def promised(name: str, *, memory: int = 0, cpu: int = 0) -> NodeView:
+    """Four cards, 12 cores and 32 GiB, of which so much is in use."""
+    return replace(
+        node(name, 4, memory=32, cpu=12, owns_cpu=True),
+        promised=Resources(cpu=Millicpu(cpu * 1000), memory=Bytes(memory * GIB)),
+    )
+
+
 LEAVES = [node(f"{leaf}{place}", 4, domains={"leaf": leaf}) for leaf in "xy" for place in "12"]
 
 REFUSALS = {
@@ -45,14 +53,38 @@ REFUSALS = {
         f"needs 1 × 2 cards of {NPU}; 1 of 4 are free, at most 1 on one node",
     ),
     "fragmented": (
-        snapshot(node("a", 4), node("b", 2), claims=[claim("x", role(3, 2))]),
+        snapshot(node("a", 4), node("b", 4, busy=[0, 1]), claims=[claim("x", role(3, 2))]),
         RefusalCode.NO_FREE_CARDS,
-        f"needs 2 × 3 cards of {NPU}; 6 of 6 are free, at most 4 on one node",
+        f"needs 2 × 3 cards of {NPU}; 6 of 8 are free, at most 4 on one node",
+    ),
+    "more than there is": (
+        snapshot(node("a", 4), node("b", 2), claims=[claim("x", role(3, 2))]),
+        RefusalCode.NEVER_FITS,
+        f"needs 2 × 3 cards of {NPU} under one cluster; if nobody held any, the best would have "
+        "room for 1 of 2 replicas",
     ),
     "elastic": (
         snapshot(node("n", 4, busy=[0]), claims=[claim("x", role(2, 4, least=2))]),
         RefusalCode.NO_FREE_CARDS,
         f"needs 2–4 × 2 cards of {NPU}; 3 of 4 are free, at most 3 on one node",
+    ),
+    "elastic, and rigid beside it": (
+        snapshot(
+            node("n", 4, busy=[0, 1]),
+            claims=[claim("x", role(2, 4, least=1, name="a"), role(1, 2, least=2, name="b"))],
+        ),
+        RefusalCode.NO_FREE_CARDS,
+        f"needs 1–4 × 2 cards and 2 × 1 card of {NPU}; 2 of 4 are free, at most 2 on one node",
+    ),
+    "no such level, one replica": (
+        snapshot(LEAVES[0], claims=[claim("x", role(1), within="rack")]),
+        RefusalCode.NO_SUCH_LEVEL,
+        "needs to be under one rack; the levels of the network are node, leaf, cluster",
+    ),
+    "no such level, several": (
+        snapshot(node("n"), claims=[claim("x", role(1, 2), within="rack")]),
+        RefusalCode.NO_SUCH_LEVEL,
+        "needs to be under one rack; the levels of the network are node, cluster",
     ),
     "too large": (
         snapshot(node("n", 4), claims=[claim("x", role(8))]),
@@ -96,14 +128,19 @@ REFUSALS = {
         "there is none",
     ),
     "a domain": (
-        snapshot(*LEAVES, claims=[claim("x", role(4, 3), within="leaf")]),
+        snapshot(
+            *LEAVES,
+            claims=[claim("x", role(4, 2), within="leaf")],
+            running=[running("r", {"x1": [0]}), running("s", {"y1": [0]})],
+        ),
         RefusalCode.NO_DOMAIN,
-        f"needs 3 × 4 cards of {NPU} under one leaf; the best leaf has room for 2 of 3 replicas",
+        f"needs 2 × 4 cards of {NPU} under one leaf; the best leaf has room for 1 of 2 replicas",
     ),
-    "no domain known": (
-        snapshot(node("n", 4), claims=[claim("x", role(1, 2), within="spine")]),
-        RefusalCode.NO_DOMAIN,
-        f"needs 2 × 1 card of {NPU} under one spine; the best spine has room for 0 of 2 replicas",
+    "more than a domain": (
+        snapshot(*LEAVES, claims=[claim("x", role(4, 3), within="leaf")]),
+        RefusalCode.NEVER_FITS,
+        f"needs 3 × 4 cards of {NPU} under one leaf; if nobody held any, the best would have "
+        "room for 2 of 3 replicas",
     ),
     "memory": (
         snapshot(
@@ -116,19 +153,33 @@ REFUSALS = {
         "needs 16.0 GiB of memory on one node; the most that is free is 8.0 GiB",
     ),
     "memory of each": (
-        snapshot(node("a", 4, memory=24), claims=[claim("x", role(1, 2, memory=16))]),
+        snapshot(promised("a", memory=8), claims=[claim("x", role(1, 2, memory=16))]),
         RefusalCode.NO_MEMORY,
         "needs 16.0 GiB of memory on one node for each replica; the most that is free is 24.0 GiB",
     ),
     "CPU": (
-        snapshot(node("a", 2, cpu=8, owns_cpu=True), claims=[claim("x", role(cpu=12))]),
+        snapshot(promised("a", cpu=4), claims=[claim("x", role(cpu=12))]),
         RefusalCode.NO_CPU,
         "needs 12 CPU cores on one node; the most that is free is 8",
     ),
     "CPU of each": (
-        snapshot(node("a", 2, cpu=9, owns_cpu=True), claims=[claim("x", role(1, 2, cpu=6))]),
+        snapshot(promised("a", cpu=3), claims=[claim("x", role(1, 2, cpu=6))]),
         RefusalCode.NO_CPU,
         "needs 6 CPU cores on one node for each replica; the most that is free is 9",
+    ),
+    "more memory than a node has": (
+        snapshot(
+            node("a", 2, memory=8),
+            node("g", 2, chip=GPU, memory=100),
+            claims=[claim("x", role(memory=16))],
+        ),
+        RefusalCode.NEVER_FITS,
+        "needs 16.0 GiB of memory on one node; the largest has 8.0 GiB",
+    ),
+    "more CPU than a node has": (
+        snapshot(node("a", 2, cpu=8, owns_cpu=True), claims=[claim("x", role(cpu=12))]),
+        RefusalCode.NEVER_FITS,
+        "needs 12 CPU cores on one node; the largest has 8",
     ),
     "a cap": (
         snapshot(

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from controlplane.domain.accelerators import CardState
-from controlplane.domain.resources import GIB
+from controlplane.domain.claims import WHOLE_CARD
+from controlplane.domain.resources import GIB, Millicpu, Resources
 from controlplane.domain.scheduling.fleet import Fleet
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.shapes import Demand
-from controlplane.domain.scheduling.snapshots import Binding, CardView, RunningView
+from controlplane.domain.scheduling.snapshots import Binding, CardView, RunningView, Snapshot
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,
@@ -41,7 +42,7 @@ def test_cards_that_are_held_faulty_or_nominated_are_not_free() -> None:
     cards = tuple(
         replace(card, nominated_for="heir") if card.index == 2 else card for card in view.cards
     )
-    fleet = Fleet.of(snapshot(replace(view, cards=cards)))
+    fleet = Fleet(snapshot(replace(view, cards=cards)))
     assert fleet.free_cards(NPU) == 2
     fleet.open_for("heir")
     assert fleet.free_cards(NPU) == 3
@@ -50,7 +51,7 @@ def test_cards_that_are_held_faulty_or_nominated_are_not_free() -> None:
 
 
 def test_a_closed_node_has_nothing_to_give() -> None:
-    fleet = Fleet.of(snapshot(node("a", schedulable=False), node("b", 2)))
+    fleet = Fleet(snapshot(node("a", schedulable=False), node("b", 2)))
     assert fleet.free_cards(NPU) == 2
     assert fleet.times(ONE).tolist() == [0, 2]
 
@@ -60,7 +61,7 @@ def test_a_node_with_two_chips_has_two_rows_and_one_memory() -> None:
     gpus = tuple(
         CardView(uid=f"g{each}", index=each, chip=GPU, state=CardState.USABLE) for each in range(2)
     )
-    fleet = Fleet.of(snapshot(replace(view, cards=(*view.cards, *gpus))))
+    fleet = Fleet(snapshot(replace(view, cards=(*view.cards, *gpus))))
     assert [row.chip for row in fleet.rows] == [NPU, GPU]
     demand = Demand.of(role(1, memory=3), claim("c"), NPU)
     fleet.take(0, demand, role="trainer", index=0)
@@ -80,7 +81,7 @@ def test_a_node_with_two_chips_has_two_rows_and_one_memory() -> None:
 def test_labels_taints_and_chips_say_which_rows_bear_a_claim(
     wanted: object, bears: list[bool]
 ) -> None:
-    fleet = Fleet.of(
+    fleet = Fleet(
         snapshot(
             node("a"),
             node("b", labels={"pool": "fast"}, taints=("dedicated",)),
@@ -92,26 +93,26 @@ def test_labels_taints_and_chips_say_which_rows_bear_a_claim(
 
 
 def test_cpu_refuses_only_where_a_node_owns_it() -> None:
-    fleet = Fleet.of(snapshot(node("a", cpu=1), node("b", cpu=1, owns_cpu=True)))
+    fleet = Fleet(snapshot(node("a", cpu=1), node("b", cpu=1, owns_cpu=True)))
     greedy = Demand.of(role(1, cpu=4), claim("c"), NPU)
     assert fleet.fits(greedy, np.array([0, 1], dtype=np.int64)).tolist() == [True, False]
 
 
 def test_memory_refuses_everywhere() -> None:
-    fleet = Fleet.of(snapshot(node("a", memory=4)))
+    fleet = Fleet(snapshot(node("a", memory=4)))
     greedy = Demand.of(role(1, memory=3), claim("c"), NPU)
     assert fleet.times(greedy).tolist() == [1]
 
 
 def test_a_row_without_room_gives_nothing() -> None:
-    fleet = Fleet.of(snapshot(node("a", 1, busy=(0,))))
+    fleet = Fleet(snapshot(node("a", 1, busy=(0,))))
     with pytest.raises(ValueError, match="a has no room for"):
         fleet.take(0, ONE, role="trainer", index=0)
 
 
 def test_what_ended_gives_its_cards_back_but_a_faulty_card_stays_out() -> None:
     work = running("r", {"a": (0, 1)})
-    fleet = Fleet.of(snapshot(node("a", 2, faulty=(1,)), running=[work]))
+    fleet = Fleet(snapshot(node("a", 2, faulty=(1,)), running=[work]))
     assert fleet.free_cards(NPU) == 0
     fleet.free(work)
     assert fleet.free_cards(NPU) == 1
@@ -123,7 +124,7 @@ def test_where_the_node_chooses_any_of_its_held_cards_stand_for_those_given_back
     unnamed = replace(
         work, replicas=tuple(replace(each, cards=(), count=2) for each in work.replicas)
     )
-    fleet = Fleet.of(seen)
+    fleet = Fleet(seen)
     fleet.free(unnamed)
     assert fleet.free_cards(NPU) == 4
     taken = Placer(fleet).place(claim("c", role(3)), NPU)
@@ -131,8 +132,49 @@ def test_where_the_node_chooses_any_of_its_held_cards_stand_for_those_given_back
     assert (taken[0].cards, taken[0].count) == ((), 3)
 
 
+def test_where_the_node_chooses_a_share_is_given_back_to_a_card_that_is_shared() -> None:
+    held = running("whole", {"a": (0,)})
+    share = running("share", {"a": (1,)}, share=500)
+    unnamed = replace(
+        share, replicas=tuple(replace(each, cards=(), count=1) for each in share.replicas)
+    )
+    bare = node("a", 2, busy=(0,), binding=Binding.NODE)
+    shared = replace(bare, cards=(bare.cards[0], replace(bare.cards[1], shared=500)))
+    fleet = Fleet(Snapshot(nodes=(shared,), claims=(), queues={}, running=(held, unnamed)))
+    assert fleet.free_cards(NPU) == 0
+    fleet.free(unnamed)
+    assert arrays(fleet)[0] == [(0, WHOLE_CARD)]
+
+
+@pytest.mark.parametrize(
+    ("binding", "state", "free"),
+    [
+        (Binding.CARD, CardState.ISOLATED, 3),
+        (Binding.NODE, CardState.ISOLATED, 0),
+        (Binding.NODE, CardState.NO_NEW_WORK, 0),
+        (Binding.NODE, CardState.UNKNOWN, 3),
+    ],
+)
+def test_a_node_that_chooses_gives_nothing_while_it_could_give_a_card_that_is_out_of_use(
+    binding: Binding, state: CardState, free: int
+) -> None:
+    bare = node("a", 4, binding=binding)
+    ill = replace(bare, cards=(replace(bare.cards[0], state=state), *bare.cards[1:]))
+    fleet = Fleet(snapshot(ill))
+    assert fleet.free_cards(NPU) == free
+    assert (Placer(fleet).place(claim("c", role(1)), NPU) is not None) == bool(free)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_cpu_that_is_promised_twice_refuses_only_who_asks_for_some(replicas: int) -> None:
+    promised = Resources(cpu=Millicpu(9000))
+    full = replace(node("a", cpu=8, owns_cpu=True), promised=promised)
+    assert Placer(Fleet(snapshot(full))).place(claim("c", role(2, replicas)), NPU)
+    assert not Placer(Fleet(snapshot(full))).place(claim("c", role(2, replicas, cpu=1)), NPU)
+
+
 def test_a_share_leaves_the_rest_of_its_card_to_others() -> None:
-    fleet = Fleet.of(snapshot(node("a", 1)))
+    fleet = Fleet(snapshot(node("a", 1)))
     placer = Placer(fleet)
     share = role(1, share=400)
     assert placer.place(claim("x", share), NPU)
@@ -173,7 +215,7 @@ def worked() -> tuple[Fleet, Placer]:
         replace(card, nominated_for="heir") if card.index < 2 else card for card in views[0].cards
     )
     plain = node("n2", 4, binding=Binding.NODE)
-    fleet = Fleet.of(snapshot(replace(views[0], cards=cards), views[1], plain))
+    fleet = Fleet(snapshot(replace(views[0], cards=cards), views[1], plain))
     return fleet, Placer(fleet)
 
 
@@ -219,7 +261,7 @@ def test_after_undo_everything_is_as_it_was(history: list[tuple[str, int]]) -> N
 def test_what_was_taken_and_given_back_in_any_order_is_free_again(
     order: list[int], gone: list[int]
 ) -> None:
-    fleet = Fleet.of(snapshot(*(node(f"n{each}", geometry=RINGS) for each in range(2))))
+    fleet = Fleet(snapshot(*(node(f"n{each}", geometry=RINGS) for each in range(2))))
     placer = Placer(fleet)
     before = arrays(fleet)
     held = {}
@@ -256,6 +298,6 @@ def test_a_fleet_knows_whether_it_has_only_shrunk() -> None:
 
 
 def test_masks_name_every_row_of_a_node() -> None:
-    fleet = Fleet.of(snapshot(node("a"), node("b", 0), node("c")))
+    fleet = Fleet(snapshot(node("a"), node("b", 0), node("c")))
     mask: NDArray[np.bool_] = fleet.mask(["b", "c"])
     assert mask.tolist() == [False, True, True]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from controlplane.domain.claims import WHOLE_CARD
 from controlplane.domain.geometry import choose
+from controlplane.domain.resources import Millicpu, Resources
 from controlplane.domain.scheduling.fleet import Fleet
 from controlplane.domain.scheduling.fragmentation import Fragmentation
 from controlplane.domain.scheduling.placement import Placer
@@ -77,7 +78,7 @@ def worn() -> Snapshot:
 def test_the_total_is_what_the_definition_says_after_any_history(history: list[int]) -> None:
     seen = worn()
     typical = typical_of(seen)
-    fleet = Fleet.of(seen)
+    fleet = Fleet(seen)
     placer, fragmentation = Placer(fleet, typical), Fragmentation(fleet, typical)
     for which in history:
         placer.place(ASKED[which], ASKED[which].chips[0])
@@ -91,7 +92,7 @@ def test_the_gradient_is_the_difference_that_a_placement_makes(
 ) -> None:
     seen = worn()
     typical = typical_of(seen)
-    fleet = Fleet.of(seen)
+    fleet = Fleet(seen)
     placer, fragmentation = Placer(fleet, typical), Fragmentation(fleet, typical)
     for each in history:
         placer.place(ASKED[each], ASKED[each].chips[0])
@@ -120,7 +121,7 @@ def test_scores_that_are_kept_equal_scores_from_scratch(history: list[tuple[str,
     work = running("r", {"a": (2, 3)})
     seen = replace(worn(), running=(work,))
     typical = typical_of(seen)
-    fleet = Fleet.of(snapshot(*seen.nodes, running=(work,)))
+    fleet = Fleet(snapshot(*seen.nodes, running=(work,)))
     placer = Placer(fleet, typical)
     board = ScoreBoard(fleet, typical)
     demands = [Demand.of(each.shape.roles[0], each, chip) for each in ASKED for chip in each.chips]
@@ -153,14 +154,20 @@ def test_a_claim_goes_where_it_breaks_nothing_that_others_ask_for() -> None:
         node("b", 4, busy=(0,)),
         claims=[claim(f"pair{each}", role(2)) for each in range(9)],
     )
-    fleet = Fleet.of(seen)
+    fleet = Fleet(seen)
     taken = Placer(fleet, typical_of(seen)).place(claim("one"), NPU)
     assert taken is not None
     assert taken[0].node == "b"
 
 
+def test_cards_are_no_fragment_to_who_asks_for_no_cpu_where_too_much_of_it_is_promised() -> None:
+    full = replace(node("a", 4, cpu=8, owns_cpu=True), promised=Resources(cpu=Millicpu(9000)))
+    seen = snapshot(full, claims=[claim("c", role(2))])
+    assert Fragmentation(Fleet(seen), typical_of(seen)).total() == 0
+
+
 def test_equal_gradients_are_decided_by_the_best_fit() -> None:
-    fleet = Fleet.of(snapshot(node("a", 8), node("b", 8, busy=(0, 1, 2, 3))))
+    fleet = Fleet(snapshot(node("a", 8), node("b", 8, busy=(0, 1, 2, 3))))
     taken = Placer(fleet).place(claim("one"), NPU)
     assert taken is not None
     assert taken[0].node == "b"

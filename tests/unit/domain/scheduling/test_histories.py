@@ -41,7 +41,7 @@ from tests.unit.domain.scheduling.fleets import (
 )
 
 #: Raise it to look for what is rarer; CI lives through these.
-HISTORIES = int(os.environ.get("NINEFOLD_HISTORIES", "60"))
+HISTORIES = int(os.environ.get("NINEFOLD_HISTORIES", "200"))
 
 QUEUES = (
     QueueView(

@@ -117,6 +117,40 @@ def test_a_guarantee_is_met_within_one_round(seen: Snapshot) -> None:
     assert after.used.get(NPU, 0) >= min(before, after.entitlements[NPU].guaranteed)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    nodes=st.integers(1, 3),
+    holders=st.sampled_from([1, 2, 4, 8]),
+    sizes=st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=4),
+)
+def test_a_gang_of_any_roles_gets_within_one_round_what_it_is_guaranteed(
+    nodes: int, holders: int, sizes: list[int]
+) -> None:
+    """All of the fleet is borrowed, by claims of one size; sizes in powers of two fit if their sum does."""
+    roles = [role(size, name=f"r{place}") for place, size in enumerate(sizes)]
+    assume(sum(sizes) <= 8 * nodes)
+    owner = QueueView(
+        uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=8 * nodes)}
+    )
+    timeline = Timeline(
+        snapshot(
+            *(node(f"n{each}") for each in range(nodes)),
+            running=[
+                running(
+                    f"b{each}-{first}", {f"n{each}": range(first, first + holders)}, queue="batch"
+                )
+                for each in range(nodes)
+                for first in range(0, 8, holders)
+            ],
+            claims=[claim("gang", *roles, queue="owner")],
+            queues=[owner, QueueView(uid="batch", name="batch")],
+        )
+    )
+    played(timeline, decided(timeline.snapshot()))
+
+    assert [each.claim for each in decided(timeline.snapshot()).placements] == ["gang"]
+
+
 @settings(max_examples=60, deadline=None)
 @given(seen=borrowed())
 def test_who_awaits_cards_sends_nobody_else_away(seen: Snapshot) -> None:
@@ -178,7 +212,20 @@ def streams(draw: st.DrawFn) -> tuple[Snapshot, list[tuple[int, int]]]:
     arrivals = draw(
         st.lists(st.tuples(st.integers(0, 3), st.integers(1, 60)), min_size=1, max_size=12)
     )
-    seen = snapshot(*(node(f"n{each}", 4) for each in range(nodes)), running=at_work, claims=[gang])
+    # It may be all that its queue is guaranteed, where that does not borrow.
+    guaranteed = draw(st.sampled_from([0, gang.shape.cards]))
+    research = QueueView(
+        uid="research",
+        name="research",
+        entitlements={NPU: Entitlement(guaranteed=guaranteed)},
+        borrows=not guaranteed,
+    )
+    seen = snapshot(
+        *(node(f"n{each}", 4) for each in range(nodes)),
+        running=at_work,
+        claims=[gang],
+        queues=[research],
+    )
     return seen, arrivals
 
 

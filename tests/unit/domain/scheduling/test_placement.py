@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from controlplane.domain.geometry import Geometry, choose
 from controlplane.domain.scheduling.fleet import Fleet
-from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.placement import MOST_DOMAINS, Placer
 from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.shapes import typical_of
 from controlplane.domain.scheduling.snapshots import Binding, ClaimView, NodeView
@@ -37,7 +37,7 @@ PAIRS = Geometry(aligned_to=2)
 
 def placed(nodes: Iterable[NodeView], wanted: ClaimView, *, chip: str = NPU) -> Replicas:
     seen = snapshot(*nodes, claims=[wanted])
-    return Placer(Fleet.of(seen), typical_of(seen)).place(wanted, chip)
+    return Placer(Fleet(seen), typical_of(seen)).place(wanted, chip)
 
 
 def where(replicas: Replicas) -> Counter[str]:
@@ -91,6 +91,45 @@ def test_a_wished_level_is_where_the_search_begins() -> None:
     assert placed(leaves(2, 0, 2, 0), claim("c", role(2, 2), near="leaf")) is not None
 
 
+def test_a_wish_that_is_wider_than_what_is_required_asks_for_nothing_more() -> None:
+    wanted = claim("c", role(8, 2), within="leaf", near="spine")
+    assert set(where(placed(leaves(3, 8, 8, 8), wanted))) == {"n2", "n3"}
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_level_that_no_node_has_is_never_found(replicas: int) -> None:
+    assert placed(leaves(8, 8), claim("c", role(1, replicas), within="rack")) is None
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_node_outside_of_every_leaf_is_under_no_leaf(replicas: int) -> None:
+    nodes = [node("apart"), node("inside", domains={"leaf": "l"})]
+    assert set(where(placed(nodes, claim("c", role(1, replicas), within="leaf")))) == {"inside"}
+
+
+@pytest.mark.parametrize("what", ["memory", "cpu", "cards"])
+def test_domains_that_hold_each_role_but_not_all_of_them_are_not_tried(what: str) -> None:
+    """The only leaf that holds both roles is the last of many, and the others are fuller."""
+    many = 2 * MOST_DOMAINS
+    nodes = [
+        node(
+            f"n{place}",
+            7 if place == many and what == "cards" else 4,
+            memory=100 if place == many else 64,
+            cpu=100 if place == many else 64,
+            owns_cpu=True,
+            domains={"leaf": f"l{place}"},
+        )
+        for place in range(many + 1)
+    ]
+    asked = {"memory": {"memory": 40}, "cpu": {"cpu": 40}, "cards": {}}[what]
+    cards = 3 if what == "cards" else 2
+    wanted = claim(
+        "c", role(cards, name="a", **asked), role(cards, name="b", **asked), within="leaf"
+    )
+    assert set(where(placed(nodes, wanted))) == {f"n{many}"}
+
+
 def test_no_gang_spans_clusters() -> None:
     nodes = [node("a", 4), node("b", 4, cluster="c2")]
     assert placed(nodes, claim("c", role(4, 2))) is None
@@ -98,11 +137,23 @@ def test_no_gang_spans_clusters() -> None:
 
 
 def test_nothing_stays_taken_when_the_gang_does_not_fit() -> None:
-    fleet = Fleet.of(snapshot(node("a", 4), node("b", 3)))
+    fleet = Fleet(snapshot(node("a", 4), node("b", 3)))
     placer = Placer(fleet)
     assert placer.place(claim("c", role(4, 2)), NPU) is None
     assert fleet.free_cards(NPU) == 7
     assert fleet.mark() == 0
+
+
+def test_no_role_grows_before_all_have_started() -> None:
+    wanted = claim("c", role(2, 4, name="workers", least=1), role(1, name="head"))
+    found = placed([node("a")], wanted)
+    assert found is not None
+    assert sorted((one.role, one.index) for one in found) == [
+        ("head", 0),
+        ("workers", 0),
+        ("workers", 1),
+        ("workers", 2),
+    ]
 
 
 def test_an_elastic_gang_gets_as_many_as_fit_but_not_fewer_than_its_least() -> None:
@@ -135,7 +186,7 @@ def test_memory_of_a_node_limits_how_many_replicas_it_takes() -> None:
 
 
 def test_rows_to_avoid_are_avoided() -> None:
-    fleet = Fleet.of(snapshot(node("a"), node("b", 4)))
+    fleet = Fleet(snapshot(node("a"), node("b", 4)))
     placer = Placer(fleet)
     assert where(placer.place(claim("c", role(2)), NPU, avoid=fleet.mask(["b"]))) == {"a": 1}
     assert placer.place(claim("d", role(2)), NPU, avoid=fleet.mask(["a", "b"])) is None
@@ -143,7 +194,7 @@ def test_rows_to_avoid_are_avoided() -> None:
 
 
 def test_shares_fill_a_broken_card_before_they_break_a_whole_one() -> None:
-    fleet = Fleet.of(snapshot(node("a", 2), node("b", 2)))
+    fleet = Fleet(snapshot(node("a", 2), node("b", 2)))
     placer = Placer(fleet)
     for name in ("x", "y", "z"):
         assert placer.place(claim(name, role(1, share=300)), NPU)
@@ -178,7 +229,7 @@ def test_labels_and_taints_are_kept_to() -> None:
 
 def test_the_same_gang_is_looked_for_again_only_after_something_was_given_back() -> None:
     work = running("r", {"a": (0, 1)})
-    fleet = Fleet.of(snapshot(node("a", 2), running=[work]))
+    fleet = Fleet(snapshot(node("a", 2), running=[work]))
     placer = Placer(fleet)
     assert placer.place(claim("one"), NPU) is None
     assert placer.place(claim("two"), NPU) is None

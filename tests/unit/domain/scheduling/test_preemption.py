@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from controlplane.domain.claims import RoleShape
 from controlplane.domain.quotas import Entitlement, QueueTree
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.explain import cards_of
@@ -16,7 +17,7 @@ from controlplane.domain.scheduling.fleet import Fleet
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import Plan, RefusalCode
 from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.preemption import Preemptor
+from controlplane.domain.scheduling.preemption import MOST_REGIONS, Preemptor
 from controlplane.domain.scheduling.snapshots import ClaimView, QueueView, RunningView, Snapshot
 from tests.unit.domain.scheduling.fleets import (
     AT,
@@ -359,6 +360,33 @@ def test_an_urgent_claim_takes_the_place_of_a_less_urgent_one_of_its_queue() -> 
     )
 
 
+@pytest.mark.parametrize(
+    "wanted",
+    [(role(4, memory=500),), (role(2, name="a", memory=40), role(2, name="b", memory=40))],
+    ids=["one role", "two roles together"],
+)
+def test_the_only_leaf_that_could_hold_it_is_found_among_many(
+    wanted: tuple[RoleShape, ...],
+) -> None:
+    """It is the one with the most to lose, and all are full."""
+    many = 2 * MOST_REGIONS
+    nodes = [
+        node(f"n{place}", 4, memory=1000 if place == many else 64, domains={"leaf": f"l{place}"})
+        for place in range(many + 1)
+    ]
+    work = [
+        running(f"r{place}", {f"n{place}": range(4)}, queue="batch", saved=hours(place / 10))
+        for place in range(many + 1)
+    ]
+    seen = snapshot(
+        *nodes,
+        claims=[claim("owed", *wanted, within="leaf")],
+        running=work,
+        queues=(RESEARCH, BATCH),
+    )
+    assert stopped(decide(seen)) == [f"r{many}"]
+
+
 def test_priority_gives_no_right_to_the_cards_of_another_queue() -> None:
     seen = snapshot(
         node("n", 4),
@@ -446,7 +474,7 @@ def fleets(draw: st.DrawFn) -> Snapshot:
 
 def fits_without(seen: Snapshot, waiting: ClaimView, gone: set[str]) -> bool:
     """By the definitions: the queue may have it, and the fleet has room for it."""
-    fleet, tree = Fleet.of(seen), tree_of(seen)
+    fleet, tree = Fleet(seen), tree_of(seen)
     for view in seen.running:
         if view.uid in gone:
             fleet.free(view)
@@ -504,7 +532,7 @@ def test_whoever_is_owed_cards_that_borrowers_hold_gets_them_in_one_round(seen: 
 @settings(max_examples=60, deadline=None)
 def test_the_search_leaves_fleet_and_tree_as_they_were(seen: Snapshot) -> None:
     (waiting,) = seen.claims
-    fleet, tree = Fleet.of(seen), tree_of(seen)
+    fleet, tree = Fleet(seen), tree_of(seen)
     preemptor = Preemptor(fleet=fleet, placer=Placer(fleet), tree=tree, running=seen.running, at=AT)
     before = [tree.room(name, NPU, 4) for name in seen.queues], fleet.state.tolist()
 
@@ -512,3 +540,18 @@ def test_the_search_leaves_fleet_and_tree_as_they_were(seen: Snapshot) -> None:
 
     assert ([tree.room(name, NPU, 4) for name in seen.queues], fleet.state.tolist()) == before
     assert fleet.mark() == 0
+
+
+def test_a_gang_of_unequal_roles_gets_what_it_is_guaranteed() -> None:
+    """One replica of a whole node and four small ones: two nodes, not five."""
+    owner = QueueView(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=16)})
+    gang = claim("x", role(8, 1, name="large"), role(1, 4, name="small"), queue="owner")
+    seen = snapshot(
+        node("a"),
+        node("b"),
+        claims=[gang],
+        running=[running(f"r{each}", {each: range(8)}, queue="batch") for each in "ab"],
+        queues=[owner, QueueView(uid="batch", name="batch")],
+    )
+
+    assert {each.claim for each in plan(seen, Policy(), AT).revocations} == {"ra", "rb"}

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.quotas import Entitlement
+from controlplane.domain.scheduling.capacity import Capacity
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.fleet import Fleet
 from controlplane.domain.scheduling.placement import Placer
@@ -106,10 +107,13 @@ def test_what_does_not_stand_in_the_way_goes_elsewhere() -> None:
     assert (placement.claim, placement.replicas[0].node) == ("small", "c")
 
 
-def test_without_backfill_nothing_passes_a_claim_that_waits_for_the_same_chip() -> None:
+def test_without_backfill_nobody_uses_what_is_kept_and_anybody_what_is_not() -> None:
     seen = two_nodes(LARGE, claim("quick", runtime=timedelta(minutes=1), minute=1))
+    strict = Policy(preemption=False, backfill=False)
+    roomy = replace(seen, nodes=(*seen.nodes, node("c", 2)))
 
-    assert decide(seen, Policy(preemption=False, backfill=False)).placements == ()
+    assert decide(seen, strict).placements == ()
+    assert [one.replicas[0].node for one in decide(roomy, strict).placements] == ["c"]
 
 
 def test_no_more_claims_keep_room_than_the_policy_says() -> None:
@@ -301,7 +305,7 @@ def test_the_earliest_start_is_what_trying_every_end_in_turn_finds(
         running=at_work,
     )
     (waiting,) = seen.claims
-    if Placer(Fleet.of(seen)).place(waiting, NPU) is not None:
+    if Placer(Fleet(seen)).place(waiting, NPU) is not None:
         return
 
     starts = [
@@ -310,9 +314,14 @@ def test_the_earliest_start_is_what_trying_every_end_in_turn_finds(
         if _fits_at(seen, waiting, ends)
     ]
 
-    fleet = Fleet.of(seen)
+    fleet = Fleet(seen)
     reservations = Reservations(
-        fleet=fleet, placer=Placer(fleet), running=seen.running, at=AT, backfill=True, looks=1
+        fleet=fleet,
+        placer=Placer(fleet),
+        capacity=Capacity(fleet),
+        running=seen.running,
+        at=AT,
+        backfill=True,
     )
     found = reservations.reserve(waiting, {NPU: False})
     assert found == (NPU if starts else None)
@@ -321,7 +330,7 @@ def test_the_earliest_start_is_what_trying_every_end_in_turn_finds(
 
 
 def _fits_at(seen: Snapshot, waiting: ClaimView, ends: object) -> bool:
-    fleet = Fleet.of(seen)
+    fleet = Fleet(seen)
     for view in seen.running:
         if view.ends_at is not None and view.ends_at <= ends:  # type: ignore[operator]
             fleet.free(view)

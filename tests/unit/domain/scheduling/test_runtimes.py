@@ -1,16 +1,13 @@
-"""Estimates from the past, and how they are judged."""
+"""Estimates of runtimes from the past."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.domain.scheduling.accuracy import Waited, accuracy
 from controlplane.domain.scheduling.runtimes import PastRun, RuntimeHistory
-from tests.unit.domain.scheduling.fleets import AT
 
 
 def minutes(amount: float) -> timedelta:
@@ -80,31 +77,3 @@ def test_what_remains_is_positive_and_grows_with_the_quantile(
     assert len(known) == len(left)
     assert known == sorted(known)
     assert known[0] > timedelta(0) or not elapsed
-
-
-def waited(submitted: float, wait: float, foretold: float, *, queue: str = "q") -> Waited:
-    return Waited(
-        queue=queue,
-        submitted_at=AT + minutes(submitted),
-        started_at=AT + minutes(submitted + wait),
-        foretold=AT + minutes(submitted + foretold),
-    )
-
-
-def test_both_errors_are_means_over_the_same_claims() -> None:
-    found = accuracy([waited(0, 10, 0), waited(20, 30, 20), waited(100, 10, 15)])
-    # The second is judged against a past of 10 minutes, the third against one of 10 and 30.
-    assert found.claims == 2
-    assert found.forecast == minutes(7.5)
-    assert found.median_wait == minutes((20 + 20) / 2)
-    assert found.ratio == 7.5 / 20
-
-
-def test_only_waits_that_were_over_are_the_past_of_a_claim() -> None:
-    found = accuracy([waited(0, 5, 0), waited(10, 100, 0), waited(20, 5, 5)])
-    assert found.median_wait == minutes((95 + 0) / 2)
-
-
-def test_queues_do_not_know_each_others_past() -> None:
-    with pytest.raises(ValueError, match="after another of its queue"):
-        accuracy([waited(0, 5, 5, queue="a"), waited(10, 5, 5, queue="b")])

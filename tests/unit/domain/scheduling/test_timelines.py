@@ -14,6 +14,7 @@ from controlplane.domain.scheduling.snapshots import Binding, Snapshot
 from controlplane.domain.scheduling.timelines import Timeline, waits_again
 from tests.unit.domain.scheduling.fleets import (
     AT,
+    GPU,
     NPU,
     claim,
     hours,
@@ -107,6 +108,23 @@ def test_what_was_stopped_waits_again_with_what_is_left_and_what_it_lost() -> No
     again = waits_again(was, at=AT)
     assert again.runtime == hours(3.5)
     assert (again.created_at, again.shape, again.chips) == (was.admitted_at, was.shape, (NPU,))
+
+
+def test_what_was_stopped_takes_any_chip_again_that_it_took_before() -> None:
+    wanted = replace(claim("c", role(2), chips=(GPU, NPU), runtime=hours(1)), speeds={NPU: 0.5})
+    timeline = Timeline(snapshot(node("a"), claims=[wanted]))
+    timeline.start(placed("c", "a", 0, 1), at=AT, ends_at=AT + hours(2))
+    work = timeline.runs("c")
+    assert work is not None
+    again = waits_again(work, at=AT + hours(0.5))
+    assert (again.chips, again.speeds) == (wanted.chips, wanted.speeds)
+    # An hour and a half is left here and half an hour is lost, at half the speed of the first chip.
+    assert again.runtime == hours(1)
+
+
+def test_what_should_have_ended_has_only_to_do_again_what_it_lost() -> None:
+    late = running("v", {"a": (0,)}, saved=hours(0.25), ends_in=hours(-3))
+    assert waits_again(late, at=AT).runtime == hours(0.25)
 
 
 def test_rights_of_a_queue_change_but_not_what_it_holds() -> None:

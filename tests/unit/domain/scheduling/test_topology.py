@@ -52,6 +52,11 @@ def test_a_wish_for_a_level_that_nobody_knows_starts_at_the_node_and_a_demand_fi
     assert topology.between(NODE, "moon") == ()
 
 
+def test_a_wish_for_a_wider_level_than_the_demand_is_the_demand() -> None:
+    topology = Topology([node("a", domains={"spine": "s1", "leaf": "l1"})])
+    assert [level.name for level in topology.between("spine", "leaf")] == ["leaf"]
+
+
 def test_two_rows_of_one_node_are_in_one_domain() -> None:
     both = node("a")
     assert Topology([both, both]).levels[0].domain.tolist() == [0, 0]

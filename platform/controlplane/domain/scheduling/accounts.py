@@ -1,0 +1,42 @@
+"""The first step of a cycle: what each queue holds, and what is free."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from controlplane.domain.quotas import QueueTree
+from controlplane.domain.scheduling.snapshots import Snapshot
+
+#: Cards by chip that were freed for a waiting claim, by its uid.
+Nominated = Mapping[str, Counter[str]]
+
+
+def nominated(snapshot: Snapshot) -> Nominated:
+    waiting = {claim.uid for claim in snapshot.claims}
+    cards: dict[str, Counter[str]] = {}
+    for node in snapshot.nodes:
+        for card in node.cards:
+            if card.nominated_for and card.free and card.nominated_for in waiting:
+                cards.setdefault(card.nominated_for, Counter())[card.chip] += 1
+    return cards
+
+
+def queue_tree(snapshot: Snapshot, freed: Nominated) -> QueueTree:
+    """The tree of the snapshot; what was freed for a claim is as good as held by its queue."""
+    tree = QueueTree(snapshot.queues, free=_free(snapshot))
+    for claim in snapshot.claims:
+        for chip, cards in freed.get(claim.uid, {}).items():
+            tree.charge(claim.queue, chip, cards)
+    return tree
+
+
+def _free(snapshot: Snapshot) -> Counter[str]:
+    """Whole cards that nobody holds and work may be placed on, by chip; those freed for a claim among them."""
+    return Counter(
+        card.chip
+        for node in snapshot.nodes
+        if node.takes_work
+        for card in node.cards
+        if card.free and not card.shared
+    )
