@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 from django.db.backends.postgresql.operations import DatabaseOperations
+from hypothesis import settings
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("patient", parent=settings.default, deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture(autouse=True, scope="session")
