@@ -11,7 +11,7 @@ from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.fleet.models import Card, Cluster, Node
 from apps.quotas.models import Allocation, Claim, Queue
-from apps.quotas.selectors.snapshots import snapshot
+from apps.quotas.selectors.snapshots import HOLDING, snapshot
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState
 from controlplane.ports.launches import Placement
@@ -30,8 +30,6 @@ __all__ = [
     "queues_visible",
     "snapshot",
 ]
-
-HOLDING = (ClaimState.ADMITTED, ClaimState.REVOKING)
 
 
 def queues_for(team: Team) -> QuerySet[Queue]:

@@ -26,7 +26,7 @@ from controlplane.domain.scheduling.snapshots import (
 )
 from controlplane.ports.registry import geometries_on
 
-_HOLDING = (ClaimState.ADMITTED, ClaimState.REVOKING)
+HOLDING = (ClaimState.ADMITTED, ClaimState.REVOKING)
 
 
 def snapshot() -> Snapshot:
@@ -109,7 +109,7 @@ def _running() -> tuple[RunningView, ...]:
             checkpointed_at=claim.checkpointed_at,
             revoking=claim.state == ClaimState.REVOKING,
         )
-        for claim in Claim.objects.filter(state__in=_HOLDING).select_related("queue").order_by("id")
+        for claim in Claim.objects.filter(state__in=HOLDING).select_related("queue").order_by("id")
     )
 
 
