@@ -17,7 +17,7 @@ COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet -
 	--generate-hashes --python-version 3.11 $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down demo demo-down status logs test test-real check bench screens engine lock format product development
+.PHONY: help up down demo demo-down status logs test test-real test-cluster check bench screens engine lock format product development
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,7 +50,11 @@ test-real: development ## Test with the real engine, a real browser and the whol
 	@echo "set-up: programs that some tests use, and the engine's environment"
 	@$(BIN)/python -m launcher.system_packages chromium
 	@$(BIN)/python -m launcher engine
-	$(BIN)/python -m pytest tests -m "engine or browser or product" $(ARGS)
+	@$(BIN)/python -m tests.kubernetes build || echo "tests that need a cluster are skipped"
+	$(BIN)/python -m pytest tests -m "engine or browser or product or kubernetes" $(ARGS)
+
+test-cluster: development ## Start a real Kubernetes on this machine, for tests by hand (ARGS=stop, status)
+	@$(BIN)/python -m tests.kubernetes $(or $(ARGS),start)
 
 check: development ## Lint, check types, imports, migrations and committed files
 	$(BIN)/ruff check .

@@ -1,0 +1,108 @@
+"""The cluster of the tests is a real one: a pod runs, says something, and is counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.kubernetes import clusters, images
+from tests.kubernetes.clusters import LiveCluster
+
+pytestmark = pytest.mark.kubernetes
+
+WITHIN = 60.0
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LiveCluster]:
+    try:
+        with clusters.running(say=print) as made:
+            yield made
+    except clusters.NoCluster as reason:
+        pytest.skip(str(reason))
+
+
+def pod(name: str, *words: str, cards: dict[str, str]) -> dict[str, Any]:
+    """One that runs this machine's programs."""
+    mounts = [
+        {"name": f"host-{number}", "mountPath": folder, "readOnly": True}
+        for number, folder in enumerate(images.HOST_FOLDERS)
+    ]
+    volumes = [
+        {"name": mount["name"], "hostPath": {"path": mount["mountPath"]}} for mount in mounts
+    ]
+    container = {
+        "name": "main",
+        "image": images.HOST,
+        "imagePullPolicy": "Never",
+        "command": list(words),
+        "volumeMounts": mounts,
+        "resources": {"limits": cards},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": 0,
+            "containers": [container],
+            "volumes": volumes,
+        },
+    }
+
+
+def created(cluster: LiveCluster, asked: dict[str, Any]) -> str:
+    """The path of the pod."""
+    pods = "/api/v1/namespaces/default/pods"
+    limit = time.monotonic() + WITHIN
+    while True:
+        answer = cluster.control_plane.request("POST", pods, body=asked)
+        # The account of the namespace comes a moment after the namespace.
+        if answer.status_code != 403 or time.monotonic() > limit:
+            break
+        time.sleep(0.2)
+    assert answer.status_code == 201, answer.text
+    return f"{pods}/{asked['metadata']['name']}"
+
+
+def in_phase(cluster: LiveCluster, path: str, *phases: str) -> dict[str, Any]:
+    limit = time.monotonic() + WITHIN
+    seen: dict[str, Any] = {}
+    while time.monotonic() < limit:
+        seen = cluster.control_plane.request("GET", path).json()
+        if seen["status"].get("phase") in phases:
+            return seen
+        time.sleep(0.2)
+    raise AssertionError(f"never {phases}: {seen['status']}")
+
+
+def test_a_pod_runs_this_machines_python_and_its_log_is_read(cluster: LiveCluster) -> None:
+    path = created(
+        cluster, pod("speaks", "/usr/bin/python3", "-c", "print(6 * 7)", cards={"cpu": "100m"})
+    )
+    ended = in_phase(cluster, path, "Succeeded", "Failed")
+    assert ended["status"]["phase"] == "Succeeded", ended["status"]
+    assert cluster.control_plane.request("GET", f"{path}/log").text == "42\n"
+    assert ended["spec"]["nodeName"] == clusters.NODE
+
+
+def test_cards_are_given_by_the_real_scheduler_and_only_once(cluster: LiveCluster) -> None:
+    waits = ("/bin/sleep", "60")
+    first = created(cluster, pod("first", *waits, cards={"nvidia.com/gpu": "6"}))
+    running = in_phase(cluster, first, "Running")
+    assert running["status"]["podIP"].startswith("10.77.")
+    second = created(cluster, pod("second", *waits, cards={"nvidia.com/gpu": "6"}))
+    limit = time.monotonic() + WITHIN
+    reasons: list[str] = []
+    while not any("Insufficient nvidia.com/gpu" in reason for reason in reasons):
+        assert time.monotonic() < limit, reasons
+        conditions = cluster.control_plane.request("GET", second).json()["status"]
+        reasons = [one.get("message", "") for one in conditions.get("conditions", ())]
+        time.sleep(0.2)
+    cluster.control_plane.request("DELETE", first)
+    in_phase(cluster, second, "Running")
