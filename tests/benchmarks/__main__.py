@@ -12,13 +12,18 @@ from pathlib import Path
 
 from tests.benchmarks import catalog, finetune, simulated
 from tests.benchmarks.gateway import proxy
-from tests.benchmarks.scheduling import moves, quality, speed, waits
+from tests.benchmarks.queues import fullcycles, replays
+from tests.benchmarks.scheduling import migration, moves, quality, speed, waits
 from tests.benchmarks.sizing import tables
 
 BENCHMARKS: Mapping[str, Callable[[], int]] = {
     "catalog": catalog.main,
     "finetune": finetune.main,
     "gateway": proxy.main,
+    "queues-baseline": replays.baseline,
+    "queues-cycle": fullcycles.main,
+    "queues-large": replays.large,
+    "queues-topology": replays.topology,
     "scheduling-moves": moves.main,
     "scheduling-speed": speed.main,
     "simulated": simulated.main,
@@ -26,6 +31,7 @@ BENCHMARKS: Mapping[str, Callable[[], int]] = {
 }
 #: Those that need the folder of the data.
 ON_DATA: Mapping[str, Callable[[Path], int]] = {
+    "scheduling-migration": migration.main,
     "scheduling-quality": quality.main,
     "scheduling-waits": waits.main,
 }

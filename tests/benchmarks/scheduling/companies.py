@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import numpy as np
 
@@ -149,6 +150,14 @@ def _even(cards: int) -> dict[str, Entitlement]:
     return {chip: Entitlement(guaranteed=cards) for chip in CHIPS}
 
 
+@cache
+def _gang(replicas: int, cards: int) -> GangShape:
+    """Equal gangs share one shape, as those that are read from rows do."""
+    limits = Resources(cpu=Millicpu(12_000 * cards), memory=Bytes(96 * GIB * cards))
+    role = RoleShape(name="worker", replicas=replicas, cards=cards, limits=limits)
+    return GangShape(roles=(role,))
+
+
 def _claim(
     *,
     uid: str,
@@ -160,12 +169,10 @@ def _claim(
     runtime: timedelta,
 ) -> ClaimView:
     replicas, cards = shape
-    limits = Resources(cpu=Millicpu(12_000 * cards), memory=Bytes(96 * GIB * cards))
-    role = RoleShape(name="worker", replicas=replicas, cards=cards, limits=limits)
     return ClaimView(
         uid=uid,
         queue=queue,
-        shape=GangShape(roles=(role,)),
+        shape=_gang(replicas, cards),
         chips=chips,
         priority=priority,
         created_at=NOW - timedelta(days=1) + timedelta(seconds=place),

@@ -53,3 +53,11 @@ class Ledger:
             self.cards[card] -= shape.milli
             if self.cards[card] < 0:
                 raise Broken(f"{card} was given out twice: {shape} does not fit on it")
+
+    def leave(self, shape: PodShape, replicas: Sequence[ReplicaPlacement]) -> None:
+        """Write down that a pod holds nothing any more."""
+        for replica in replicas:
+            self.cpu[replica.node] += shape.cpu
+            self.memory[replica.node] += shape.memory
+            for card in replica.cards:
+                self.cards[card] += shape.milli

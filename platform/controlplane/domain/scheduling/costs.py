@@ -1,8 +1,10 @@
 """What a placement costs beside the fragments that it makes at once: those that it makes likely later.
 
-The gradient looks one step ahead and is the same on most nodes. Three smaller costs, in the same unit, tell these
+The gradient looks one step ahead and is the same on most nodes. Four more costs, in the same unit, tell these
 apart:
 
+- *worth*: what the rest of a card was worth to those who ask for shares, and is not any more (``prices.py``). For
+  a share this decides; whole cards are worth the same everywhere.
 - *fit*: what stays free beside it. Full nodes are filled up, and empty ones stay whole.
 - *balance*: what stays free of the cards against what stays free of the CPU. Cards without cores are of use to
   nobody, cores without cards to few; a node should run out of both at the same time.
@@ -21,14 +23,17 @@ from numpy.typing import NDArray
 
 from controlplane.domain.claims import WHOLE_CARD
 from controlplane.domain.scheduling.fleet import Fleet, Rows
+from controlplane.domain.scheduling.prices import prices
 from controlplane.domain.scheduling.shapes import Demand, Typical
 
+#: For each card of which the rest loses all of its worth, in cards.
+WORTH = 8.0
 #: For each card that stays free, in cards.
 FIT = 0.0075
 #: For each card by which free cards and free CPU differ, in cards.
-BALANCE = 0.025
+BALANCE = 0.05
 #: For each card of a chip of which twice as much is asked as of cards on average, in cards.
-SCARCITY = 1.0
+SCARCITY = 2.0
 
 Amounts = NDArray[np.float64]
 
@@ -46,6 +51,8 @@ class Costs:
         self._by_cpu = np.where(counted, WHOLE_CARD * cards / np.where(counted, cpu, 1), 0)
         self._counted = counted
         self._pressure = _pressure(fleet, typical, cards)
+        #: [thousandths that are left of a card]: what they are worth, in thousandths.
+        self._worth = WHOLE_CARD * prices(_shares(typical)).worth
 
     def of(self, demand: Demand, rows: Rows) -> Amounts:
         """[rows]: of serving the demand on each of those, which has room for it."""
@@ -56,7 +63,27 @@ class Costs:
         costs: Amounts = (
             FIT * left + BALANCE * unbalanced + SCARCITY * shape.amount * self._pressure[rows]
         )
+        if shape.shares:
+            costs += WORTH * self._worth_lost(demand, rows)
         return costs
+
+    def _worth_lost(self, demand: Demand, rows: Rows) -> Amounts:
+        """[rows]: thousandths by which the cards are worth less after it."""
+        states = self._fleet.states
+        before = self._fleet.state[rows]
+        after = states.after(before, demand.shape)
+        worth = self._worth
+        lost: Amounts = (worth[states.lefts[before]] - worth[states.lefts[after]]).sum(axis=1)
+        return lost
+
+
+def _shares(typical: Sequence[Typical]) -> dict[int, float]:
+    """How often each share of a card is asked for."""
+    shares: dict[int, float] = {}
+    for each in typical:
+        if each.shape.shares:
+            shares[each.shape.share] = shares.get(each.shape.share, 0.0) + each.weight
+    return shares
 
 
 def _pressure(fleet: Fleet, typical: Sequence[Typical], cards: Amounts) -> Amounts:

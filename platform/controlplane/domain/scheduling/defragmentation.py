@@ -8,24 +8,23 @@ plan only if the room that it makes, used for as long as ``worth`` says, outweig
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import WHOLE_CARD, GangShape
+from controlplane.domain.claims import WHOLE_CARD
 from controlplane.domain.scheduling.fleet import Fleet, Mask
 from controlplane.domain.scheduling.fragmentation import Fragmentation
 from controlplane.domain.scheduling.moves import Move, Mover
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.shapes import Demand, typical_of
+from controlplane.domain.scheduling.plans import ReplicaPlacement
+from controlplane.domain.scheduling.rooms import Rooms
+from controlplane.domain.scheduling.shapes import typical_of
 from controlplane.domain.scheduling.snapshots import ClaimView, RunningView, Snapshot
-from controlplane.domain.scheduling.topology import CLUSTER, NODE
+from controlplane.domain.scheduling.topology import NODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +83,8 @@ class DefragmentationPlan:
     gain: float
     #: What comes of it, or why nothing is moved, in words with numbers.
     reason: str
+    #: Where there is room then: the seats of the claim, or whole nodes with every card that can be used.
+    room: tuple[ReplicaPlacement, ...] = ()
 
 
 def defragmentation(
@@ -101,17 +102,6 @@ def defragmentation(
             return bench.room_for(wish)
         case FewerFragments():
             return bench.fewer_fragments()
-
-
-class _Offer(NamedTuple):
-    """Claims that would leave a row."""
-
-    #: What that costs for each replica that could sit there then.
-    price: float
-    row: int
-    leaving: tuple[RunningView, ...]
-    #: Replicas of the newcomer for which there would be room.
-    seats: int
 
 
 class _Bench:
@@ -149,10 +139,23 @@ class _Bench:
         freed: list[str] = []
         while len(freed) < wish.nodes and (node := self._emptied(wish.chip)) is not None:
             gain += float(self._usable[node]) * self._worth
-            freed.append(self._names[self._nodes.names[node]])
+            freed.append(self._nodes.names[node])
         if not freed:
-            return self._done("no node can be emptied at less than that is worth")
-        return self._done(f"{', '.join(freed)} would be whole", gain)
+            return self._done(reason="no node can be emptied at less than that is worth")
+        names = ", ".join(self._names[node] for node in freed)
+        room = tuple(map(self._everything_on, freed))
+        return self._done(reason=f"{names} would be whole", gain=gain, room=room)
+
+    def _everything_on(self, node: str) -> ReplicaPlacement:
+        """All cards of the node that can be used."""
+        cards = tuple(
+            card.uid
+            for row in self._fleet.rows
+            if row.node.uid == node
+            for card in row.cards
+            if card.state is CardState.USABLE
+        )
+        return ReplicaPlacement(role="", index=0, node=node, cards=cards, count=len(cards))
 
     def _emptied(self, chip: str) -> int | None:
         """The node that was emptied for the best net gain; None if none is worth it."""
@@ -195,91 +198,14 @@ class _Bench:
         mark = self._fleet.mark()
         if self._placer.place(wish.claim, wish.chip) is not None:
             self._fleet.undo(mark)
-            return self._done("there is room for it already")
+            return self._done(reason="there is room for it already")
         worth = self._worth * wish.claim.shape.fewest_cards
-        best: tuple[float, Mask] | None = None
-        for outside in self._outsides(wish.claim):
-            if self._seat(wish, outside):
-                cost = sum(move.cost for move in self._mover.moves)
-                if cost < (worth if best is None else best[0]):
-                    best = cost, outside
-            self._mover.undo(mark)
-        if best is None:
-            return self._done("no moves make room for it at less than that is worth")
-        self._seat(wish, best[1])
-        return self._done(f"there would be room for {wish.claim.shape.in_words()}", worth)
-
-    def _outsides(self, claim: ClaimView) -> Iterator[Mask]:
-        """For each domain under which all of the claim may stand, the rows that are not in it."""
-        widest = claim.within or CLUSTER
-        for level in self._fleet.topology.between(widest, widest):
-            for domain in range(min(len(level), self._bounds.tries)):
-                yield ~level.rows(domain)
-
-    def _seat(self, wish: RoomFor, outside: Mask) -> bool:
-        """A seat for each replica; where too few are free, whoever leaves most cheaply makes room."""
-        for role in sorted(wish.claim.shape.roles, key=lambda role: (-role.cards, -role.share)):
-            one = replace(role, replicas=1, least=0)
-            guest = replace(wish.claim, shape=GangShape(roles=(one,)), within="", near="")
-            seated = 0
-            while seated < role.fewest and self._sits(guest, wish.chip, outside):
-                seated += 1
-            if seated < role.fewest:
-                demand = Demand.of(one, guest, wish.chip)
-                if not self._cleared(guest, demand, outside, role.fewest - seated):
-                    return False
-        return True
-
-    def _sits(self, guest: ClaimView, chip: str, outside: Mask) -> bool:
-        return self._placer.place(guest, chip, avoid=outside) is not None
-
-    def _cleared(self, guest: ClaimView, demand: Demand, outside: Mask, missing: int) -> bool:
-        """Whether rows could be cleared for the guests that stand; all of them sit then."""
-        offers = sorted(self._offers(demand, outside), key=lambda offer: (offer.price, offer.row))
-        for first in range(len(offers)):
-            taken, seats = [], 0
-            for offer in offers[first:]:
-                taken.append(offer)
-                seats += offer.seats
-                if seats >= missing:
-                    break
-            else:
-                return False
-            mark = self._fleet.mark()
-            if self._swapped(taken) and all(
-                self._sits(guest, demand.chip, outside) for _ in range(missing)
-            ):
-                return True
-            self._mover.undo(mark)
-        return False
-
-    def _swapped(self, offers: list[_Offer]) -> bool:
-        """Whether everybody who would leave finds room outside of all the nodes that are cleared."""
-        leaving = tuple({each.uid: each for offer in offers for each in offer.leaving}.values())
-        cleared = self._fleet.mask([self._fleet.rows[offer.row].node.uid for offer in offers])
-        return self._may_move(leaving) and self._mover.move(leaving, avoid=cleared)
-
-    def _offers(self, demand: Demand, outside: Mask) -> list[_Offer]:
-        """Rows that somebody would have to leave; those first that the cheapest claims are on."""
-        rows = [
-            (self._mover.cost(residents[:1]), row)
-            for row in np.flatnonzero(self._fleet.eligible(demand) & ~outside).tolist()
-            if (residents := self._mover.residents(row))
-        ]
-        offers: list[_Offer] = []
-        for _, row in sorted(rows):
-            leaving = self._mover.in_the_way(row, partial(self._seats, demand, row))
-            if leaving:
-                seats = self._mover.without(leaving, partial(self._seats, demand, row))
-                price = self._mover.cost(leaving) / seats
-                offers.append(_Offer(price, row, leaving, seats))
-            if len(offers) >= self._bounds.tries:
-                break
-        return offers
-
-    def _seats(self, demand: Demand, row: int) -> int:
-        """Replicas that the row has room for now."""
-        return int(self._fleet.times(demand)[row])
+        rooms = Rooms(self._mover, moves=self._bounds.moves, tries=self._bounds.tries)
+        seats = rooms.make(wish.claim, wish.chip, worth=worth)
+        if seats is None:
+            return self._done(reason="no moves make room for it at less than that is worth")
+        asked = wish.claim.shape.in_words()
+        return self._done(reason=f"there would be room for {asked}", gain=worth, room=seats)
 
     # -- Fewer fragments --
 
@@ -295,19 +221,24 @@ class _Bench:
             else:
                 self._mover.undo(mark)
         if not self._mover.moves:
-            return self._done("no move frees more from fragments than it costs")
+            return self._done(reason="no move frees more from fragments than it costs")
         saved = self._fragments_before - fragments
-        return self._done(f"{saved:.1f} fewer cards would be fragments", saved * self._worth)
+        return self._done(
+            reason=f"{saved:.1f} fewer cards would be fragments", gain=saved * self._worth
+        )
 
     def _fragments(self) -> float:
-        return self._fragmentation.total() / WHOLE_CARD
+        takes_work = np.array([row.node.takes_work for row in self._fleet.rows], dtype=np.bool_)
+        return float(self._fragmentation.by_row()[takes_work].sum()) / WHOLE_CARD
 
     # -- What comes of it --
 
     def _may_move(self, leaving: tuple[RunningView, ...]) -> bool:
         return len(self._mover.moves) + len(leaving) <= self._bounds.moves
 
-    def _done(self, reason: str, gain: float = 0.0) -> DefragmentationPlan:
+    def _done(
+        self, *, reason: str, gain: float = 0.0, room: tuple[ReplicaPlacement, ...] = ()
+    ) -> DefragmentationPlan:
         moves = self._mover.moves
         return DefragmentationPlan(
             moves=moves,
@@ -318,4 +249,5 @@ class _Bench:
             cost=sum(move.cost for move in moves),
             gain=gain,
             reason=reason,
+            room=room,
         )

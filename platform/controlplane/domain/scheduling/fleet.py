@@ -128,6 +128,10 @@ class Fleet:
             (row for row in self._rows_of.get(node, ()) if self.rows[row].chip == chip), None
         )
 
+    def seat_of(self, card: str) -> tuple[int, int] | None:
+        """The row of that card, and its position there; None if no node has it."""
+        return self._cards.get(card)
+
     def nominates(self, claim: str) -> bool:
         """Whether cards were freed for that claim."""
         return claim in self._nominated

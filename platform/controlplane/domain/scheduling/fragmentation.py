@@ -56,10 +56,14 @@ class Fragmentation:
 
     def total(self) -> float:
         """Thousandths of cards that are fragments now, in the whole fleet."""
+        return float(self.by_row().sum())
+
+    def by_row(self) -> Amounts:
+        """[rows]: thousandths of cards that are fragments now."""
         fleet = self._fleet
         rows = np.arange(len(fleet.rows), dtype=np.int64)
         self._learn()
-        return float(self._amounts(rows, fleet.state, fleet.cpu, fleet.memory).sum())
+        return self._amounts(rows, fleet.state, fleet.cpu, fleet.memory)
 
     def _amounts(
         self,

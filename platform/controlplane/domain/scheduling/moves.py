@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import TypeVar
 
 from controlplane.domain.claims import WHOLE_CARD, GangShape
 from controlplane.domain.scheduling.fleet import Mask
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import ReplicaPlacement
+from controlplane.domain.scheduling.residents import Residents, demand_of
 from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
 
 Answer = TypeVar("Answer")
@@ -50,7 +52,7 @@ class Mover:
         restart: timedelta,
     ) -> None:
         """:param restart: from the stop of a claim until it goes on elsewhere."""
-        self._placer = placer
+        self.placer = placer
         self._fleet = placer.fleet
         self._at = at
         self._restart = restart
@@ -65,6 +67,8 @@ class Mover:
         for each in self._all:
             for node in dict.fromkeys(replica.node for replica in each.replicas):
                 self._on.setdefault(node, []).append(each)
+        #: Worked out when somebody has to give way.
+        self._residents: Residents | None = None
         #: Each with the mark of the fleet before it.
         self._moves: list[tuple[int, Move]] = []
         self._moved: set[str] = set()
@@ -123,7 +127,7 @@ class Mover:
         for each in running:
             mark = self._fleet.mark()
             self._fleet.free(each)
-            target = self._placer.place(_as_it_stands(each), each.chip, avoid=avoid)
+            target = self.placer.place(_as_it_stands(each), each.chip, avoid=avoid)
             if target is None:
                 self.undo(before)
                 return False
@@ -139,6 +143,26 @@ class Mover:
             self._moved.add(each.uid)
             self._stand(move.target, instead_of=move.source)
         return True
+
+    def move_in_turn(self, running: RunningView, *, avoid: Mask, tries: int) -> bool:
+        """It takes the place of another one, which goes elsewhere first; False, and nothing is moved, if none can.
+
+        :param avoid: rows where neither of them goes; its own have to be among them.
+        :param tries: most others that are tried, the cheapest first.
+        """
+        demand = demand_of(running)
+        if demand is None:
+            return False
+        if self._residents is None:
+            self._residents = Residents(self._fleet, self._all)
+        mark = self._fleet.mark()
+        others = self._residents.in_whose_place(demand, avoid=avoid, staying=self._moved)
+        for row, other in islice(others, tries):
+            there = self._fleet.mask([self._fleet.rows[row].node.uid])
+            if self.move((other,), avoid=avoid | there) and self.move((running,), avoid=~there):
+                return True
+            self.undo(mark)
+        return False
 
     def undo(self, mark: int) -> None:
         """Back to that mark of the fleet; moves since then have not been made."""
@@ -198,4 +222,5 @@ def _as_it_stands(running: RunningView) -> ClaimView:
         tolerations=running.tolerations,
         within=running.within,
         near=running.near,
+        person=running.person,
     )

@@ -41,7 +41,7 @@ def costs(*nodes: NodeView, typical: tuple[Typical, ...] = (), cpu: int = 0) -> 
 
 
 def test_the_fuller_node_costs_less() -> None:
-    small, large = costs(node("small", cards=2), node("large", cards=4), cpu=10_000)
+    small, large = costs(node("small", cards=2, cpu=20_000), node("large", cards=4), cpu=10_000)
     assert small < large
 
 

@@ -274,7 +274,7 @@ WISHES: st.SearchStrategy[Wish] = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(seen=worn(), wish=WISHES)
 def test_every_move_can_be_made_in_its_order(seen: Snapshot, wish: Wish) -> None:
     found = planned(seen, wish)

@@ -219,7 +219,7 @@ def worked() -> tuple[Fleet, Placer]:
     return fleet, Placer(fleet)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(history=deeds())
 def test_after_undo_everything_is_as_it_was(history: list[tuple[str, int]]) -> None:
     fleet, placer = worked()
@@ -256,7 +256,7 @@ def test_after_undo_everything_is_as_it_was(history: list[tuple[str, int]]) -> N
     assert arrays(fleet) == marks[0][1]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(order=st.permutations(range(len(ASKED))), gone=st.permutations(range(len(ASKED))))
 def test_what_was_taken_and_given_back_in_any_order_is_free_again(
     order: list[int], gone: list[int]

@@ -73,7 +73,7 @@ def worn() -> Snapshot:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(history=st.lists(st.integers(0, len(ASKED) - 1), max_size=12))
 def test_the_total_is_what_the_definition_says_after_any_history(history: list[int]) -> None:
     seen = worn()
@@ -85,7 +85,7 @@ def test_the_total_is_what_the_definition_says_after_any_history(history: list[i
         assert fragmentation.total() == pytest.approx(counted(fleet, typical))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(which=st.integers(0, len(ASKED) - 1), history=st.lists(st.integers(0, 5), max_size=6))
 def test_the_gradient_is_the_difference_that_a_placement_makes(
     which: int, history: list[int]
@@ -108,7 +108,7 @@ def test_the_gradient_is_the_difference_that_a_placement_makes(
         fleet.undo(mark)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     history=st.lists(
         st.tuples(
