@@ -37,6 +37,8 @@ class ReleaseReason(StrEnum):
     PREEMPTED = "preempted"
     FAULT = "fault"
     DRAIN = "drain"
+    #: It goes on elsewhere, so that its cards and others make room together.
+    MOVED = "moved"
     CANCELLED = "cancelled"
     FINISHED = "finished"
 

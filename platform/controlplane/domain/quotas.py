@@ -86,14 +86,16 @@ class QueueTree:
         """:param free: cards that nobody holds and work may be placed on, by chip."""
         self._nodes = {uid: QueueAccounts(view) for uid, view in queues.items()}
         self._paths = {uid: tuple(way_up(uid, queues)) for uid in queues}
-        #: Grows with every change.
-        self.version = 0
+        #: By the topmost queue: grows with every change to those below it.
+        self._versions = {path[-1]: 0 for path in self._paths.values()}
         self._free = dict(free)
         #: Over all queues: ``inner`` counts what those at the top use or keep.
         self._root: dict[str, Account] = {}
         self._ways: dict[tuple[str, str], tuple[tuple[Account, ...], ...]] = {}
         self._verdicts: dict[tuple[str, str, int], Verdict] = {}
-        self._standings: dict[str, tuple[float, ...]] = {}
+        #: What depends on nothing but the queues from one up to the topmost, and the version for which it holds.
+        self._standings: dict[str, tuple[int, tuple[float, ...]]] = {}
+        self._coverings: dict[tuple[str, str, int], tuple[int, str]] = {}
         self._keep_reserves()
         for uid, view in queues.items():
             for chip, cards in view.used.items():
@@ -125,12 +127,26 @@ class QueueTree:
 
     def standing(self, queue: str) -> tuple[float, ...]:
         """Dominant shares from the top down to the queue: fair among the top ones, then among those below."""
-        standing = self._standings.get(queue)
-        if standing is None:
-            standing = self._standings[queue] = tuple(
+        version = self.version_of(queue)
+        known = self._standings.get(queue)
+        if known is None or known[0] != version:
+            shares = (
                 self._nodes[uid].share(self._capacity) for uid in reversed(self._paths[queue])
             )
-        return standing
+            known = self._standings[queue] = version, tuple(shares)
+        return known[1]
+
+    def version_of(self, queue: str) -> int:
+        """While it stays the same, so do what ``standing`` and ``covered_by`` say of the queue."""
+        return self._versions[self._paths[queue][-1]]
+
+    def covered_by(self, queue: str, chip: str, cards: int) -> str:
+        """As the verdict of ``room`` has it: the lowest queue whose guarantee covers so many more; or empty."""
+        key, version = (queue, chip, cards), self.version_of(queue)
+        known = self._coverings.get(key)
+        if known is None or known[0] != version:
+            known = self._coverings[key] = version, self._covering(queue, chip, cards)
+        return known[1]
 
     def may_take_back(self, covered_by: str, victim: str, chip: str) -> bool:
         """Whether cards that the queue ``victim`` holds are due to those below ``covered_by``.
@@ -183,19 +199,30 @@ class QueueTree:
 
         :param lendable: until so many may be lent; otherwise for room, which is kept for it elsewhere.
         """
-        self._changed()
+        self._changed(queue)
         for way in self._way(queue, chip):
             for account in way if lendable else way[:-1]:
                 account.wished += cards
 
     def leave(self, queue: str, chip: str, cards: int) -> None:
         """Claims of the queue that hold so many were told to stop."""
-        self._changed()
+        self._changed(queue)
         for way in self._way(queue, chip):
             for account in way:
                 account.leaving += cards
 
     # -- Inside --
+
+    def _covering(self, queue: str, chip: str, cards: int) -> str:
+        if not cards:
+            return queue
+        growth = {chip: cards, TOTAL: cards}
+        for uid in self._paths[queue]:
+            node = self._nodes[uid]
+            if _covers(node, chip, growth):
+                return uid
+            growth = {part: node.account(part).growth(more) for part, more in growth.items()}
+        return ""
 
     def _judge(self, queue: str, chip: str, cards: int) -> Verdict:
         nodes = [self._nodes[uid] for uid in self._paths[queue]]
@@ -242,7 +269,7 @@ class QueueTree:
         return None
 
     def _count(self, queue: str, chip: str, cards: int) -> None:
-        self._changed()
+        self._changed(queue)
         for way in self._way(queue, chip):
             more = cards
             for account in way:
@@ -279,10 +306,9 @@ class QueueTree:
         for chip in self._free:
             self._of_root(chip)
 
-    def _changed(self) -> None:
-        self.version += 1
+    def _changed(self, queue: str) -> None:
+        self._versions[self._paths[queue][-1]] += 1
         self._verdicts.clear()
-        self._standings.clear()
 
 
 def way_up(uid: str, queues: Mapping[str, QueueView]) -> Iterator[str]:

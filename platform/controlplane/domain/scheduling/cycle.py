@@ -2,7 +2,8 @@
 
 1. **Account**: what each queue holds, up the tree; what is free in the fleet.
 2. **Order**: who is next, after each admission anew (``ordering``).
-3. **Check** the queue, up the tree: is it open, may it have so many more cards of a chip (``domain.quotas``)?
+3. **Check** the queue, up the tree: is it open, may it have so many more cards of a chip (``domain.quotas``),
+   may the claim's person run one more (``people``)?
 4. **Place** the whole gang on the first of its chips that has room (``placement``).
 5. **Take back**: a claim that is owed cards and found none has others stop for it (``preemption``).
 6. **Reserve**: of those that still wait, the first keep room; who comes later passes them only where it does
@@ -15,7 +16,6 @@ database or chance: the same snapshot always gives the same plan.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
 from datetime import datetime
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ from controlplane.domain.scheduling.explain import (
     cards_of,
     explain_awaited,
     explain_faster,
+    explain_person,
     explain_placement,
     explain_reserved,
     explain_shortage,
@@ -35,7 +36,8 @@ from controlplane.domain.scheduling.explain import (
 )
 from controlplane.domain.scheduling.fleet import Fleet
 from controlplane.domain.scheduling.obstacles import LASTING, Obstacles
-from controlplane.domain.scheduling.ordering import Order, kind_of
+from controlplane.domain.scheduling.ordering import Kinds, Order
+from controlplane.domain.scheduling.people import People
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import (
     Placement,
@@ -54,7 +56,9 @@ from controlplane.domain.scheduling.shapes import typical_of
 from controlplane.domain.scheduling.snapshots import ClaimView, RunningView, Snapshot
 
 #: Reasons of one claim alone: others of its kind may be luckier.
-_ITS_OWN = frozenset({RefusalCode.AWAITS_CARDS, RefusalCode.AWAITS_FASTER})
+_ITS_OWN = frozenset(
+    {RefusalCode.AWAITS_CARDS, RefusalCode.AWAITS_FASTER, RefusalCode.PERSON_LIMIT}
+)
 #: Reasons for which nobody has to stop, nor room to be kept, on a chip.
 _NO_USE = LASTING | {RefusalCode.AWAITS_FASTER}
 
@@ -65,7 +69,7 @@ def plan(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
     :raises ValueError: if a claim accepts no chip.
     """
     cycle = Cycle(snapshot, policy, at)
-    for claim in Order(snapshot.claims, cycle.tree):
+    for claim in Order(snapshot.claims, cycle.tree, settle=cycle.settle, freed=cycle.freed):
         cycle.decide(claim)
     return cycle.decided()
 
@@ -89,8 +93,8 @@ class Cycle:
         self._fleet = Fleet(snapshot)
         self._placer = Placer(self._fleet, typical_of(snapshot))
         capacity = Capacity(self._fleet)
-        self._nominated = nominated(snapshot)
-        self.tree = queue_tree(snapshot, self._nominated)
+        self.freed = nominated(snapshot)
+        self.tree = queue_tree(snapshot, self.freed)
         #: As if nobody held anything.
         self._unused = self.tree.unused()
         self._obstacles = Obstacles(self._fleet, self._placer, capacity)
@@ -109,6 +113,7 @@ class Cycle:
             at=at,
             backfill=policy.backfill,
         )
+        self._people = People(snapshot.queues, snapshot.running)
         self._queues = {claim.uid: claim.queue for claim in snapshot.claims}
         self._names = {node.uid: node.name for node in snapshot.nodes}
         #: Claims that were told to stop, by the waiting claim that they were told for.
@@ -120,7 +125,9 @@ class Cycle:
         self._refusals: list[Refusal] = []
         self._revocations: list[Revocation] = []
         self._promised: list[Reservation] = []
-        self._refused: dict[Hashable, Reason] = {}
+        self._kinds = Kinds()
+        #: By the number of a kind, or the uid of one that is like no other.
+        self._refused: dict[int | str, Reason] = {}
         #: Claims that others stop for, and claims that keep room.
         self._reclaims = self._waiting = 0
 
@@ -134,17 +141,28 @@ class Cycle:
 
     def decide(self, claim: ClaimView) -> bool:
         """Place the claim, or keep why it waits; say whether it was placed."""
-        kind = kind_of(claim)
-        if claim.uid in self._stopping or self._fleet.nominates(claim.uid):
-            # Cards are on their way to it: what holds for others of its kind does not hold for it.
-            kind = claim.uid
-        reason = self._spent() or self._refused.get(kind) or self._consider(claim)
+        kind = self._kind(claim)
+        reason = self._refused.get(kind) or self._spent() or self._consider(claim)
         if reason is None:
             return True
         self._refusals.append(reason.refuse(claim))
         if reason.code not in _ITS_OWN:
             self._refused[kind] = reason
         return False
+
+    def settle(self, claim: ClaimView) -> bool:
+        """Refuse the claim if one like it was refused; say whether it was."""
+        reason = self._refused.get(self._kind(claim))
+        if reason is None:
+            return False
+        self._refusals.append(reason.refuse(claim))
+        return True
+
+    def _kind(self, claim: ClaimView) -> int | str:
+        if claim.uid in self._stopping or self._fleet.nominates(claim.uid):
+            # Cards are on their way to it: what holds for others of its kind does not hold for it.
+            return claim.uid
+        return self._kinds.number(claim)
 
     def _spent(self) -> Reason | None:
         policy, placed, searches = self._policy, len(self._placements), self._placer.searches
@@ -156,6 +174,9 @@ class Cycle:
         """Steps 3 to 6 for one claim; None if it was placed."""
         if not claim.chips:
             raise ValueError(f"claim {claim.uid} accepts no chip")
+        limit = self._people.limit(claim)
+        if limit is not None and not self._closed(claim):
+            return explain_person(limit)
         before = self._fleet.mark()
         self._fleet.open_for(claim.uid)
         self._hold_nominated(claim, -1)
@@ -181,12 +202,12 @@ class Cycle:
 
     def _hold_nominated(self, claim: ClaimView, sign: int) -> None:
         """Its queue holds the cards that were freed for it, until it is its turn and if it waits on."""
-        for chip, cards in self._nominated.get(claim.uid, {}).items():
+        for chip, cards in self.freed.get(claim.uid, {}).items():
             self.tree.charge(claim.queue, chip, sign * cards)
 
     def _lacking(self, claim: ClaimView, chip: str) -> int:
         """Cards without which it does not start, beside those that were freed for it."""
-        freed = self._nominated.get(claim.uid, Counter())[chip]
+        freed = self.freed.get(claim.uid, Counter())[chip]
         return max(0, claim.shape.fewest_cards - freed)
 
     # -- 3: check the queue --
@@ -206,6 +227,10 @@ class Cycle:
             else:
                 reasons[chip] = explain_shortage(verdict.shortage)
         return openings, reasons
+
+    def _closed(self, claim: ClaimView) -> bool:
+        shortage = self.tree.room(claim.queue, claim.chips[0], claim.shape.fewest_cards).shortage
+        return shortage is not None and shortage.limit is Limit.CLOSED
 
     # -- 4: place --
 
@@ -242,6 +267,7 @@ class Cycle:
     def _start(self, claim: ClaimView, chip: str, replicas: tuple[ReplicaPlacement, ...]) -> None:
         self._placements.append(explain_placement(claim, chip, replicas, self._names))
         self.tree.charge(claim.queue, chip, cards_of(replicas))
+        self._people.start(claim)
         runtime = runtime_on(claim, chip)
         if runtime is not None:
             self._reservations.started(
@@ -276,10 +302,10 @@ class Cycle:
         """Have others stop for a claim that is owed their cards."""
         if not self._policy.preemption or self._reclaims >= self._policy.reclaims_per_cycle:
             return None
+        if self._closed(claim):
+            return None
         for chip in chips:
             verdict = self.tree.room(claim.queue, chip, claim.shape.fewest_cards)
-            if verdict.shortage is not None and verdict.shortage.limit is Limit.CLOSED:
-                return None
             owed = bool(verdict.covered_by)
             avoid = self._reservations.avoid(claim, chip, owed=owed)
             room = self._preemptor.make_room(claim, chip, avoid=avoid)
@@ -291,6 +317,7 @@ class Cycle:
 
     def _promise(self, claim: ClaimView, room: Room) -> None:
         """Nobody else gets what it will take, nor its queue's right to it."""
+        self._people.promise(claim)
         self._fleet.limit(room.then)
         self._promised.append(Reservation(claim=claim.uid, nodes=room.nodes, starts_at=None))
         self.tree.owe(claim.queue, room.chip, self._lacking(claim, room.chip))
@@ -303,10 +330,12 @@ class Cycle:
             return
         rights = {opening.chip: opening.owed for opening in openings}
         chip = self._reservations.reserve(claim, rights)
-        if chip is None:
-            self._waiting += self._keep_leave(claim)
+        if chip is None and not self._keep_leave(claim):
             return
         self._waiting += 1
+        self._people.promise(claim)
+        if chip is None:
+            return
         if rights[chip]:
             self.tree.owe(claim.queue, chip, self._lacking(claim, chip))
         else:

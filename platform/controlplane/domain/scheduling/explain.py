@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from controlplane.domain.quotas import Limit, Shortage
+from controlplane.domain.scheduling.people import PersonLimit
 from controlplane.domain.scheduling.plans import (
     Placement,
     Refusal,
@@ -131,6 +132,26 @@ def _explain_not_borrowing(shortage: Shortage, kind: str, numbers: Mapping[str, 
             f"is guaranteed, and borrows nothing"
         ),
         numbers={**numbers, "guaranteed": bound},
+    )
+
+
+def explain_person(limit: PersonLimit) -> Reason:
+    """What a queue has against one more claim of the same person."""
+    person, queue, bound, held = limit.person, limit.queue, limit.bound, limit.held
+    numbers = {"held": held, "limit": bound}
+    if limit.first:
+        return Reason(
+            code=RefusalCode.PERSON_LIMIT,
+            reason=(
+                f"{person} holds {held} of at most {bound} claims of queue {queue}, and others of "
+                f"{person} come first: {limit.first}"
+            ),
+            numbers={**numbers, "first": limit.first},
+        )
+    return Reason(
+        code=RefusalCode.PERSON_LIMIT,
+        reason=f"{person} holds {held} of at most {bound} claims of queue {queue}",
+        numbers=numbers,
     )
 
 

@@ -26,6 +26,8 @@ class RefusalCode(StrEnum):
     NO_CPU = "no_cpu"
     QUEUE_CAP = "queue_cap"
     QUEUE_CLOSED = "queue_closed"
+    #: Its person runs as many claims as the queue lets one person run.
+    PERSON_LIMIT = "person_limit"
     #: Beyond its guarantee, and nothing may be borrowed.
     NO_BORROWING = "no_borrowing"
     #: Room there is, but it is kept for a claim that waits longer.

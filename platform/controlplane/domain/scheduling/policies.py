@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,3 +23,5 @@ class Policy:
     backfill: bool = True
     #: Claims that may keep room for themselves at the same time.
     reservations: int = 8
+    #: How long those that are told to stop have to save their work.
+    grace: timedelta = timedelta(seconds=120)

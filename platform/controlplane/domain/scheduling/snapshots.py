@@ -119,6 +119,8 @@ class QueueView:
     reclaims: bool = True
     #: Its urgent claims may take the place of its own less urgent ones.
     preempts: bool = True
+    #: Most claims of one person that run at once, in it and the queues below; None means no limit.
+    running_per_person: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +145,8 @@ class ClaimView:
     near: str = ""
     #: How long it is expected to run on the first chip; None when nobody knows.
     runtime: timedelta | None = None
+    #: Whose it is; empty where nobody knows.
+    person: str = ""
 
     def __post_init__(self) -> None:
         for chip, speed in self.speeds.items():
@@ -181,6 +185,8 @@ class RunningView:
     #: The chips that it takes if it has to start again, as a claim has them; empty means the one that it has.
     chips: tuple[str, ...] = ()
     speeds: Mapping[str, float] = field(default_factory=dict)
+    #: Whose it is; empty where nobody knows.
+    person: str = ""
 
     def lost_at(self, at: datetime) -> timedelta:
         """Work that stopping it now would throw away."""

@@ -103,6 +103,7 @@ class Timeline:
             near=claim.near,
             chips=claim.chips,
             speeds=claim.speeds,
+            person=claim.person,
         )
         self._count(self._running[claim.uid], 1)
         return tuple(held)
@@ -221,6 +222,7 @@ def waits_again(running: RunningView, *, at: datetime) -> ClaimView:
         near=running.near,
         speeds=running.speeds,
         runtime=left,
+        person=running.person,
     )
 
 

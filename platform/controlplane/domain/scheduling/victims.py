@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,8 @@ from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
 from controlplane.domain.scheduling.topology import CLUSTER, OUTSIDE
 
 Rank = tuple[int, float, float, str]
+
+_RANK = attrgetter("rank")
 
 
 class Victim(NamedTuple):
@@ -107,7 +109,7 @@ def regions(
     largest = max(claim.shape.roles, key=lambda role: (role.cards, role.share))
     demand = Demand.of(largest, claim, chip)
     takes = fleet.eligible(demand) if avoid is None else fleet.eligible(demand) & ~avoid
-    held = _on_rows(takes, sorted(candidates, key=partial(order, claim)))
+    held = _on_rows(takes, _ordered(candidates, claim))
     now = np.where(takes, fleet.times(demand), 0)
     # By role: with all of them gone each has room by itself, or there is no point in trying.
     most = [
@@ -138,6 +140,13 @@ def regions(
             )
     found.sort(key=lambda region: _together(region.bundles[: region.lacking]))
     return found
+
+
+def _ordered(candidates: Sequence[Victim], claim: ClaimView) -> list[Victim]:
+    """As ``order`` has it. Those of each queue come in order already, which the sort makes use of."""
+    own = [victim for victim in candidates if victim.view.queue == claim.queue]
+    others = [victim for victim in candidates if victim.view.queue != claim.queue]
+    return sorted(others, key=_RANK) + sorted(own, key=_RANK)
 
 
 def _on_rows(takes: Mask, ordered: Sequence[Victim]) -> dict[int, list[tuple[Victim, int]]]:
@@ -186,11 +195,12 @@ def _bundles(
 
 
 def _loss(victims: Sequence[Victim], claim: ClaimView) -> Loss:
-    return Loss(
-        any(victim.view.queue == claim.queue for victim in victims),
-        max(victim.view.priority for victim in victims),
-        sum(victim.card_seconds for victim in victims),
-    )
+    own, highest, lost = False, victims[0].view.priority, 0.0
+    for victim in victims:
+        own = own or victim.view.queue == claim.queue
+        highest = max(highest, victim.view.priority)
+        lost += victim.card_seconds
+    return Loss(own, highest, lost)
 
 
 def _together(bundles: Sequence[Bundle]) -> Loss:

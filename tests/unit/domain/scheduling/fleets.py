@@ -110,6 +110,7 @@ def claim(
     within: str = "",
     near: str = "",
     runtime: timedelta | None = None,
+    person: str = "",
 ) -> ClaimView:
     """It asked ``minute`` minutes after ``AT``; without roles it is one replica of one card."""
     return ClaimView(
@@ -124,6 +125,7 @@ def claim(
         within=within,
         near=near,
         runtime=runtime,
+        person=person,
     )
 
 

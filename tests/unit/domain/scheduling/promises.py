@@ -37,6 +37,7 @@ def check(seen: Snapshot, decided: Plan) -> None:
         gang_stands_where_it_may(seen, claim, placement)
     no_card_is_given_twice(seen, decided)
     nobody_is_above_a_cap(seen, decided)
+    nobody_runs_more_than_one_person_may(seen, decided)
     reserves_are_left_alone(seen, decided)
     only_borrowers_and_the_less_urgent_stop(seen, decided)
 
@@ -167,6 +168,21 @@ def nobody_is_above_a_cap(seen: Snapshot, decided: Plan) -> None:
         assert not cards or seen.queues[queue].open
         cap = stated(seen.queues[queue], chip).cap
         assert not cards or cap is None or before[queue, chip] + cards <= cap
+
+
+def nobody_runs_more_than_one_person_may(seen: Snapshot, decided: Plan) -> None:
+    """Who ran more already, as the limit was lowered, gets nothing more."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for running in seen.running:
+        for above in way_up(running.queue, seen.queues):
+            counted[above, running.person] += 1
+    claims = {claim.uid: claim for claim in seen.claims}
+    for placement in decided.placements:
+        claim = claims[placement.claim]
+        for above in way_up(claim.queue, seen.queues):
+            counted[above, claim.person] += 1
+            limit = seen.queues[above].running_per_person
+            assert not claim.person or limit is None or counted[above, claim.person] <= limit
 
 
 def reserves_are_left_alone(seen: Snapshot, decided: Plan) -> None:

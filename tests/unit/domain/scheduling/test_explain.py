@@ -24,7 +24,7 @@ from tests.unit.domain.scheduling.fleets import (
     running,
     snapshot,
 )
-from tests.unit.domain.scheduling.test_cycle import snapshots
+from tests.unit.domain.scheduling.test_any_cycle import snapshots
 
 
 def only_refusal(seen: Snapshot) -> Refusal:
@@ -319,7 +319,7 @@ def test_memory_that_is_promised_is_not_free() -> None:
 
 
 @given(snapshots())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_numbers_of_a_refusal_stand_in_its_words(seen: Snapshot) -> None:
     for refusal in plan(seen, Policy(), AT).refusals:
         numbers = refusal.numbers

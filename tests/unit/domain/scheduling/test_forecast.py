@@ -182,7 +182,7 @@ def test_no_more_cycles_are_played_than_allowed() -> None:
     assert sum(each.starts_at is not None for each in foretold(seen).values()) == 6
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     ends=st.lists(st.integers(1, 20), min_size=4, max_size=4),
     asked=st.lists(

@@ -111,6 +111,7 @@ def wishes(draw: st.DrawFn) -> ClaimView:
         within=draw(st.sampled_from(["", "", "leaf"])),
         runtime=draw(st.sampled_from([None, hours(1), hours(5)])),
         tolerations=draw(st.sampled_from([(), ("dedicated",)])),
+        person=draw(st.sampled_from(["", "ada", "bo"])),
     )
 
 
@@ -200,6 +201,7 @@ class Histories(RuleBasedStateMachine):
         opened=st.integers(0, 9).map(bool),
         borrows=st.integers(0, 4).map(bool),
         lends=st.integers(0, 4).map(bool),
+        per_person=st.sampled_from([None, None, 0, 1, 3]),
     )
     def a_queue_gets_other_rights(
         self,
@@ -209,6 +211,7 @@ class Histories(RuleBasedStateMachine):
         opened: bool,
         borrows: bool,
         lends: bool,
+        per_person: int | None,
     ) -> None:
         queue = self.timeline.snapshot().queues[uid]
         stated = Entitlement(
@@ -221,6 +224,7 @@ class Histories(RuleBasedStateMachine):
                 open=opened,
                 borrows=borrows,
                 lends=lends,
+                running_per_person=per_person,
             )
         )
 
@@ -278,7 +282,5 @@ def shuffled(seen: Snapshot) -> Snapshot:
     )
 
 
-Histories.TestCase.settings = settings(
-    max_examples=HISTORIES, stateful_step_count=40, deadline=None
-)
+Histories.TestCase.settings = settings(max_examples=HISTORIES, stateful_step_count=40)
 test_no_plan_breaks_a_promise = Histories.TestCase

@@ -1,12 +1,10 @@
-"""What people may rely on: guarantees within one round, no starvation, and how near to the optimum it comes."""
+"""What people may rely on: guarantees within one round, no starvation, and the same plan for the same fleet."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -16,13 +14,13 @@ from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import Plan, RefusalCode
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.snapshots import (
-    ClaimView,
-    NodeView,
     QueueView,
     Snapshot,
 )
 from controlplane.domain.scheduling.timelines import Timeline
-from tests.unit.domain.scheduling import promises
+from tests.unit.domain.scheduling.decisions import (
+    decided,
+)
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,
@@ -34,12 +32,6 @@ from tests.unit.domain.scheduling.fleets import (
     running,
     snapshot,
 )
-
-
-def decided(seen: Snapshot, policy: Policy | None = None) -> Plan:
-    found = plan(seen, policy or Policy(), AT)
-    promises.check(seen, found)
-    return found
 
 
 def played(timeline: Timeline, found: Plan) -> None:
@@ -94,7 +86,7 @@ def borrowed(draw: st.DrawFn) -> Snapshot:
     )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(seen=borrowed())
 def test_a_guarantee_is_met_within_one_round(seen: Snapshot) -> None:
     """Plan, let those stop that were told to, plan again: what was within the guarantee runs."""
@@ -117,7 +109,7 @@ def test_a_guarantee_is_met_within_one_round(seen: Snapshot) -> None:
     assert after.used.get(NPU, 0) >= min(before, after.entitlements[NPU].guaranteed)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     nodes=st.integers(1, 3),
     holders=st.sampled_from([1, 2, 4, 8]),
@@ -151,7 +143,7 @@ def test_a_gang_of_any_roles_gets_within_one_round_what_it_is_guaranteed(
     assert [each.claim for each in decided(timeline.snapshot()).placements] == ["gang"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seen=borrowed())
 def test_who_awaits_cards_sends_nobody_else_away(seen: Snapshot) -> None:
     """However often the scheduler is asked until they have stopped."""
@@ -173,7 +165,7 @@ def test_who_awaits_cards_sends_nobody_else_away(seen: Snapshot) -> None:
             served.add(revocation.beneficiary)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seen=borrowed())
 def test_no_fewer_victims_would_do(seen: Snapshot) -> None:
     """Without any one of those that stop for a claim of single cards, cards would be missing."""
@@ -229,7 +221,7 @@ def streams(draw: st.DrawFn) -> tuple[Snapshot, list[tuple[int, int]]]:
     return seen, arrivals
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(stream=streams())
 def test_a_gang_starts_at_the_latest_when_what_ran_before_it_has_ended(
     stream: tuple[Snapshot, list[tuple[int, int]]],
@@ -302,7 +294,7 @@ def companies(draw: st.DrawFn, *, chip: str) -> Snapshot:
     return snapshot(*nodes, claims=claims, queues=queues)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seen=companies(chip=NPU), order=st.randoms(use_true_random=False))
 def test_the_same_snapshot_gives_the_same_plan_in_whatever_order_it_is_told(
     seen: Snapshot, order: object
@@ -314,7 +306,7 @@ def test_the_same_snapshot_gives_the_same_plan_in_whatever_order_it_is_told(
     assert decided(seen) == decided(seen) == decided(again)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seen=companies(chip=NPU))
 def test_a_fleet_of_gpus_gives_the_plan_of_a_fleet_of_npus(seen: Snapshot) -> None:
     twin = Snapshot(
@@ -339,69 +331,6 @@ def test_a_fleet_of_gpus_gives_the_plan_of_a_fleet_of_npus(seen: Snapshot) -> No
     assert [(each.claim, each.code) for each in first.refusals] == [
         (each.claim, each.code) for each in second.refusals
     ]
-
-
-# -- Against the optimum --
-
-
-@cache
-def optimum(free: tuple[int, ...], sizes: tuple[int, ...]) -> int:
-    """The most cards that claims of one replica can use together: every assignment is tried."""
-    if not sizes:
-        return 0
-    first, rest = sizes[0], sizes[1:]
-    best = optimum(free, rest)
-    for place in range(len(free)):
-        if free[place] >= first:
-            left = tuple(sorted((*free[:place], free[place] - first, *free[place + 1 :])))
-            best = max(best, first + optimum(left, rest))
-    return best
-
-
-def cards_placed(nodes: Sequence[NodeView], claims: Sequence[ClaimView]) -> int:
-    found = decided(snapshot(*nodes, claims=claims), Policy(reservations=0))
-    return sum(replica.count for each in found.placements for replica in each.replicas)
-
-
-WORN = st.lists(st.integers(0, 8), min_size=1, max_size=3)
-
-
-def worn(free: Sequence[int]) -> list[NodeView]:
-    return [node(f"n{place}", busy=range(count, 8)) for place, count in enumerate(free)]
-
-
-@settings(max_examples=80, deadline=None)
-@given(free=WORN, sizes=st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=6))
-def test_largest_first_in_powers_of_two_is_the_optimum(free: list[int], sizes: list[int]) -> None:
-    claims = [claim(f"c{place}", role(size), priority=size) for place, size in enumerate(sizes)]
-    best = optimum(tuple(sorted(free)), tuple(sorted(sizes, reverse=True)))
-    assert cards_placed(worn(free), claims) == best
-
-
-@settings(max_examples=80, deadline=None)
-@given(free=WORN, sizes=st.lists(st.integers(1, 8), min_size=1, max_size=6))
-def test_largest_first_in_any_size_uses_at_least_half_of_what_the_optimum_uses(
-    free: list[int], sizes: list[int]
-) -> None:
-    claims = [claim(f"c{place}", role(size), priority=size) for place, size in enumerate(sizes)]
-    best = optimum(tuple(sorted(free)), tuple(sorted(sizes, reverse=True)))
-    assert 2 * cards_placed(worn(free), claims) >= best
-
-
-@settings(max_examples=80, deadline=None)
-@given(free=WORN, sizes=st.lists(st.integers(1, 8), min_size=1, max_size=6))
-def test_whatever_the_order_nothing_is_refused_that_would_fit(
-    free: list[int], sizes: list[int]
-) -> None:
-    claims = [claim(f"c{place}", role(size), minute=place) for place, size in enumerate(sizes)]
-    found = decided(snapshot(*worn(free), claims=claims), Policy(reservations=0))
-    left = Counter({f"n{place}": count for place, count in enumerate(free)})
-    for each in found.placements:
-        for replica in each.replicas:
-            left[replica.node] -= replica.count
-    wanted = {each.uid: each.shape.cards for each in claims}
-    for refusal in found.refusals:
-        assert wanted[refusal.claim] > max(left.values())
 
 
 def test_the_example_of_the_documentation_holds() -> None:

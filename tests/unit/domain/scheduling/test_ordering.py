@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.quotas import Entitlement, QueueTree
-from controlplane.domain.scheduling.ordering import Order, kind_of
+from controlplane.domain.scheduling.ordering import Kinds, Order, kind_of
 from controlplane.domain.scheduling.snapshots import ClaimView, QueueView
 from tests.unit.domain.scheduling.fleets import GPU, NPU, claim, hours, role
 
@@ -148,7 +149,7 @@ CLAIMS = st.lists(
 
 
 @given(CLAIMS, st.lists(st.booleans(), min_size=20, max_size=20))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_heap_gives_what_sorting_anew_each_time_would(
     asked: list[tuple[str, int, int, int]], admitted: list[bool]
 ) -> None:
@@ -191,3 +192,29 @@ def test_claims_are_of_a_kind_if_they_ask_the_same_of_the_same_queue() -> None:
         claim("b", runtime=hours(1)),
     ):
         assert kind_of(claim("a")) != kind_of(other)
+
+
+def test_claims_that_are_settled_do_not_come_up_and_the_others_come_in_their_order() -> None:
+    waiting = [claim(f"{place:02}", minute=place) for place in range(12)]
+    tree = QueueTree({"research": queue("research")}, free={NPU: 64})
+    settled: list[str] = []
+
+    def settle(each: ClaimView) -> bool:
+        if int(each.uid) % 3:
+            settled.append(each.uid)
+            return True
+        return False
+
+    assert [each.uid for each in Order(waiting, tree, settle=settle)] == ["00", "03", "06", "09"]
+    assert len(settled) == 8
+
+
+def test_claims_are_of_one_kind_if_they_ask_for_the_same_whether_or_not_they_share_its_parts() -> (
+    None
+):
+    one, alike, other = claim("a"), claim("b"), claim("c", role(cards=2))
+    shared = replace(alike, uid="d")
+    numbers = Kinds()
+    assert numbers.number(one) == numbers.number(alike) == numbers.number(shared)
+    assert numbers.number(other) != numbers.number(one)
+    assert kind_of(other) != kind_of(one) == kind_of(alike)

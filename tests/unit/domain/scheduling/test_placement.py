@@ -301,7 +301,7 @@ def domains(nodes: Sequence[NodeView], within: str) -> list[list[NodeView]]:
     return list(kept.values())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     nodes=fleets(),
     cards=st.sampled_from([1, 2, 4, 8]),
@@ -320,7 +320,7 @@ def test_a_gang_of_equal_replicas_is_placed_whenever_that_is_possible(
         assert sum(where(found).values()) == replicas
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     nodes=fleets(),
     roles=st.lists(
@@ -354,7 +354,7 @@ def test_what_is_placed_is_whole_free_and_hangs_together(
         assert len({each.domains[within] for each in hosts}) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_fleets_of_equal_shape_give_equal_places_whatever_the_chip(data: st.DataObject) -> None:
     nodes = data.draw(fleets())

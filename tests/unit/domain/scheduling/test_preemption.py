@@ -6,19 +6,22 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from controlplane.domain.claims import RoleShape
-from controlplane.domain.quotas import Entitlement, QueueTree
+from controlplane.domain.quotas import Entitlement
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.explain import cards_of
-from controlplane.domain.scheduling.fleet import Fleet
-from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import Plan, RefusalCode
+from controlplane.domain.scheduling.plans import RefusalCode
 from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.preemption import MOST_REGIONS, Preemptor
-from controlplane.domain.scheduling.snapshots import ClaimView, QueueView, RunningView, Snapshot
+from controlplane.domain.scheduling.preemption import MOST_REGIONS
+from controlplane.domain.scheduling.snapshots import QueueView, RunningView, Snapshot
+from tests.unit.domain.scheduling.decisions import (
+    BATCH,
+    RESEARCH,
+    decide,
+    guaranteed,
+    lent,
+    stopped,
+)
 from tests.unit.domain.scheduling.fleets import (
     AT,
     NPU,
@@ -31,24 +34,6 @@ from tests.unit.domain.scheduling.fleets import (
     snapshot,
 )
 
-BATCH = QueueView(uid="batch", name="batch")
-
-
-def guaranteed(name: str, cards: int, **kwargs: object) -> QueueView:
-    view = QueueView(uid=name, name=name, entitlements={NPU: Entitlement(guaranteed=cards)})
-    return replace(view, **kwargs)  # type: ignore[arg-type]
-
-
-RESEARCH = guaranteed("research", 8)
-
-
-def decide(seen: Snapshot, policy: Policy | None = None) -> Plan:
-    return plan(seen, policy or Policy(), AT)
-
-
-def stopped(decided: Plan) -> list[str]:
-    return sorted(one.claim for one in decided.revocations)
-
 
 def borrowed(*at_work: RunningView, wants: int = 2, queues: tuple[QueueView, ...] = ()) -> Snapshot:
     """One node of four cards, all lent to others; research, which is guaranteed eight, wants some."""
@@ -58,10 +43,6 @@ def borrowed(*at_work: RunningView, wants: int = 2, queues: tuple[QueueView, ...
         running=at_work,
         queues=(RESEARCH, BATCH, *queues),
     )
-
-
-def lent(name: str, *cards: int, **kwargs: object) -> RunningView:
-    return running(name, {"n": cards}, queue="batch", **kwargs)  # type: ignore[arg-type]
 
 
 # -- Reclaim --
@@ -339,27 +320,6 @@ def test_nobody_is_stopped_in_vain() -> None:
     assert decide(borrowed(lent("a", 0, 1, 2, 3), wants=5)).revocations == ()
 
 
-# -- Preemption --
-
-
-def test_an_urgent_claim_takes_the_place_of_a_less_urgent_one_of_its_queue() -> None:
-    seen = snapshot(
-        node("n", 4),
-        claims=[claim("urgent", role(2), priority=5)],
-        running=[
-            running("low", {"n": [0, 1]}, priority=1),
-            running("high", {"n": [2, 3]}, priority=5),
-        ],
-    )
-
-    (revocation,) = decide(seen).revocations
-
-    assert revocation.claim == "low"
-    assert revocation.reason == (
-        "makes room for a claim of priority 5 in the same queue; its own is 1"
-    )
-
-
 @pytest.mark.parametrize(
     "wanted",
     [(role(4, memory=500),), (role(2, name="a", memory=40), role(2, name="b", memory=40))],
@@ -385,161 +345,6 @@ def test_the_only_leaf_that_could_hold_it_is_found_among_many(
         queues=(RESEARCH, BATCH),
     )
     assert stopped(decide(seen)) == [f"r{many}"]
-
-
-def test_priority_gives_no_right_to_the_cards_of_another_queue() -> None:
-    seen = snapshot(
-        node("n", 4),
-        claims=[claim("urgent", role(2), priority=5)],
-        running=[lent("other", 0, 1, 2, 3)],
-        queues=(QueueView(uid="research", name="research"), BATCH),
-    )
-
-    assert decide(seen).revocations == ()
-
-
-def test_a_queue_may_forbid_preemption() -> None:
-    seen = snapshot(
-        node("n", 4),
-        claims=[claim("urgent", priority=5)],
-        running=[running("low", {"n": [0, 1, 2, 3]})],
-        queues=[QueueView(uid="research", name="research", preempts=False)],
-    )
-
-    assert decide(seen).revocations == ()
-
-
-def test_an_urgent_claim_makes_room_below_its_queues_cap() -> None:
-    capped = QueueView(uid="research", name="research", entitlements={NPU: Entitlement(cap=4)})
-    seen = snapshot(
-        node("n", 8),
-        claims=[claim("urgent", role(2), priority=5)],
-        running=[running("low", {"n": [0, 1]}), running("high", {"n": [2, 3]}, priority=5)],
-        queues=[capped],
-    )
-
-    assert stopped(decide(seen)) == ["low"]
-
-
-def test_borrowers_go_before_the_less_urgent_of_the_own_queue() -> None:
-    seen = snapshot(
-        node("n", 4),
-        claims=[claim("urgent", role(2), priority=5)],
-        running=[running("own", {"n": [0, 1]}), lent("borrower", 2, 3, priority=9)],
-        queues=(RESEARCH, BATCH),
-    )
-
-    assert stopped(decide(seen)) == ["borrower"]
-
-
-# -- Whatever runs --
-
-PIECES = st.sampled_from([(4,), (2, 2), (1, 3), (3,), (1, 1, 2), (1, 1, 1, 1), (2, 1)])
-
-
-@st.composite
-def fleets(draw: st.DrawFn) -> Snapshot:
-    """Three nodes, nearly full, mostly of what others borrowed; one claim that research wants to run."""
-    at_work = []
-    for place in range(3):
-        first = 0
-        for number, size in enumerate(draw(PIECES)):
-            at_work.append(
-                running(
-                    f"r{place}{number}",
-                    {f"n{place}": range(first, first + size)},
-                    queue=draw(st.sampled_from(["batch", "batch", "product", "research"])),
-                    priority=draw(st.integers(0, 2)),
-                    preemptible=draw(st.sampled_from([True, True, True, False])),
-                    saved=timedelta(minutes=draw(st.integers(0, 90))),
-                )
-            )
-            first += size
-    wants = claim(
-        "owed",
-        role(draw(st.integers(1, 4)), draw(st.integers(1, 2))),
-        priority=draw(st.integers(0, 2)),
-    )
-    return snapshot(
-        *(node(f"n{place}", 4) for place in range(3)),
-        claims=[wants],
-        running=at_work,
-        queues=(
-            guaranteed("research", draw(st.integers(4, 12))),
-            guaranteed("product", draw(st.integers(0, 6))),
-            BATCH,
-        ),
-    )
-
-
-def fits_without(seen: Snapshot, waiting: ClaimView, gone: set[str]) -> bool:
-    """By the definitions: the queue may have it, and the fleet has room for it."""
-    fleet, tree = Fleet(seen), tree_of(seen)
-    for view in seen.running:
-        if view.uid in gone:
-            fleet.free(view)
-            tree.charge(view.queue, view.chip, -cards_of(view.replicas))
-    if tree.room(waiting.queue, NPU, waiting.shape.cards).shortage is not None:
-        return False
-    return Placer(fleet).place(waiting, NPU) is not None
-
-
-def tree_of(seen: Snapshot) -> QueueTree:
-    free = sum(card.free for each in seen.nodes for card in each.cards)
-    return QueueTree(seen.queues, free={NPU: free})
-
-
-@given(fleets())
-@settings(max_examples=120, deadline=None)
-def test_every_victim_is_needed_and_nobody_within_a_guarantee_is_one(seen: Snapshot) -> None:
-    (waiting,) = seen.claims
-    decided = decide(seen)
-    gone = {one.claim for one in decided.revocations}
-    assume(gone)
-
-    assert fits_without(seen, waiting, gone)
-    for one in gone:
-        assert not fits_without(seen, waiting, gone - {one})
-    tree, views = tree_of(seen), {view.uid: view for view in seen.running}
-    covered_by = tree.room(waiting.queue, NPU, waiting.shape.cards).covered_by
-    for one in gone:
-        view = views[one]
-        assert view.preemptible
-        if view.queue == waiting.queue:
-            assert view.priority < waiting.priority
-        else:
-            assert covered_by == "research"
-            held = seen.queues[view.queue].used[NPU]
-            assert held > seen.queues[view.queue].entitlements.get(NPU, Entitlement()).guaranteed
-
-
-@given(fleets())
-@settings(max_examples=120, deadline=None)
-def test_whoever_is_owed_cards_that_borrowers_hold_gets_them_in_one_round(seen: Snapshot) -> None:
-    """If it fits with every borrower of no right at all gone, it is placed or promised cards."""
-    (waiting,) = seen.claims
-    covered = tree_of(seen).room(waiting.queue, NPU, waiting.shape.cards).covered_by
-    assume(covered == "research")
-    lenders = {view.uid for view in seen.running if view.queue == "batch" and view.preemptible}
-    assume(fits_without(seen, waiting, lenders))
-
-    decided = decide(seen)
-
-    assert decided.placements or decided.revocations
-
-
-@given(fleets())
-@settings(max_examples=60, deadline=None)
-def test_the_search_leaves_fleet_and_tree_as_they_were(seen: Snapshot) -> None:
-    (waiting,) = seen.claims
-    fleet, tree = Fleet(seen), tree_of(seen)
-    preemptor = Preemptor(fleet=fleet, placer=Placer(fleet), tree=tree, running=seen.running, at=AT)
-    before = [tree.room(name, NPU, 4) for name in seen.queues], fleet.state.tolist()
-
-    preemptor.make_room(waiting, NPU, avoid=None)
-
-    assert ([tree.room(name, NPU, 4) for name in seen.queues], fleet.state.tolist()) == before
-    assert fleet.mark() == 0
 
 
 def test_a_gang_of_unequal_roles_gets_what_it_is_guaranteed() -> None:

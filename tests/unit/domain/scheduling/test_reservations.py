@@ -250,7 +250,7 @@ SMALL = st.lists(
 
 
 @given(SMALL, st.lists(st.integers(1, 6), min_size=4, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_smaller_claims_that_keep_coming_never_delay_a_large_one(
     arrivals: list[list[tuple[int, int]]], ends: list[int]
 ) -> None:
@@ -288,7 +288,7 @@ WORK = st.lists(
 
 
 @given(WORK, st.integers(1, 4), st.integers(1, 3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_earliest_start_is_what_trying_every_end_in_turn_finds(
     work: list[tuple[int, int, int]], cards: int, replicas: int
 ) -> None:

@@ -1,0 +1,234 @@
+"""What a change of the tree would do now: the same plan twice, under the tree as it is and as it would be.
+
+Who gains is told for each queue and chip; who has to stop is told claim by claim. Only what the change brings
+about is told: what the next cycle would do anyway is in both plans. Nothing is touched.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from controlplane.domain.fields import Finding
+from controlplane.domain.queue_documents import Documents, QueueDifference, views
+from controlplane.domain.quotas import TOTAL
+from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.plans import Plan
+from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.snapshots import RunningView, Snapshot
+
+
+def several_cycles(policy: Policy) -> Policy:
+    """The same choices for as many claims as several cycles in a row would come to."""
+    return replace(
+        policy, placements_per_cycle=400, attempts_per_cycle=4000, reclaims_per_cycle=128
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """What one queue has of one chip, or in all, before and after; it may be less."""
+
+    uid: str
+    queue: str
+    #: A chip, or ``TOTAL``.
+    chip: str
+    guaranteed_before: int
+    guaranteed_after: int
+    cap_before: int | None
+    cap_after: int | None
+    #: Cards that claims which wait would get now, beyond those that they get anyway: free ones, and ones that
+    #: others would have to give back. Negative if they would get fewer.
+    cards_now: int = 0
+    #: Uids of waiting claims that would start now, or as soon as others have stopped, and would not otherwise.
+    starting: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reclaim:
+    """A running claim that would be told to stop, and would not otherwise."""
+
+    #: Uid of the claim.
+    uid: str
+    #: Name of its queue.
+    queue: str
+    chip: str
+    cards: int
+    #: Work that would be done again.
+    lost: timedelta
+    #: Uid of the claim that gets its cards.
+    beneficiary: str
+    #: Why this one.
+    reason: str
+    #: What people know it as; empty where they may not know.
+    work_name: str = ""
+    #: Whose it is.
+    team: str = ""
+
+    @property
+    def lost_seconds(self) -> int:
+        return round(self.lost.total_seconds())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreePreview:
+    """What saving a change would mean."""
+
+    differences: tuple[QueueDifference, ...] = ()
+    #: What forbids it; while there is any, nobody gains or loses.
+    findings: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+    gains: tuple[Gain, ...] = ()
+    reclaims: tuple[Reclaim, ...] = ()
+    #: Fingerprint of the tree that it was made for.
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """Who gains and who has to stop."""
+
+    gains: tuple[Gain, ...]
+    reclaims: tuple[Reclaim, ...]
+
+
+def effects(
+    snapshot: Snapshot,
+    before: Documents,
+    after: Documents,
+    *,
+    at: datetime,
+    policy: Policy,
+) -> Effects:
+    """What turning one tree into the other would do to the claims of the snapshot now.
+
+    :param snapshot: its own queues count only for the cards that they use.
+    """
+    used = {uid: view.used for uid, view in snapshot.queues.items()}
+    plans = [plan(_under(snapshot, documents, used), policy, at) for documents in (before, after)]
+    running = {claim.uid: claim for claim in snapshot.running}
+    names = {uid: document.name for uid, document in {**before, **after}.items()}
+    return Effects(
+        gains=tuple(_gains(before, after, _Starts(snapshot, plans, running))),
+        reclaims=tuple(_reclaims(*plans, running=running, names=names, at=at)),
+    )
+
+
+def _under(
+    snapshot: Snapshot, documents: Documents, used: Mapping[str, Mapping[str, int]]
+) -> Snapshot:
+    """The snapshot with that tree; a claim whose queue it lacks does not wait."""
+    claims = tuple(claim for claim in snapshot.claims if claim.queue in documents)
+    return replace(snapshot, queues=views(documents, used), claims=claims)
+
+
+class _Starts:
+    """Which waiting claims get cards under each of the two trees, and how many of which chip."""
+
+    def __init__(
+        self, snapshot: Snapshot, plans: list[Plan], running: Mapping[str, RunningView]
+    ) -> None:
+        self._queues = {claim.uid: claim.queue for claim in snapshot.claims}
+        self._before, self._after = (self._got(one, snapshot, running) for one in plans)
+
+    def cards(self, queue: str, chip: str) -> int:
+        """More cards of the chip, or of all chips, for claims of the queue than anyway."""
+        return self._cards(self._after, queue, chip) - self._cards(self._before, queue, chip)
+
+    def claims(self, queue: str, chip: str) -> tuple[str, ...]:
+        """Claims that get cards of the chip, or any, and would not otherwise."""
+        return tuple(
+            claim
+            for claim, got in self._after.items()
+            if self._queues.get(claim) == queue
+            and claim not in self._before
+            and (chip == TOTAL or got[chip])
+        )
+
+    def chips(self) -> set[tuple[str, str]]:
+        """Queues and chips for which the trees differ in what claims get."""
+        touched = {
+            (self._queues[claim], chip)
+            for got in (self._before, self._after)
+            for claim, cards in got.items()
+            for chip in cards
+        }
+        return {
+            (queue, chip)
+            for queue, chip in touched
+            if self.cards(queue, chip) or self.claims(queue, chip)
+        }
+
+    def _cards(self, got: Mapping[str, Counter[str]], queue: str, chip: str) -> int:
+        return sum(
+            cards.total() if chip == TOTAL else cards[chip]
+            for claim, cards in got.items()
+            if self._queues.get(claim) == queue
+        )
+
+    @staticmethod
+    def _got(
+        decided: Plan, snapshot: Snapshot, running: Mapping[str, RunningView]
+    ) -> dict[str, Counter[str]]:
+        got: dict[str, Counter[str]] = {}
+        for placement in decided.placements:
+            cards = sum(replica.count or len(replica.cards) for replica in placement.replicas)
+            got[placement.claim] = Counter({placement.chip: cards})
+        shapes = {claim.uid: claim.shape for claim in snapshot.claims}
+        for revocation in decided.revocations:
+            chip = running[revocation.claim].chip
+            shape = shapes[revocation.beneficiary]
+            got.setdefault(revocation.beneficiary, Counter({chip: shape.fewest_cards}))
+        return got
+
+
+def _gains(before: Documents, after: Documents, starts: _Starts) -> Iterator[Gain]:
+    told = starts.chips()
+    for uid, document in {**before, **after}.items():
+        old, new = before.get(uid), after.get(uid)
+        chips = {chip for one in (old, new) if one is not None for chip in one.entitlements}
+        told |= {
+            (uid, chip)
+            for chip in chips
+            if (old and old.entitlement(chip)) != (new and new.entitlement(chip))
+        }
+        for chip in sorted(chip for queue, chip in told if queue == uid):
+            was = old.entitlement(chip) if old else None
+            now = new.entitlement(chip) if new else None
+            yield Gain(
+                uid=uid,
+                queue=document.name,
+                chip=chip,
+                guaranteed_before=was.guaranteed if was else 0,
+                guaranteed_after=now.guaranteed if now else 0,
+                cap_before=was.cap if was else None,
+                cap_after=now.cap if now else None,
+                cards_now=starts.cards(uid, chip),
+                starting=starts.claims(uid, chip),
+            )
+
+
+def _reclaims(
+    before: Plan,
+    after: Plan,
+    *,
+    running: Mapping[str, RunningView],
+    names: Mapping[str, str],
+    at: datetime,
+) -> Iterator[Reclaim]:
+    anyway = {revocation.claim for revocation in before.revocations}
+    for revocation in after.revocations:
+        if revocation.claim in anyway:
+            continue
+        view = running[revocation.claim]
+        yield Reclaim(
+            uid=view.uid,
+            queue=names.get(view.queue, ""),
+            chip=view.chip,
+            cards=sum(replica.count or len(replica.cards) for replica in view.replicas),
+            lost=view.lost_at(at),
+            beneficiary=revocation.beneficiary,
+            reason=revocation.reason,
+        )

@@ -1,0 +1,51 @@
+"""What is judged once more when a plan is written down."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.resources import Resources
+from controlplane.domain.scheduling.books import Applicant, Books, PlacementConflict
+from controlplane.domain.scheduling.plans import Placement, ReplicaPlacement
+from controlplane.domain.scheduling.snapshots import CardView, NodeView, QueueView
+
+QUEUE = QueueView(uid="batch", name="batch")
+
+
+def books() -> Books:
+    """One node with a card that anybody may have, and one that was freed for ``heir``."""
+    cards = tuple(
+        CardView(
+            uid=f"card-{index}", index=index, chip="npu", state=CardState.USABLE, nominated_for=heir
+        )
+        for index, heir in enumerate(("", "heir"))
+    )
+    node = NodeView(uid="node", name="node", cluster="one", cards=cards, capacity=Resources())
+    return Books(nodes=(node,), queues={QUEUE.uid: QUEUE}, running=())
+
+
+def enter(kept: Books, claim: str, card: str) -> None:
+    replica = ReplicaPlacement(role="trainer", index=0, node="node", cards=(card,), count=1)
+    placement = Placement(claim=claim, chip="npu", replicas=(replica,), reason="it fits")
+    kept.enter(Applicant(uid=claim, queue=QUEUE.uid), placement)
+
+
+def test_nobody_gets_a_card_that_is_kept_for_one_who_still_waits() -> None:
+    kept = books()
+    with pytest.raises(PlacementConflict, match="card-1 of node node is kept for another claim"):
+        enter(kept, "other", "card-1")
+    enter(kept, "heir", "card-1")
+
+
+def test_what_is_kept_for_one_who_got_other_cards_is_for_whoever_is_next() -> None:
+    kept = books()
+    enter(kept, "heir", "card-0")
+    enter(kept, "other", "card-1")
+
+
+def test_no_card_is_given_twice() -> None:
+    kept = books()
+    enter(kept, "one", "card-0")
+    with pytest.raises(PlacementConflict, match="card-0 of node node is held by another claim"):
+        enter(kept, "other", "card-0")
