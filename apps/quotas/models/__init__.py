@@ -1,0 +1,43 @@
+"""The tables of queues, claims and the ledger."""
+
+from __future__ import annotations
+
+from apps.quotas.models.claims import (
+    Allocation,
+    Claim,
+    ClaimForecast,
+    ClaimTransition,
+    Nomination,
+)
+from apps.quotas.models.cycles import CyclePhase
+from apps.quotas.models.forecasts import ForecastRun, WhatIf
+from apps.quotas.models.queues import Entitlement, PriorityClass, Queue, QueueChange
+from apps.quotas.models.rearrangements import (
+    MoveTransition,
+    Rearrangement,
+    RearrangementMove,
+    RearrangementTransition,
+)
+from apps.quotas.models.usage import CardRate, UsageDay, UsageRecord
+
+__all__ = (
+    "Allocation",
+    "CardRate",
+    "Claim",
+    "ClaimForecast",
+    "ClaimTransition",
+    "CyclePhase",
+    "Entitlement",
+    "ForecastRun",
+    "MoveTransition",
+    "Nomination",
+    "PriorityClass",
+    "Queue",
+    "QueueChange",
+    "Rearrangement",
+    "RearrangementMove",
+    "RearrangementTransition",
+    "UsageDay",
+    "UsageRecord",
+    "WhatIf",
+)
