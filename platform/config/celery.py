@@ -31,6 +31,9 @@ app.config_from_object("config.settings.broker")
 app.conf.beat_schedule = {
     "relay the outbox": _every(1, "config.tasks.relay_outbox"),
     "schedule": _every(2, "apps.quotas.tasks.run_cycle"),
+    "look ahead": _every(60, "apps.quotas.tasks.refresh_forecasts"),
+    "carry out rearrangements": _every(5, "apps.quotas.tasks.carry_out_rearrangements"),
+    "answer what-ifs": _every(5, "apps.quotas.tasks.answer_what_ifs"),
     "turn jobs": _every(1, "apps.jobs.tasks.reconcile_attempts"),
     "sweep launches": _every(30, "apps.jobs.tasks.sweep_launches"),
     "turn deployments": _every(1, "apps.serving.tasks.reconcile_deployments"),
@@ -46,6 +49,9 @@ app.conf.beat_schedule = {
     "measure storage": _every(300, "apps.models.tasks.measure_storage"),
     "apply retention": _every(1800, "apps.models.tasks.apply_retention"),
     "collect garbage": _every(3600, "apps.models.tasks.collect_garbage"),
+    "record midnights": _every(3600, "apps.quotas.tasks.record_midnights"),
+    "sum up usage": _every(300, "apps.quotas.tasks.roll_usage"),
+    "compare the ledger": _every(3600, "apps.quotas.tasks.compare_ledger"),
     "tidy up": _every(600, "config.tasks.tidy_up"),
 }
 app.autodiscover_tasks()

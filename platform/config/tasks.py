@@ -7,6 +7,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.utils import timezone
 
 from apps.accounts.services import idempotency_prune
+from apps.quotas.services.what_ifs import what_ifs_prune
 from config.wiring import send
 from controlplane.outbox import messages
 
@@ -25,5 +26,6 @@ def tidy_up() -> None:
     """Delete what nobody will read again."""
     messages.prune()
     idempotency_prune(at=timezone.now())
+    what_ifs_prune(at=timezone.now())
     # Django keeps the rows of sessions that nobody can use any more.
     SessionStore.clear_expired()

@@ -13,6 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.models.web.urls")),
     path("", include("apps.jobs.web.urls")),
     path("", include("apps.serving.web.urls")),
+    path("", include("apps.quotas.web.urls")),
     path("", include("apps.workflows.web.urls")),
     path("", include("apps.monitoring.web.urls")),
     path("search", search, name="search"),

@@ -6,6 +6,8 @@ from tests.factories.accounts import person, team
 from tests.factories.fleet import cluster
 from tests.factories.jobs import failed, job, queue, running, schedule, succeeded
 from tests.factories.quantizations import quantized_version
+from tests.factories.queues import queue_change
+from tests.factories.rearrangements import rearrangement
 from tests.factories.registry import (
     ROWS,
     File,
@@ -34,6 +36,8 @@ __all__ = [
     "pipeline",
     "quantized_version",
     "queue",
+    "queue_change",
+    "rearrangement",
     "replica",
     "running",
     "schedule",

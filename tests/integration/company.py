@@ -33,7 +33,7 @@ from apps.models.services.artifacts import File, artifact_create
 from apps.models.services.datasets import dataset_upload
 from apps.models.services.versions import line_with_next_number
 from apps.quotas import reconcilers as scheduling
-from apps.quotas.models import Queue
+from apps.quotas.models import Entitlement, Queue
 from apps.serving.reconcilers import deployments, replicas
 from apps.workflows.reconcilers import pipelines
 from controlplane.adapters.fakes.clusters import FakeCluster
@@ -240,6 +240,19 @@ class Company:
         """What the cluster says of the first replica of a Launch; None if it knows none."""
         observed = self.cluster.observe([name]).get(name)
         return observed.replicas[0].phase if observed else None
+
+
+def entitle(
+    queue: Queue,
+    *,
+    chip: str = "cpu",
+    reserved: int = 0,
+    guaranteed: int = 0,
+    cap: int | None = None,
+) -> None:
+    """What the queue states for the chip from now on, whatever it stated before; all chips together for ``""``."""
+    stated = {"reserved": reserved, "guaranteed": guaranteed, "cap": cap}
+    Entitlement.objects.update_or_create(queue=queue, chip=chip, defaults=stated)
 
 
 def found(*, node: str, cards: int = 2) -> Company:

@@ -215,22 +215,29 @@ def _wants_stop(attempt: Attempt, at: datetime) -> bool:
     job = attempt.job
     claim = Claim.objects.get(uid=attempt.claim_uid)
     if job.cancel_requested_at is not None:
-        stop_reason, reason, grace = ReleaseReason.CANCELLED, _cancelled_by(job), GRACE
+        stop_reason, reason = ReleaseReason.CANCELLED, _cancelled_by(job)
     elif claim.state == ClaimState.REVOKING:
         stop_reason = ReleaseReason(claim.release_reason)
         reason = f"its cards are taken back ({stop_reason})"
-        grace = max(timedelta(), claim.revoke_by - at) if claim.revoke_by else GRACE
     else:
         return False
     services.attempt_move(
         attempt, AttemptEvent.STOP, at=at, reason=f"stopping: {reason}", stop_reason=stop_reason
     )
-    launches.stop(attempt, grace=grace)
+    launches.stop(attempt, grace=_grace(attempt, claim, at))
     return True
 
 
+def _grace(attempt: Attempt, claim: Claim, at: datetime) -> timedelta:
+    """What is left of the time that it was given to save and stop."""
+    if attempt.stop_reason == ReleaseReason.CANCELLED or claim.revoke_by is None:
+        return GRACE
+    return max(timedelta(), claim.revoke_by - at)
+
+
 def _turn_stopping(attempt: Attempt, at: datetime) -> None:
-    launches.stop(attempt, grace=GRACE)
+    claim = Claim.objects.get(uid=attempt.claim_uid)
+    launches.stop(attempt, grace=_grace(attempt, claim, at))
     observed = launches.observe(attempt)
     if observed is not None and not observed.ended:
         return

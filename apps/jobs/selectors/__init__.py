@@ -2,6 +2,7 @@
 
 from apps.jobs.selectors.attempts import (
     OWNER_KIND,
+    WORK_KIND,
     attempt_by_token,
     attempt_fresh,
     attempt_numbered,
@@ -30,6 +31,7 @@ from apps.jobs.selectors.logs import attempt_log
 
 __all__ = [
     "OWNER_KIND",
+    "WORK_KIND",
     "EngineDescription",
     "FieldDescription",
     "attempt_by_token",

@@ -14,6 +14,8 @@ from apps.quotas.models import Claim
 from controlplane.domain.jobs import AttemptState
 
 OWNER_KIND = "attempt"
+#: What people know its claims as.
+WORK_KIND = "job"
 
 
 def latest_attempt(job: Job) -> Attempt:

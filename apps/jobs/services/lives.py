@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -18,7 +18,7 @@ from apps.jobs.models import (
     Job,
     JobTransition,
 )
-from apps.jobs.selectors import OWNER_KIND
+from apps.jobs.selectors import OWNER_KIND, WORK_KIND
 from apps.jobs.services.plans import replicas_of
 from apps.jobs.services.requests import (
     JobRequest,
@@ -28,7 +28,9 @@ from apps.jobs.services.requests import (
     job_settle,
 )
 from apps.models.services.storage_charges import storage_check_open
+from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
+from apps.quotas.models import Queue
 from controlplane.domain.claims import GangShape, ReleaseReason, RoleShape
 from controlplane.domain.fields import Finding
 from controlplane.domain.jobs import (
@@ -56,7 +58,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
     :raises SpecRefused: if anything is wrong with it; nothing is kept then.
     """
     settled = job_settle(request)
-    findings = [*settled.findings, *_check_storage(team)]
+    findings = [*settled.findings, *_check_storage(team), *_check_queue(request.queue)]
     if request.output_shared and not actor.is_superuser:
         message = "only an administrator of the company can share a model with every team"
         findings.append(Finding(field="output_shared", message=message))
@@ -107,12 +109,23 @@ def _check_storage(team: Team) -> list[Finding]:
     return []
 
 
+def _check_queue(queue: Queue) -> list[Finding]:
+    refusal = quotas_selectors.intake_refusal(queue)
+    return [Finding(field="queue", message=refusal)] if refusal else []
+
+
 def attempt_create(
-    *, job: Job, continues: Attempt | None, overrides: Mapping[str, Any] | None = None
+    *,
+    job: Job,
+    continues: Attempt | None,
+    takes_up: Attempt | None = None,
+    overrides: Mapping[str, Any] | None = None,
 ) -> Attempt:
     """The next attempt, with a claim. Call it in the transaction that makes it necessary.
 
-    ``overrides`` are fields of the spec that become others than they were; what was changed before stays so.
+    :param takes_up: the attempt whose place in line it has: the job was not asked for anew.
+    :param overrides: fields of the spec that become others than they were; what was changed before stays so.
+    :raises SpecRefused: if the queue takes nothing new.
     """
     last = job.attempts.order_by("-number").first()
     earlier = last.overrides if last is not None else None
@@ -122,17 +135,32 @@ def attempt_create(
         continues=continues,
         overrides={**(earlier or {}), **(overrides or {})} or None,
     )
-    claim = quotas.claim_request(
-        owner=(OWNER_KIND, attempt.uid),
-        team=job.team,
-        queue=job.queue,
-        shape=GangShape.from_json(job.shape),
-        chips=job.chips,
-        priority=job.priority,
-    )
+    try:
+        claim = quotas.claim_request(
+            owner=(OWNER_KIND, attempt.uid),
+            team=job.team,
+            queue=job.queue,
+            shape=GangShape.from_json(job.shape),
+            chips=job.chips,
+            priority=job.priority,
+            work=quotas.Work(kind=WORK_KIND, uid=job.uid, name=job.name, person=job.created_by),
+            terms=_terms(job, takes_up),
+        )
+    except quotas.QueueTakesNothing as refusal:
+        raise SpecRefused([Finding(field="queue", message=str(refusal))]) from None
     attempt.claim_uid = claim.uid
     attempt.save(update_fields=["claim_uid"])
     return attempt
+
+
+def _terms(job: Job, takes_up: Attempt | None) -> quotas.Terms:
+    """Every job may be stopped for others: what can save goes on from there, the rest is done again."""
+    return quotas.Terms(
+        preemptible=True,
+        runtime=None if job.run_seconds is None else timedelta(seconds=job.run_seconds),
+        in_line_since=quotas_selectors.in_line_since(takes_up.claim_uid) if takes_up else None,
+        continues=takes_up is not None,
+    )
 
 
 @transaction.atomic
@@ -182,7 +210,7 @@ def job_retry(*, job: Job, actor: User, at: datetime) -> Attempt:
 
     :raises IllegalTransition: if it has not failed and was not cancelled (two people pressing the
         button get one retry and one of these).
-    :raises SpecRefused: if something that it reads has been deleted.
+    :raises SpecRefused: if something that it reads has been deleted, or its queue takes nothing new.
     """
     row = Job.objects.select_for_update(no_key=True).get(pk=job.pk)
     if findings := inputs_gone(row):
@@ -286,4 +314,4 @@ def attempt_end(
     else:
         job_move(job, job_event, at=at, reason=reason, ended_at=ended)
     if job_event is JobEvent.REQUEUE:
-        attempt_create(job=job, continues=resumable(attempt), overrides=overrides)
+        attempt_create(job=job, continues=resumable(attempt), takes_up=attempt, overrides=overrides)

@@ -9,12 +9,18 @@ from django.db import Error
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from apps.monitoring.selectors.components import Disk, broker_waiting, disks, versions
 from apps.monitoring.selectors.counts import Counts, counts_now
 from apps.monitoring.selectors.loops import Loop, loops_now
+from apps.quotas.selectors.cycles import PhaseHistogram, cycle_histograms
 from controlplane.web import metrics
 from controlplane.web.kept import Kept
 
@@ -58,13 +64,14 @@ def _families() -> Iterator[Metric]:
     yield from _of_disks(disks())
     yield from _of_broker()
     try:
-        counts, loops = counts_now(), loops_now()
+        counts, loops, phases = counts_now(), loops_now(), cycle_histograms()
     except Error:
         yield _gauge("ninefold_database_up", _UP, {(): 0})
         return
     yield _gauge("ninefold_database_up", _UP, {(): 1})
     yield from _of_counts(counts)
     yield from _of_loops(loops.all)
+    yield _of_cycles(phases)
 
 
 _UP = "1 while the database answers; what it knows is left out while it does not."
@@ -172,6 +179,16 @@ def _of_loops(loops: tuple[Loop, ...]) -> Iterator[Metric]:
         seconds.add_metric((loop.name,), loop.seconds)
     yield turns
     yield seconds
+
+
+def _of_cycles(phases: tuple[PhaseHistogram, ...]) -> Metric:
+    family = HistogramMetricFamily(
+        "ninefold_cycle_seconds", "Of scheduling cycles, by their phase.", labels=("phase",)
+    )
+    for each in phases:
+        buckets = [(str(bound), count) for bound, count in each.within]
+        family.add_metric((each.phase,), [*buckets, ("+Inf", each.cycles)], each.seconds)
+    return family
 
 
 def _gauge(

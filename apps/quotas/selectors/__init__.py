@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.fleet.models import Card, Cluster, Node
-from apps.quotas.models import Allocation, Claim, Queue
-from apps.quotas.selectors.snapshots import HOLDING, snapshot
+from apps.quotas.models import Allocation, Claim, PriorityClass, Queue
+from apps.quotas.selectors.intakes import intake_refusal
+from apps.quotas.selectors.snapshots import HOLDING, snapshot, snapshot_and_reasons
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState
+from controlplane.domain.queues import QueueState
 from controlplane.ports.launches import Placement
 
 __all__ = [
@@ -23,30 +27,41 @@ __all__ = [
     "claim_of",
     "claims_visible",
     "cluster_of",
+    "in_line_since",
+    "intake_refusal",
     "place_of",
     "placements_of",
+    "priority_classes",
     "queue_default",
     "queues_for",
     "queues_visible",
     "snapshot",
+    "snapshot_and_reasons",
 ]
 
 
 def queues_for(team: Team) -> QuerySet[Queue]:
     """Queues that the team may submit to."""
-    return Queue.objects.filter(Q(team=None) | Q(team=team))
+    below = Queue.objects.filter(parent=OuterRef("pk"), retired_at=None)
+    return Queue.objects.filter(~Exists(below), Q(team=None) | Q(team=team), retired_at=None)
 
 
 def queues_visible(user: accounts.Person) -> QuerySet[Queue]:
     """Queues that one of their teams may submit to, with what waits and runs in each."""
     return (
-        Queue.objects.filter(Q(team=None) | Q(team__in=accounts.teams_of(user)))
+        Queue.objects.filter(Q(team=None) | Q(team__in=accounts.teams_of(user)), retired_at=None)
         .select_related("team", "parent")
+        .prefetch_related("entitlements")
         .annotate(
             waiting=Count("claims", filter=Q(claims__state=ClaimState.PENDING)),
             running=Count("claims", filter=Q(claims__state__in=HOLDING)),
         )
     )
+
+
+def priority_classes() -> list[PriorityClass]:
+    """Names for priorities, the most urgent first."""
+    return list(PriorityClass.objects.order_by("-value"))
 
 
 def claims_visible(user: accounts.Person) -> QuerySet[Claim]:
@@ -55,12 +70,26 @@ def claims_visible(user: accounts.Person) -> QuerySet[Claim]:
 
 def queue_default(team: Team) -> Queue | None:
     """Where the team's work goes if nobody says: its own open queue before those for everybody."""
-    return queues_for(team).filter(open=True).order_by(F("team").asc(nulls_last=True), "id").first()
+    return (
+        queues_for(team)
+        .filter(state=QueueState.OPEN)
+        .order_by(F("team").asc(nulls_last=True), "id")
+        .first()
+    )
 
 
 def claim_of(*, kind: str, uid: str) -> Claim | None:
     """The newest claim of that owner."""
     return Claim.objects.filter(owner_kind=kind, owner_uid=uid).order_by("-id").first()
+
+
+def in_line_since(uid: str) -> datetime:
+    """Since when the claim is in line, or was until it got its cards.
+
+    :raises Claim.DoesNotExist: if there is no such claim.
+    """
+    claim = Claim.objects.only("in_line_since", "created_at").get(uid=uid)
+    return claim.in_line_since or claim.created_at
 
 
 def cluster_of(claim: Claim) -> Cluster:
@@ -101,9 +130,9 @@ def place_of(*, queue: Queue, chips: Collection[str], claim: Claim | None = None
         before = waiting.filter(priority__gte=0)
     else:
         # The order in which the scheduler takes them: priority, then age.
-        older = Q(created_at__lt=claim.created_at) | Q(
-            created_at=claim.created_at, uid__lt=claim.uid
-        )
+        waiting = waiting.annotate(since=Coalesce("in_line_since", "created_at"))
+        since = claim.in_line_since or claim.created_at
+        older = Q(since__lt=since) | Q(since=since, uid__lt=claim.uid)
         before = waiting.filter(Q(priority__gt=claim.priority) | Q(priority=claim.priority) & older)
     held = Allocation.objects.filter(released_at=None).values("card")
     usable = Q(state=CardState.USABLE, node__ready=True, node__cordoned=False)

@@ -33,6 +33,8 @@ from controlplane.ports.clusters import ClusterError, LogChunk
 from controlplane.ports.engines import ROLES, Task
 
 OWNER_KIND = "replica"
+#: What people know its claims as.
+WORK_KIND = "deployment"
 #: A gateway that has not asked for this long no longer takes a share of the limits.
 GATEWAY_SILENCE = timedelta(seconds=60)
 LIVE_REPLICAS = tuple(state for state in ReplicaState if state is not ReplicaState.STOPPED)

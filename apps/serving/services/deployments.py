@@ -12,8 +12,9 @@ from django.db.models import Max
 from apps.accounts.models import Team, User
 from apps.accounts.services import audit
 from apps.jobs.services import SpecRefused
+from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
-from apps.quotas.models import Queue
+from apps.quotas.models import Claim, Queue
 from apps.serving.models import (
     Backend,
     Deployment,
@@ -24,7 +25,7 @@ from apps.serving.models import (
     Route,
     RouteBackend,
 )
-from apps.serving.selectors import OWNER_KIND
+from apps.serving.selectors import LIVE_REPLICAS, OWNER_KIND, WORK_KIND
 from apps.serving.services.configurations import (
     MOST_REPLICAS,
     Configuration,
@@ -57,6 +58,12 @@ def _refuse(configuration: Configuration, *, replicas: int) -> None:
         raise SpecRefused(findings)
 
 
+def _refuse_queue(queue: Queue) -> None:
+    """A deployment that grows or begins asks its queue for something new; one that goes on does not."""
+    if refusal := quotas_selectors.intake_refusal(queue):
+        raise SpecRefused([Finding(field="queue", message=refusal)])
+
+
 def deployment_create(
     *,
     actor: User,
@@ -71,6 +78,7 @@ def deployment_create(
     :raises SpecRefused: if anything is wrong with it, its name being taken included.
     """
     _refuse(configuration, replicas=replicas)
+    _refuse_queue(queue)
     try:
         with transaction.atomic():
             deployment = Deployment.objects.create(
@@ -139,13 +147,15 @@ def deployment_revise(
 
 @transaction.atomic
 def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: datetime) -> None:
-    """:raises SpecRefused: if the number is out of bounds.
+    """:raises SpecRefused: if the number is out of bounds, or it grows and its queue takes nothing new.
     :raises IllegalTransition: if the deployment is stopped or being stopped.
     """
     if not 1 <= replicas <= MOST_REPLICAS:
         message = f"must be 1 to {MOST_REPLICAS}, got {replicas}; to serve nothing, stop it"
         raise SpecRefused([Finding(field="replicas", message=message)])
     row = _locked(deployment)
+    if replicas > row.replica_count:
+        _refuse_queue(row.queue)
     reason = f"scaling from {row.replica_count} to {replicas} replicas"
     row.replica_count = replicas
     row.save(update_fields=["replica_count"])
@@ -169,8 +179,11 @@ def deployment_stop(*, deployment: Deployment, actor: User, at: datetime) -> Non
 
 @transaction.atomic
 def deployment_start(*, deployment: Deployment, actor: User, at: datetime) -> None:
-    """:raises IllegalTransition: if it is not stopped."""
+    """:raises IllegalTransition: if it is not stopped.
+    :raises SpecRefused: if its queue takes nothing new.
+    """
     row = _locked(deployment)
+    _refuse_queue(row.queue)
     deployment_move(
         row,
         DeploymentEvent.START,
@@ -287,7 +300,11 @@ def replicas_add(*, backend: Backend, deployment: Deployment, count: int) -> Non
 
 @transaction.atomic
 def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
-    """One more replica of a backend, with a claim."""
+    """One more replica of a backend, with a claim.
+
+    The first of them keeps its cards; those beside it may be taken back, and wait for others then.
+    """
+    others_may_stop = _has_firm_replica(backend)
     replica = Replica.objects.create(backend=backend, message="waiting for cards")
     cards = backend.revision.cards
     claim = quotas.claim_request(
@@ -306,10 +323,27 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
         ),
         chips=backend.chips,
         priority=0,
+        work=quotas.Work(
+            kind=WORK_KIND,
+            uid=deployment.uid,
+            name=deployment.name,
+            person=deployment.created_by,
+        ),
+        # Its deployment was asked for before.
+        terms=quotas.Terms(preemptible=others_may_stop, continues=True),
     )
     replica.claim_uid = claim.uid
     replica.save(update_fields=["claim_uid"])
     return replica
+
+
+def _has_firm_replica(backend: Backend) -> bool:
+    staying = Replica.objects.filter(backend=backend, state__in=LIVE_REPLICAS).exclude(
+        state=ReplicaState.STOPPING
+    )
+    return Claim.objects.filter(
+        owner_kind=OWNER_KIND, owner_uid__in=staying.values("uid"), preemptible=False
+    ).exists()
 
 
 def replicas_stop(

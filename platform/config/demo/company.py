@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import tomllib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.resources import files
+from typing import Any
 
 from django.db import transaction
 
@@ -28,60 +29,124 @@ _MODEL = "demo-7b-hollow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What a queue states for one chip, in cards."""
+
+    guaranteed: int = 0
+    cap: int | None = None
+    reserved: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Department:
+    """Teams that share what their queue holds."""
+
+    name: str
+    holds: dict[str, Holding]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Founding:
     """A team as it is described here."""
 
     name: str
+    department: str
     #: Of its engineer and of its administrator.
     people: tuple[str, str]
-    #: Most cards of each chip at once.
-    caps: dict[str, int]
+    holds: dict[str, Holding]
     #: What its jobs are called.
     topics: tuple[str, ...]
     #: Of all that is asked for.
     share: int
+    #: Of what is idle, against the teams beside it.
+    weight: float = 1.0
 
+
+DEPARTMENTS = (
+    Department(
+        name="product",
+        holds={
+            "nvidia-h800": Holding(guaranteed=384, cap=480),
+            "nvidia-a800-80gb": Holding(guaranteed=64, cap=192),
+            "ascend-910b3": Holding(guaranteed=192, cap=416),
+            "ascend-910c": Holding(guaranteed=256, cap=448),
+        },
+    ),
+    Department(
+        name="science",
+        holds={
+            "nvidia-h800": Holding(guaranteed=64, cap=256),
+            "nvidia-a800-80gb": Holding(guaranteed=128, cap=256),
+            "nvidia-h20": Holding(guaranteed=192),
+            "ascend-910b3": Holding(guaranteed=192, cap=416),
+            "ascend-910c": Holding(guaranteed=192, cap=448),
+        },
+    ),
+)
 
 TEAMS = (
     Founding(
         name="Maps",
+        department="product",
         people=("ada", "wei"),
-        caps={"nvidia-h800": 128, "ascend-910b3": 128},
+        holds={
+            "nvidia-h800": Holding(guaranteed=64, cap=192),
+            "ascend-910b3": Holding(guaranteed=96, cap=192),
+        },
         topics=("address parser", "geocoder", "street names", "route notes"),
         share=4,
     ),
     Founding(
         name="Search",
+        department="product",
         people=("noor", "quinn"),
-        caps={"nvidia-h800": 160, "nvidia-a800-80gb": 96},
+        holds={
+            "nvidia-h800": Holding(guaranteed=128, cap=256, reserved=16),
+            "nvidia-a800-80gb": Holding(guaranteed=64, cap=128),
+            "ascend-910b3": Holding(guaranteed=96, cap=256),
+        },
         topics=("query rewriter", "ranker", "snippets", "freshness"),
         share=5,
     ),
     Founding(
         name="Speech",
+        department="science",
         people=("lin", "vera"),
-        caps={"nvidia-a800-80gb": 128, "ascend-910b3": 160},
+        holds={
+            "nvidia-a800-80gb": Holding(guaranteed=96, cap=192),
+            "ascend-910b3": Holding(guaranteed=160, cap=320),
+        },
         topics=("dialects", "punctuation", "speaker labels", "noise at 0 dB"),
         share=3,
     ),
     Founding(
         name="Vision",
+        department="science",
         people=("mei", "otto"),
-        caps={"nvidia-h20": 192, "ascend-910c": 192},
+        holds={
+            "nvidia-h20": Holding(guaranteed=160),
+            "ascend-910c": Holding(guaranteed=128, cap=320),
+        },
         topics=("captions", "receipts", "scene text", "defects"),
         share=4,
     ),
     Founding(
         name="Research",
+        department="science",
         people=("nova", "sasha"),
-        caps={},
+        holds={},
         topics=("long context", "distil to half the size", "new objective", "scaling sweep"),
         share=6,
+        weight=2.0,
     ),
     Founding(
         name="Assistant",
+        department="product",
         people=("kofi", "hana"),
-        caps={"nvidia-h800": 192, "ascend-910c": 320},
+        holds={
+            "nvidia-h800": Holding(guaranteed=192, cap=384, reserved=32),
+            "ascend-910c": Holding(guaranteed=256, cap=448),
+        },
         topics=("tool calls", "refusals", "house style", "support chats"),
         share=5,
     ),
@@ -108,6 +173,8 @@ class Company:
 
 def company(*, admin: User) -> Company:
     """All of it; what is there is left alone."""
+    for department in DEPARTMENTS:
+        _queue(department.name, holds=department.holds)
     groups = tuple(_group(founding, admin=admin) for founding in TEAMS)
     return Company(groups=groups, model=_model(groups[0]), clusters=_clusters())
 
@@ -124,8 +191,12 @@ def _group(founding: Founding, *, admin: User) -> Group:
     engineer, head = (_person(name, admin=admin) for name in founding.people)
     team = team_ensure(name=founding.name, slug=slug, administrator=head)
     membership_set(team=team, user=engineer, roles=frozenset({Role.ENGINEER}), actor=None)
-    queue, _ = Queue.objects.get_or_create(
-        name=f"{slug}-training", defaults={"team": team, "caps": founding.caps}
+    queue = _queue(
+        f"{slug}-training",
+        holds=founding.holds,
+        parent=Queue.objects.get(name=founding.department),
+        team=team,
+        weight=founding.weight,
     )
     return Group(
         founding=founding,
@@ -134,6 +205,13 @@ def _group(founding: Founding, *, admin: User) -> Group:
         queue=queue,
         dataset=_dataset(founding, team=team, actor=engineer),
     )
+
+
+def _queue(name: str, *, holds: dict[str, Holding], **told: Any) -> Queue:
+    queue, _ = Queue.objects.get_or_create(name=name, defaults=told)
+    for chip, holding in holds.items():
+        queue.entitlements.get_or_create(chip=chip, defaults=asdict(holding))
+    return queue
 
 
 def _person(name: str, *, admin: User) -> User:

@@ -9,6 +9,7 @@ from config.settings.environment import (
     HOME,
     ROOT,
     allowed_hosts,
+    currency,
     database,
     database_url,
     env,
@@ -57,6 +58,10 @@ NINEFOLD_EMAIL_FROM = DEFAULT_FROM_EMAIL = _mail.sender
 NINEFOLD_MODEL_ROOTS = env.list("NINEFOLD_MODEL_ROOTS", default=[])
 #: Cards that this machine offers; 0 means one per processor core.
 NINEFOLD_LOCAL_CARDS = env.int("NINEFOLD_LOCAL_CARDS", default=0)
+#: Seconds in which work has to save and stop if its cards are taken back for somebody else.
+NINEFOLD_GRACE_SECONDS = at_least("NINEFOLD_GRACE_SECONDS", default=120, least=0)
+#: In which use of cards is charged.
+NINEFOLD_CURRENCY = currency("NINEFOLD_CURRENCY")
 NINEFOLD_UPLOAD_LIMIT = env.int("NINEFOLD_UPLOAD_LIMIT", default=256 * 1024 * 1024)
 
 #: Lets others than this machine read ``/metrics``, of the web and of gateways; empty lets nobody.
@@ -284,6 +289,8 @@ SPECTACULAR_SETTINGS = {
         "NewsKind": "apps.monitoring.models.KINDS",
         "DeliveryState": "apps.monitoring.models.DELIVERY_STATES",
         "CardState": "apps.fleet.models.Card.STATES",
+        "QueueState": "apps.quotas.models.Queue.STATES",
+        "WhatIfState": "apps.quotas.models.WhatIf.STATES",
         "ComponentKind": "apps.monitoring.api.status.KINDS",
         "Condition": "apps.monitoring.api.status.CONDITIONS",
         "LoopHealth": "apps.monitoring.api.status.HEALTHS",

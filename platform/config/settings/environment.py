@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,19 @@ def one_of(variable: str, choices: tuple[str, ...]) -> str:
     value: str = env.str(variable, default="") or choices[0]
     if value not in choices:
         raise ImproperlyConfigured(f"{variable} is {value!r}; it must be {' or '.join(choices)}")
+    return value
+
+
+def currency(variable: str) -> str:
+    """Three letters of ISO 4217, by default ``CNY``.
+
+    :raises ImproperlyConfigured: if it says something else.
+    """
+    value: str = env.str(variable, default="") or "CNY"
+    if not re.fullmatch("[A-Z]{3}", value):
+        raise ImproperlyConfigured(
+            f"{variable} is {value!r}; it must be three capital letters, like CNY"
+        )
     return value
 
 

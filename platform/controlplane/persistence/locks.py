@@ -19,6 +19,9 @@ class AdvisoryLock(IntEnum):
     COLLECT_GARBAGE = 7
     MEASURE_STORAGE = 8
     LOAD_CATALOG = 9
+    ROLL_USAGE = 10
+    CHANGE_QUEUES = 11
+    APPROVE_REARRANGEMENT = 12
 
 
 def lock_in_transaction(lock: AdvisoryLock, key: int = 0) -> None:

@@ -1,18 +1,22 @@
-"""One step of a state machine: a compare-and-swap and an append-only row, together."""
+"""Steps of state machines: a compare-and-swap and an append-only row, together."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from django.db import models, transaction
 
 from controlplane.domain.machines import IllegalTransition, Machine
 from controlplane.persistence.models import Transition
+from controlplane.persistence.updates import update_each
 
 State = TypeVar("State", bound=StrEnum)
 Event = TypeVar("Event", bound=StrEnum)
+Row = TypeVar("Row", bound=models.Model)
 
 
 class LeaseLost(Exception):
@@ -60,6 +64,61 @@ def move(
     for name, value in {"state": target, **changes}.items():
         setattr(entity, name, value)
     return target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(Generic[Row]):
+    """One of many rows that make the same move at once."""
+
+    row: Row
+    reason: str
+    #: Further columns to write; the same ones for all rows.
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@transaction.atomic
+def move_each(
+    steps: Sequence[Step[Row]],
+    machine: Machine[State, Event],
+    event: Event,
+    *,
+    into: type[Transition],
+    at: datetime,
+) -> None:
+    """``move`` for many rows in three statements: all of them, or none.
+
+    The Python objects are updated as well.
+
+    :raises IllegalTransition: if the table has no such arrow from the state that one of them is really in.
+    """
+    if not steps:
+        return
+    rows = [step.row for step in steps]
+    manager = type(rows[0])._default_manager
+    state_of = dict(
+        manager.select_for_update(no_key=True)
+        .filter(pk__in=[row.pk for row in rows])
+        .order_by("pk")
+        .values_list("pk", "state")
+    )
+    transitions = []
+    for step in steps:
+        current: State = type(machine.initial)(state_of[step.row.pk])
+        target = machine.after(current, event)
+        for name, value in {"state": target, **step.changes}.items():
+            setattr(step.row, name, value)
+        transitions.append(
+            into(
+                **{into.entity_field: step.row},
+                from_state=current,
+                event=event,
+                to_state=target,
+                reason=step.reason,
+                at=at,
+            )
+        )
+    update_each(rows, ("state", *steps[0].changes))
+    into._default_manager.bulk_create(transitions)
 
 
 def _why_not(

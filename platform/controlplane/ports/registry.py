@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.metadata import entry_points
+from types import MappingProxyType
 from typing import Any, cast
 
 from controlplane.domain.accelerators import Chip, ChipKind
@@ -88,11 +89,13 @@ def chip_plugins() -> Mapping[str, ChipPlugin]:
     return plugins
 
 
+@cache
 def chips() -> Mapping[str, Chip]:
     """Every chip of every plug-in, by name: processors, which each machine has, before what is built in."""
     every = [chip for plugin in chip_plugins().values() for chip in plugin.chips()]
     kinds = tuple(ChipKind)
-    return {chip.name: chip for chip in sorted(every, key=lambda chip: kinds.index(chip.kind))}
+    ordered = sorted(every, key=lambda chip: kinds.index(chip.kind))
+    return MappingProxyType({chip.name: chip for chip in ordered})
 
 
 def chip_plugin(chip: Chip) -> ChipPlugin:

@@ -13,18 +13,20 @@ from django.utils import timezone
 from apps.fleet.models import Card, Cluster, Node
 from apps.jobs.models import Job
 from apps.jobs.selectors import latest_attempt
-from apps.quotas import reconcilers, selectors, services
-from apps.quotas.models import Allocation, Claim, Queue
+from apps.quotas import selectors, services
+from apps.quotas.models import Allocation, Claim, Entitlement, Queue
+from apps.quotas.reconcilers import cycles
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState, GangShape, ReleaseReason, RoleShape
 from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.queues import QueueState
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.leases import LoopLease, loop_lease
 from controlplane.persistence.models import Lease
-from tests.integration.company import Company
-from tests.integration.threads import at_once, raised
+from tests.integration.company import Company, entitle
+from tests.integration.threads import at_once
 
 
 def claim_of(job: Job) -> Claim:
@@ -41,7 +43,7 @@ def planned_before(monkeypatch: pytest.MonkeyPatch, change: object) -> Iterator[
         return decided
 
     with monkeypatch.context() as patch:
-        patch.setattr(reconcilers, "plan", plan_then_change)
+        patch.setattr(cycles, "plan", plan_then_change)
         yield
 
 
@@ -132,13 +134,14 @@ def test_a_claim_that_asks_for_more_memory_than_is_left_says_so(company: Company
 def test_a_queue_holds_no_more_than_its_cap_and_a_closed_one_admits_nothing(
     company: Company,
 ) -> None:
-    Queue.objects.update(caps={"cpu": 1})
+    entitle(company.queue, cap=1)
     first, second = company.submit("first"), company.submit("second")
 
     assert company.schedule() == 1
     assert claim_of(second).explanation == "needs 1 × cpu; queue default holds 1 of at most 1"
 
-    Queue.objects.update(caps={}, open=False)
+    Entitlement.objects.all().delete()
+    Queue.objects.update(state=QueueState.CLOSED)
     assert company.schedule() == 0
     assert claim_of(second).explanation.startswith("queue default is closed")
     assert claim_of(first).state == ClaimState.ADMITTED
@@ -179,8 +182,8 @@ def test_a_cordoned_or_silent_node_gets_no_work(company: Company, change: dict[s
     [
         lambda: Card.objects.update(state=CardState.ISOLATED),
         lambda: Node.objects.update(cordoned=True),
-        lambda: Queue.objects.update(open=False),
-        lambda: Queue.objects.update(caps={"cpu": 0}),
+        lambda: Queue.objects.update(state=QueueState.CLOSED),
+        lambda: entitle(Queue.objects.get(), cap=0),
         lambda: Lease.objects.update(token=99),
         lambda: Lease.objects.update(expires_at=timezone.now() - timedelta(minutes=1)),
     ],
@@ -240,7 +243,7 @@ def test_a_claim_cancelled_while_the_cycle_planned_gets_nothing(
 def test_a_cycle_that_runs_elsewhere_is_left_to_run(company: Company) -> None:
     company.submit()
 
-    with loop_lease(reconcilers.LEASE, ttl=timedelta(minutes=1)):
+    with loop_lease(cycles.LEASE, ttl=timedelta(minutes=1)):
         assert company.schedule() == 0
 
     assert company.schedule() == 1
@@ -271,17 +274,17 @@ def test_cycles_at_once_never_give_a_card_twice(
     for number in range(6):
         company.submit(f"job {number}")
 
-    def admit() -> list[bool]:
+    def admit() -> int:
         with transaction.atomic():
             snapshot = selectors.snapshot()
         placements = plan(snapshot, Policy(), company.at).placements
         lease = LoopLease(name="nobody checks", token=0)
         monkeypatch.setattr(LoopLease, "check", lambda self: True)
-        return [reconcilers._commit(one, lease=lease, at=company.at) for one in placements]
+        return len(cycles._admit(placements, lease=lease, at=company.at).admitted)
 
     outcomes = at_once(admit, admit, admit)
 
-    assert raised(outcomes, Exception) == 0
+    assert sum(outcome for outcome in outcomes if isinstance(outcome, int)) == 2
     held = Allocation.objects.filter(released_at=None)
     assert held.count() == held.values("card").distinct().count() == 2
     admitted = Claim.objects.filter(state=ClaimState.ADMITTED)
@@ -344,7 +347,7 @@ def test_a_claim_that_holds_nothing_cannot_be_revoked(company: Company) -> None:
 
 
 def test_a_claim_that_is_being_revoked_still_counts_against_its_queue(company: Company) -> None:
-    Queue.objects.update(caps={"cpu": 1})
+    entitle(company.queue, cap=1)
     first, second = company.submit("first"), company.submit("second")
     company.schedule()
     services.claim_revoke(

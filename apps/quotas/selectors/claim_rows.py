@@ -1,0 +1,237 @@
+"""Claims that wait or hold something, as the scheduler sees them, read straight from their rows."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from apps.quotas.models import Allocation
+from apps.quotas.selectors.shelves import Shelf, Version
+from controlplane.domain.claims import ClaimState, GangShape
+from controlplane.domain.scheduling.plans import ReplicaPlacement
+from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
+
+#: Different texts of which what they say is remembered; most claims ask for what others asked for.
+REMEMBERED = 4096
+
+Held = Mapping[tuple[str, int], list[str]]
+
+
+class Where(NamedTuple):
+    """Which nodes a claim takes; see ``ClaimView``."""
+
+    selector: Mapping[str, str]
+    tolerations: frozenset[str]
+    within: str
+    near: str
+
+
+class _Row(NamedTuple):
+    """The columns of one claim, JSON as its text."""
+
+    pk: int
+    uid: str
+    state: str
+    queue: str
+    shape: str
+    chips: str
+    priority: int
+    created_at: datetime
+    in_line_since: datetime | None
+    speeds: str
+    where: str
+    runtime: int | None
+    person: str
+    explanation: str
+    preemptible: bool
+    chip: str
+    placement: str
+    admitted_at: datetime | None
+    checkpointed_at: datetime | None
+    heir: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveClaims:
+    """All that wait or hold something, in the order in which they were asked for."""
+
+    waiting: tuple[ClaimView, ...]
+    running: tuple[RunningView, ...]
+    #: What those that wait were told last, by uid.
+    told: Mapping[str, str]
+
+
+class _Waiting(NamedTuple):
+    view: ClaimView
+    told: str
+
+
+#: In the words of the partial index of claims that are not released. Who no longer waits is nobody's heir.
+_VERSIONS = """
+    SELECT claim.id, claim.xmin::text || claim.ctid::text, claim.state, person.username,
+           CASE WHEN heir.state = 'pending' THEN heir.uid ELSE '' END
+      FROM quotas_claim AS claim
+      LEFT JOIN accounts_user AS person ON person.id = claim.person_id
+      LEFT JOIN quotas_claim AS heir ON heir.id = claim.revoked_for_id
+     WHERE NOT claim.state = 'released'
+     ORDER BY claim.id
+"""
+_ROWS = """
+    SELECT claim.id, claim.uid, claim.state, queue.uid, claim.shape::text, claim.chips::text,
+           claim.priority, claim.created_at, claim.in_line_since, claim.speeds::text,
+           claim.where::text, claim.runtime, coalesce(person.username, ''), claim.explanation,
+           claim.preemptible, claim.chip, claim.placement::text, claim.admitted_at,
+           claim.checkpointed_at, CASE WHEN heir.state = 'pending' THEN heir.uid ELSE '' END
+      FROM quotas_claim AS claim
+      JOIN quotas_queue AS queue ON queue.id = claim.queue_id
+      LEFT JOIN accounts_user AS person ON person.id = claim.person_id
+      LEFT JOIN quotas_claim AS heir ON heir.id = claim.revoked_for_id
+     WHERE claim.id = ANY(%s)
+"""
+
+
+def live_claims(*, server: object) -> LiveClaims:
+    """Read what changed since the last time.
+
+    :param server: as ``shelves.server_started`` says.
+    """
+    versions: dict[int, Version] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_VERSIONS)
+        for row in cursor.fetchall():
+            versions[row[0]] = row[1:]
+    waiting, told, running = [], {}, []
+    for found in _SHELF.values(versions, server=server).values():
+        if isinstance(found, _Waiting):
+            waiting.append(found.view)
+            told[found.view.uid] = found.told
+        else:
+            running.append(found)
+    return LiveClaims(waiting=tuple(waiting), running=tuple(running), told=told)
+
+
+def _read(keys: Collection[int]) -> Mapping[int, _Waiting | RunningView]:
+    with connection.cursor() as cursor:
+        cursor.execute(_ROWS, [list(keys)])
+        rows = [_Row(*row) for row in cursor.fetchall()]
+    held = _held([row.pk for row in rows if row.state != ClaimState.PENDING])
+    return {
+        row.pk: _Waiting(_claim_view(row), row.explanation)
+        if row.state == ClaimState.PENDING
+        else _running_view(row, held[row.pk])
+        for row in rows
+    }
+
+
+_SHELF: Shelf[_Waiting | RunningView] = Shelf(_read)
+
+
+def _claim_view(row: _Row) -> ClaimView:
+    where = _where_of(row.where)
+    return ClaimView(
+        uid=row.uid,
+        queue=row.queue,
+        shape=_shape_of(row.shape),
+        chips=_chips(row.chips),
+        priority=row.priority,
+        created_at=row.in_line_since or row.created_at,
+        speeds=_speeds(row.speeds),
+        selector=where.selector,
+        tolerations=where.tolerations,
+        within=where.within,
+        near=where.near,
+        runtime=None if row.runtime is None else timedelta(seconds=row.runtime),
+        person=row.person,
+    )
+
+
+def _running_view(row: _Row, held: Held) -> RunningView:
+    where, speeds = _where_of(row.where), _speeds(row.speeds)
+    admitted_at = row.admitted_at or row.created_at
+    ends_at = None
+    if row.runtime is not None:
+        ends_at = admitted_at + timedelta(seconds=row.runtime) / speeds.get(row.chip, 1.0)
+    return RunningView(
+        uid=row.uid,
+        queue=row.queue,
+        shape=_shape_of(row.shape),
+        chip=row.chip,
+        chips=_chips(row.chips),
+        priority=row.priority,
+        admitted_at=admitted_at,
+        replicas=_replicas(json.loads(row.placement), held),
+        preemptible=row.preemptible,
+        checkpointed_at=row.checkpointed_at,
+        ends_at=ends_at,
+        revoking=row.state == ClaimState.REVOKING,
+        revoked_for=row.heir,
+        selector=where.selector,
+        tolerations=where.tolerations,
+        within=where.within,
+        near=where.near,
+        speeds=speeds,
+        person=row.person,
+    )
+
+
+def _held(keys: Collection[int]) -> Mapping[int, Held]:
+    """Uids of the cards that each of those claims holds, by role and replica, in index order.
+
+    A claim's cards change only together with its row.
+    """
+    held: dict[int, dict[tuple[str, int], list[str]]] = defaultdict(lambda: defaultdict(list))
+    if keys:
+        rows = Allocation.objects.filter(claim__in=keys, released_at=None).order_by("card__index")
+        for claim, role, replica, card in rows.values_list(
+            "claim_id", "role", "replica", "card__uid"
+        ):
+            held[claim][role, replica].append(card)
+    return held
+
+
+def _replicas(placement: list[dict[str, Any]], held: Held) -> tuple[ReplicaPlacement, ...]:
+    return tuple(
+        ReplicaPlacement(
+            role=replica["role"],
+            index=replica["index"],
+            node=replica["node"],
+            cards=tuple(held.get((replica["role"], replica["index"]), ())),
+            count=len(replica["cards"]),
+        )
+        for replica in placement
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _shape_of(text: str) -> GangShape:
+    """Equal texts give the same shape."""
+    return GangShape.from_json(json.loads(text))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _where_of(text: str) -> Where:
+    value = json.loads(text)
+    return Where(
+        selector=value.get("selector", {}),
+        tolerations=frozenset(value.get("tolerations", ())),
+        within=value.get("within", ""),
+        near=value.get("near", ""),
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _chips(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _speeds(text: str) -> Mapping[str, float]:
+    value: Mapping[str, float] = json.loads(text)
+    return value

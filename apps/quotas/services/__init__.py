@@ -1,0 +1,74 @@
+"""Changes to queues, claims and the ledger."""
+
+from __future__ import annotations
+
+from apps.quotas.services.admissions import Admissions, claim_admit, claims_admit
+from apps.quotas.services.claims import (
+    QueueTakesNothing,
+    Request,
+    Terms,
+    Work,
+    claim_progress,
+    claim_release,
+    claim_request,
+    claim_revoke,
+    claims_refused,
+    claims_release,
+    claims_request,
+)
+from apps.quotas.services.cycles import cycle_measured
+from apps.quotas.services.nominations import nominations_prune
+from apps.quotas.services.queues import queue_ensure_default, queue_state_set
+from apps.quotas.services.revocations import claims_revoke
+from apps.quotas.services.trees import (
+    TreeAct,
+    TreeEdit,
+    TreeMoved,
+    TreeOutdated,
+    TreePreview,
+    TreeRefused,
+    TreeUnchanged,
+    change_edit,
+    change_revert,
+    tree_apply,
+    tree_check,
+    tree_fingerprint,
+    tree_preview,
+)
+from controlplane.domain.scheduling.books import PlacementConflict
+
+__all__ = [
+    "Admissions",
+    "PlacementConflict",
+    "QueueTakesNothing",
+    "Request",
+    "Terms",
+    "TreeAct",
+    "TreeEdit",
+    "TreeMoved",
+    "TreeOutdated",
+    "TreePreview",
+    "TreeRefused",
+    "TreeUnchanged",
+    "Work",
+    "change_edit",
+    "change_revert",
+    "claim_admit",
+    "claim_progress",
+    "claim_release",
+    "claim_request",
+    "claim_revoke",
+    "claims_admit",
+    "claims_refused",
+    "claims_release",
+    "claims_request",
+    "claims_revoke",
+    "cycle_measured",
+    "nominations_prune",
+    "queue_ensure_default",
+    "queue_state_set",
+    "tree_apply",
+    "tree_check",
+    "tree_fingerprint",
+    "tree_preview",
+]

@@ -1,0 +1,93 @@
+"""Names for priorities are made, changed and deleted."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from apps.accounts.models import User
+from apps.accounts.selectors import require
+from apps.accounts.services import audit
+from apps.quotas.models import Claim, PriorityClass
+from controlplane.domain.claims import ClaimState
+from controlplane.domain.permissions import Permission
+
+
+class PriorityRefused(ValueError):
+    """A priority class cannot be like that."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@transaction.atomic
+def priority_class_save(
+    *,
+    name: str,
+    value: int,
+    description: str,
+    actor: User,
+    existing: PriorityClass | None = None,
+) -> PriorityClass:
+    """A new class, or the existing one as it shall be. Work that asked for it keeps the number it was given.
+
+    :raises PermissionRefused: unless the actor is an administrator of the company.
+    :raises PriorityRefused: if another class has that name or that value.
+    """
+    require(actor, Permission.MANAGE_QUEUES, team=None)
+    row = existing or PriorityClass()
+    others = PriorityClass.objects.select_for_update().exclude(pk=row.pk)
+    for other in others:
+        if other.name == name:
+            raise PriorityRefused(
+                "name", f"there is a priority class {name} already; choose another name"
+            )
+        if other.value == value:
+            raise PriorityRefused(
+                "value",
+                f"priority class {other.name} has the value {value} already; choose another",
+            )
+    before = _told(row) if existing else None
+    row.name, row.value, row.description = name, value, description
+    row.save()
+    action = "priority_class.edit" if existing else "priority_class.create"
+    audit(actor=actor, action=action, uid=row.uid, name=name, before=before, after=_told(row))
+    return row
+
+
+@transaction.atomic
+def priority_class_delete(*, row: PriorityClass, actor: User, force: bool = False) -> int:
+    """Delete the name; work that waits or runs with its number keeps that. Says how many claims these are.
+
+    :raises PermissionRefused: unless the actor is an administrator of the company.
+    :raises PriorityRefused: if claims have its number, unless it is forced; or if it is the usual one, 0.
+    """
+    require(actor, Permission.MANAGE_QUEUES, team=None)
+    if row.value == 0:
+        raise PriorityRefused(
+            "value",
+            f"priority class {row.name} is what work has unless somebody says otherwise; it stays",
+        )
+    live = Claim.objects.exclude(state=ClaimState.RELEASED).filter(priority=row.value).count()
+    if live and not force:
+        raise PriorityRefused(
+            "value",
+            f"{live} claims that wait or run have priority {row.value}; they keep it without the name "
+            f"{row.name}. Say that you mean it to delete the class all the same",
+        )
+    uid = row.uid
+    before = _told(row)
+    row.delete()
+    audit(
+        actor=actor,
+        action="priority_class.delete",
+        uid=uid,
+        name=row.name,
+        before=before,
+        live=live,
+    )
+    return live
+
+
+def _told(row: PriorityClass) -> dict[str, object]:
+    return {"name": row.name, "value": row.value, "description": row.description}

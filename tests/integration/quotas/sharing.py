@@ -1,0 +1,62 @@
+"""Two queues that share the company's cards: one is owed them, the other borrows them while they are idle."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from apps.accounts.models import User
+from apps.jobs.models import Attempt, Job
+from apps.jobs.selectors import latest_attempt
+from apps.quotas import services
+from apps.quotas.models import Claim, Queue
+from controlplane.domain.claims import ClaimState, GangShape, RoleShape
+from tests.integration.company import Company, entitle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    company: Company
+    owed: Queue
+    batch: Queue
+
+    @classmethod
+    def of(cls, company: Company, *, guaranteed: int = 2) -> Sharing:
+        owed = Queue.objects.create(name="owed")
+        entitle(owed, guaranteed=guaranteed)
+        return cls(company=company, owed=owed, batch=Queue.objects.create(name="batch"))
+
+    def borrowing(self, name: str = "borrower", cards: int = 2) -> Job:
+        """A job of the queue that is owed nothing; it runs."""
+        job, _ = self.company.running(name=name, queue=self.batch, cards=cards)
+        return job
+
+    def asked(self, name: str = "owner", cards: int = 2) -> Job:
+        """A job of the queue that is owed cards; it waits."""
+        return self.company.submit(name, queue=self.owed, cards=cards)
+
+    def claim(self, queue: Queue, *, cards: int = 1, person: User | None = None) -> Claim:
+        """One that waits, may be stopped, and has nobody to run it."""
+        work = uuid.uuid4().hex
+        return services.claim_request(
+            owner=("attempt", work),
+            team=self.company.team,
+            queue=queue,
+            shape=GangShape(roles=(RoleShape(name="trainer", replicas=1, cards=cards),)),
+            chips=["cpu"],
+            work=services.Work(kind="job", uid=work, name=work, person=person),
+            terms=services.Terms(preemptible=True),
+        )
+
+
+def claim_of(job: Job) -> Claim:
+    """That of its newest attempt."""
+    return Claim.objects.get(uid=latest_attempt(job).claim_uid)
+
+
+def state_of(job: Job) -> ClaimState:
+    return ClaimState(claim_of(job).state)
+
+
+def attempts_of(job: Job) -> list[Attempt]:
+    return list(job.attempts.order_by("number"))

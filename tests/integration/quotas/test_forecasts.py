@@ -1,0 +1,122 @@
+"""The look ahead: when it looks, at whom, and what it leaves behind."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from apps.accounts.models import Team
+from apps.quotas.models import Claim, ClaimForecast, ForecastRun, Queue
+from apps.quotas.reconcilers import forecasts_refresh
+from apps.quotas.reconcilers.forecasts import LEASE, LEAST_REST, rest_after
+from apps.quotas.selectors import forecasts
+from controlplane.domain.scheduling.policies import Policy
+from controlplane.persistence.leases import loop_lease
+from tests import factories
+from tests.factories import usage
+
+pytestmark = pytest.mark.django_db
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def busy() -> tuple[Team, Queue]:
+    """A node of four cards, all held since an hour ago, and runs of two hours in the past."""
+    team, queue = factories.team(), factories.queue()
+    factories.cluster(cards=4)
+    now = timezone.now()
+    past = usage.holding(since=now - timedelta(hours=3), queue=queue, team=team, cards=4)
+    usage.release(past, at=now - timedelta(hours=1))
+    usage.holding(since=now - timedelta(hours=1), queue=queue, team=team, cards=4)
+    return team, queue
+
+
+def look(at: datetime, *, worked: timedelta = timedelta(seconds=1)) -> int:
+    return forecasts_refresh(policy=Policy(), at=at, clock=lambda: at + worked)
+
+
+def test_a_start_is_foretold_from_how_long_work_ran(busy: tuple[Team, Queue]) -> None:
+    team, queue = busy
+    claim = usage.waiting(queue=queue, team=team, cards=4)
+    at = timezone.now()
+    assert look(at) == 1
+    told = ClaimForecast.objects.get(claim=claim)
+    assert told.starts_at is not None
+    assert abs(told.starts_at - (at + timedelta(hours=1))) < 2 * MINUTE
+    assert told.waits_for == [Claim.objects.get(state="admitted").uid]
+
+
+def test_it_rests_ten_times_as_long_as_it_worked(busy: tuple[Team, Queue]) -> None:
+    team, queue = busy
+    usage.waiting(queue=queue, team=team, cards=4)
+    at, worked = timezone.now(), timedelta(seconds=12)
+    look(at, worked=worked)
+    end = at + worked
+    assert rest_after(worked) == timedelta(seconds=120)
+    look(end + timedelta(seconds=119))
+    assert ForecastRun.objects.count() == 1
+    look(end + timedelta(seconds=121))
+    assert ForecastRun.objects.count() == 2
+    assert rest_after(timedelta(seconds=1)) == LEAST_REST
+
+
+def test_one_looks_at_a_time(busy: tuple[Team, Queue]) -> None:
+    team, queue = busy
+    usage.waiting(queue=queue, team=team, cards=4)
+    with loop_lease(LEASE, ttl=MINUTE) as held:
+        assert held is not None
+        assert look(timezone.now()) == 0
+    assert look(timezone.now()) == 1
+
+
+def test_whoever_got_its_cards_is_forgotten(busy: tuple[Team, Queue]) -> None:
+    team, queue = busy
+    first = usage.waiting(queue=queue, team=team, cards=4)
+    second = usage.waiting(queue=queue, team=team, cards=4)
+    at = timezone.now()
+    assert look(at) == 2
+    usage.release(Claim.objects.get(state="admitted"), at=at)
+    usage.admit(first, at=at)
+    assert look(at + 3 * MINUTE) == 1
+    assert ClaimForecast.objects.get().claim == second
+    assert ClaimForecast.objects.get().place == 1
+
+
+def test_of_a_long_queue_the_first_are_looked_at_and_the_rest_are_counted(
+    busy: tuple[Team, Queue], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team, queue = busy
+    monkeypatch.setattr(forecasts, "MOST_OF_A_QUEUE", 2)
+    claims = [usage.waiting(queue=queue, team=team, cards=4) for _ in range(4)]
+    assert look(timezone.now()) == 2
+    run = ForecastRun.objects.get()
+    assert (run.waiting, run.looked_at) == (4, 2)
+    told = ClaimForecast.objects.order_by("place").values_list("claim__uid", flat=True)
+    assert list(told) == [claim.uid for claim in claims[:2]]
+
+
+def test_it_looks_at_fewer_where_it_took_too_long(
+    busy: tuple[Team, Queue], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team, queue = busy
+    monkeypatch.setattr("apps.quotas.reconcilers.forecasts.LEAST_LOOKED_AT", 1)
+    for _ in range(4):
+        usage.waiting(queue=queue, team=team, cards=4)
+    at = timezone.now()
+    assert look(at, worked=MINUTE) == 4
+    assert look(at + 12 * MINUTE) == 2
+
+
+def test_as_much_is_expected_as_came_yesterday(busy: tuple[Team, Queue]) -> None:
+    team, queue = busy
+    came = usage.waiting(queue=queue, team=team, cards=2)
+    again = usage.waiting(queue=queue, team=team, cards=2)
+    at = timezone.now()
+    Claim.objects.filter(pk=again.pk).update(in_line_since=at)
+    expected = {claim.uid: claim for claim in forecasts.assumptions_at(at, claims=2).arrivals}
+    assert f"tomorrow-{came.uid}" in expected
+    # It took up revoked work: it did not come from outside.
+    assert f"tomorrow-{again.uid}" not in expected
+    assert expected[f"tomorrow-{came.uid}"].created_at == came.created_at + timedelta(days=1)

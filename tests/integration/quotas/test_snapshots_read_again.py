@@ -1,0 +1,92 @@
+"""A snapshot reads again what changed, and nothing else."""
+
+from __future__ import annotations
+
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from apps.fleet.models import Card, Node
+from apps.quotas import selectors
+from apps.quotas.models import Claim
+from apps.quotas.selectors.shelves import Shelf
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.claims import ClaimState
+from tests.integration.company import Company
+
+
+def test_only_rows_whose_version_changed_are_read_and_what_is_gone_is_forgotten() -> None:
+    asked: list[list[int]] = []
+
+    def read(keys: object) -> dict[int, str]:
+        assert isinstance(keys, list)
+        asked.append(keys)
+        return {key: f"value {len(asked)} of {key}" for key in keys if key != 9}
+
+    shelf: Shelf[str] = Shelf(read)
+    assert shelf.values({3: ("a",), 1: ("a",), 9: ("a",)}, server=1) == {
+        3: "value 1 of 3",
+        1: "value 1 of 1",
+    }
+    assert list(shelf.values({1: ("b",), 3: ("a",)}, server=1)) == [1, 3]
+    assert shelf.values({1: ("b",)}, server=1) == {1: "value 2 of 1"}
+    shelf.values({1: ("b",), 3: ("a",)}, server=1)
+    assert asked == [[3, 1, 9], [1], [3]]
+    shelf.values({1: ("b",)}, server=2)
+    assert asked[-1] == [1], "another server numbers its transactions anew"
+
+
+def test_a_second_snapshot_of_the_same_rows_is_the_same_and_asks_for_versions_alone(
+    company: Company,
+) -> None:
+    company.submit("first", cards=1)
+    company.schedule()
+    company.submit("second", cards=1)
+    first = selectors.snapshot()
+    assert (len(first.claims), len(first.running)) == (1, 1)
+    with CaptureQueriesContext(connection) as asked:
+        second = selectors.snapshot()
+    assert second == first
+    assert second.claims[0] is first.claims[0]
+    assert second.nodes[0] is first.nodes[0]
+    assert len(asked) == 6
+
+
+def test_every_change_of_a_row_is_seen_also_two_in_one_transaction(company: Company) -> None:
+    company.submit("first", cards=1)
+    claim = Claim.objects.get()
+    with transaction.atomic():
+        for priority in (5, 7, 9):
+            Claim.objects.filter(pk=claim.pk).update(priority=priority)
+            assert selectors.snapshot().claims[0].priority == priority
+    node = Node.objects.get()
+    for state in (CardState.ISOLATED, CardState.NO_NEW_WORK, CardState.USABLE):
+        Card.objects.filter(node=node, index=1).update(state=state)
+        assert selectors.snapshot().nodes[0].cards[1].state is state
+    Node.objects.update(cordoned=True)
+    assert not selectors.snapshot().nodes[0].schedulable
+    Node.objects.update(labels={"topology.ninefold.dev/rack": "r1"})
+    assert selectors.snapshot().nodes[0].domains == {"rack": "r1"}
+
+
+def test_what_was_rolled_back_is_not_remembered(company: Company) -> None:
+    company.submit("first", cards=1)
+    with transaction.atomic():
+        Claim.objects.update(priority=9)
+        assert selectors.snapshot().claims[0].priority == 9
+        transaction.set_rollback(True)
+    assert selectors.snapshot().claims[0].priority == 0
+
+
+def test_cards_are_held_from_admission_to_release_and_the_reason_told_last_comes_along(
+    company: Company,
+) -> None:
+    company.submit("first", cards=2)
+    company.submit("second", cards=1)
+    assert [card.held_by for card in selectors.snapshot().nodes[0].cards] == [None, None]
+    company.schedule()
+    seen, told = selectors.snapshot_and_reasons()
+    holder = Claim.objects.get(state=ClaimState.ADMITTED)
+    waiting = Claim.objects.get(state=ClaimState.PENDING)
+    assert {card.held_by for card in seen.nodes[0].cards} == {holder.uid}
+    assert seen.queues[company.queue.uid].used == {"cpu": 2}
+    assert told == {waiting.uid: waiting.explanation}
