@@ -78,6 +78,11 @@ class JobSubmitSerializer(OwnedSerializer):
     priority = serializers.IntegerField(
         required=False, min_value=-LARGEST_INTEGER, max_value=LARGEST_INTEGER
     )
+    priority_class = serializers.SlugField(
+        required=False,
+        max_length=40,
+        help_text="Name of a priority class, in place of priority; GET /priority-classes lists them.",
+    )
     run_seconds = serializers.IntegerField(
         required=False,
         allow_null=True,
@@ -94,10 +99,27 @@ class JobSubmitSerializer(OwnedSerializer):
             message = f"no queue of this team is called {name!r}; there are {', '.join(queues)}"
             raise serializers.ValidationError({"queue": [message]})
         team = attrs.pop("team")
+        if "priority_class" in attrs:
+            attrs["priority"] = _priority(attrs.pop("priority_class"), beside=attrs.get("priority"))
         given = {"spec": {}, **attrs, "queue": queues[name], "kind": JobKind(attrs["kind"])}
         if "chips" in given:
             given["chips"] = tuple(given["chips"])
         return {"team": team, "request": JobRequest(**given)}
+
+
+def _priority(name: str, *, beside: int | None) -> int:
+    """The number that the class has now.
+
+    :raises ValidationError: if there is none of that name, or a number was given as well.
+    """
+    known = {row.name: row.value for row in quotas.priority_classes()}
+    if beside is not None:
+        message = f"give either priority or priority_class, got both {beside} and {name}"
+    elif name not in known:
+        message = f"no priority class is called {name!r}; there are {', '.join(known)}"
+    else:
+        return known[name]
+    raise serializers.ValidationError({"priority_class": [message]})
 
 
 class FindingSerializer(serializers.Serializer[Any]):

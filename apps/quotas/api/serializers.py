@@ -4,24 +4,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from apps.quotas.models import Claim, Queue
+from apps.quotas.models import Claim
 from controlplane.domain.claims import ClaimState
 from controlplane.web.rest import Filters, Reference
-
-
-class QueueSerializer(serializers.ModelSerializer[Queue]):
-    team = Reference(allow_null=True, help_text="Null: every team may use it.")
-    parent = Reference(allow_null=True)
-    caps = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="Most cards held at once, by chip; a chip that is absent has no limit.",
-    )
-    waiting = serializers.IntegerField(help_text="Claims that wait.")
-    running = serializers.IntegerField(help_text="Claims that hold cards.")
-
-    class Meta:
-        model = Queue
-        fields = ("uid", "name", "parent", "team", "caps", "open", "waiting", "running")
 
 
 class RoleShapeSerializer(serializers.Serializer[Any]):

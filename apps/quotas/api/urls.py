@@ -1,12 +1,39 @@
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 from rest_framework.routers import SimpleRouter
 
-from apps.quotas.api import views
+from apps.quotas.api import (
+    claims,
+    dry_runs,
+    priorities,
+    problems,
+    queues,
+    rearrangements,
+    trees,
+    usage,
+    views,
+)
+
+#: Imported for what they register.
+REGISTERS = (problems,)
 
 router = SimpleRouter(trailing_slash=False)
-router.register("queues", views.QueueViewSet, basename="queue")
+router.register("queues", queues.QueueViewSet, basename="queue")
+router.register("queue-changes", trees.QueueChangeViewSet, basename="queue-change")
+router.register("priority-classes", priorities.PriorityClassViewSet, basename="priority-class")
 router.register("claims", views.ClaimViewSet, basename="claim")
+router.register("what-ifs", claims.WhatIfViewSet, basename="what-if")
+router.register("rearrangements", rearrangements.RearrangementViewSet, basename="rearrangement")
+router.register("usage/records", usage.UsageRecordViewSet, basename="usage-record")
+router.register("usage/days", usage.UsageDayViewSet, basename="usage-day")
 
-urlpatterns: list[URLPattern | URLResolver] = [*router.urls]
+urlpatterns: list[URLPattern | URLResolver] = [
+    *router.urls,
+    path("topology", rearrangements.TopologyView.as_view(), name="api-topology"),
+    path("queue-tree", trees.QueueTreeView.as_view(), name="api-queue-tree"),
+    path("claims/dry-run", dry_runs.ClaimDryRunView.as_view(), name="api-claim-dry-run"),
+    path("usage/months", usage.UsageMonthsView.as_view(), name="api-usage-months"),
+    path("usage/rates", usage.CardRatesView.as_view(), name="api-usage-rates"),
+    path("usage/rates/<str:chip>", usage.CardRateView.as_view(), name="api-usage-rate"),
+]

@@ -226,3 +226,13 @@ def test_only_a_queue_admin_may_jump_the_line(engineer: APIClient, company: Comp
     refused = engineer.post(f"{API}/jobs", finetune(company, priority=5))
     assert "queue admin" in wrong_fields(refused, 422, "spec-refused")["priority"]
     assert not Job.objects.exists()
+
+
+def test_a_priority_may_be_asked_for_by_its_name(engineer: APIClient, company: Company) -> None:
+    made = engineer.post(f"{API}/jobs", finetune(company, priority_class="low"))
+    assert made.json()["priority"] == -10
+    both = engineer.post(f"{API}/jobs", finetune(company, priority=3, priority_class="low"))
+    assert "got both 3 and low" in wrong_fields(both)["priority_class"]
+    unknown = engineer.post(f"{API}/jobs", finetune(company, priority_class="now"))
+    said = wrong_fields(unknown)["priority_class"]
+    assert said == "no priority class is called 'now'; there are urgent, high, normal, low"

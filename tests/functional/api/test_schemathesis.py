@@ -44,7 +44,7 @@ from apps.models.models import (
 )
 from apps.models.selectors.catalog import published as catalog_published
 from apps.models.services.catalog import catalog_load
-from apps.quotas.models import Claim, Queue
+from apps.quotas.models import Claim, PriorityClass, Queue, QueueChange, WhatIf
 from apps.serving.models import ApiKey, Deployment
 from apps.workflows.models import Pipeline
 from config.wsgi import application
@@ -74,6 +74,9 @@ REAL: dict[str, type[models.Model]] = {
     "evaluations": Evaluation,
     "claims": Claim,
     "queues": Queue,
+    "queue-changes": QueueChange,
+    "what-ifs": WhatIf,
+    "priority-classes": PriorityClass,
     "clusters": Cluster,
     "nodes": Node,
     "cards": Card,
@@ -107,9 +110,13 @@ def authorization(
     ):
         catalog_load(catalog=catalog_published(), at=timezone.now())
         team = factories.team()
-        fill(Empty(team=team, user=factories.person(team=team), queue=factories.queue()))
+        queue = factories.queue()
+        fill(Empty(team=team, user=factories.person(team=team), queue=queue))
+        root = factories.person("root", admin=True)
+        factories.queue_change(queue, actor=root)
+        WhatIf.objects.create(person=root, queue=queue, changes=[])
         _, token = accounts.token_create(
-            user=factories.person("root", admin=True),
+            user=root,
             name="schemathesis",
             scopes=frozenset({Scope.ALL}),
         )

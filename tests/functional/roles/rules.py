@@ -15,6 +15,7 @@ CODE_FILE = "@code.tar.gz"
 STRANGERS = ("anonymous", "deactivated")
 COMPANY = frozenset({"company"})
 TEAM_ADMINS = COMPANY | {"administrator"}
+QUEUE_ADMINS = TEAM_ADMINS | {"queue_admin"}
 ENGINEERS = TEAM_ADMINS | {"engineer", "queue_admin"}
 #: They administer something, and may see how the product itself does.
 STAFF = TEAM_ADMINS | {"queue_admin", "operator"}
@@ -64,7 +65,7 @@ class Row:
     @property
     def names_a_team(self) -> bool:
         """Whether something of a team is named only in the body."""
-        said = " ".join(map(str, self.body.values()))
+        said = " ".join(value for value in self.body.values() if isinstance(value, str))
         return not self.of_a_team and "{" in said.replace("{soon}", "")
 
 

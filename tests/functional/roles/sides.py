@@ -22,7 +22,9 @@ from apps.models.selectors.catalog import published
 from apps.models.services.catalog import catalog_load
 from apps.models.services.versions import model_version_failed
 from apps.monitoring.models import Event, Notification, Webhook, WebhookDelivery
-from apps.quotas.models import Claim, Queue
+from apps.quotas.models import Claim, PriorityClass, Queue, WhatIf
+from apps.quotas.reconcilers import what_ifs_answer
+from apps.quotas.services.what_ifs import Question, what_if_ask
 from apps.serving.models import ApiKey, Deployment, Replica
 from apps.serving.services import deployments
 from apps.serving.services.keys import key_create
@@ -31,6 +33,8 @@ from controlplane.domain.deliveries import DeliveryState
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.news import NewsKind, Severity, Subject
 from controlplane.domain.permissions import Role, Scope
+from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.what_if import Urgent
 from controlplane.domain.serving import DeploymentEvent
 from controlplane.persistence.encryption import encrypt
 from tests import factories
@@ -137,6 +141,7 @@ def _work(word: str, team: Team, maker: User, company: Shared) -> dict[str, str]
     # More than any node has, whoever else holds cards: why it waits depends on nobody.
     waiting = factories.job(**work, name=f"{word} waiting", cards=9)
     factories.schedule()
+    hoping = Claim.objects.get(owner_uid=waiting.attempts.get().uid)
     evaluation = factories.evaluation(model=version, dataset=dataset, actor=maker)
     unfit = factories.quantized_version(**own, base=version, name=f"{word}-small", lost=9)
     broken = ModelVersion.objects.create(
@@ -154,16 +159,34 @@ def _work(word: str, team: Team, maker: User, company: Shared) -> dict[str, str]
         "artifact": Artifact.objects.get(made_by=f"attempt:{script.attempts.get().uid}").uid,
         "queue": queue.uid,
         "queue.name": queue.name,
+        "change": factories.queue_change(queue, actor=company.root, description=word).uid,
         "claim": Claim.objects.get(uid=attempt.claim_uid).uid,
         "job": running.uid,
         "job.failed": failed.uid,
         "job.succeeded": succeeded.uid,
         "job.waiting": waiting.uid,
+        "claim.waiting": hoping.uid,
+        "what_if": _asked(hoping, maker).uid,
+        "rearrangement": factories.rearrangement(
+            claim=Claim.objects.get(uid=attempt.claim_uid),
+            actor=None,
+            reason=f"{word}-node would be whole",
+        ).uid,
         "job.script": script.uid,
         "version.unfit": unfit.uid,
         "attempt.failed": failed.attempts.get().uid,
         "attempt": Attempt.objects.get(pk=attempt.pk).uid,
     }
+
+
+def _asked(claim: Claim, asker: User) -> WhatIf:
+    """A question about the claim, answered."""
+    question = Question(
+        changes=[Urgent(claim=claim.uid, priority=5)], queue=claim.queue, claim=claim
+    )
+    asked = what_if_ask(question=question, actor=asker)
+    what_ifs_answer(policy=Policy(), at=timezone.now())
+    return asked
 
 
 def _served(
@@ -278,4 +301,5 @@ def company_names() -> dict[str, str]:
         "node": Node.objects.latest("id").uid,
         "card": Card.objects.latest("id").uid,
         "root": User.objects.get(username="root").uid,
+        "priority_class": PriorityClass.objects.get(name="low").uid,
     }

@@ -1,0 +1,70 @@
+"""How refusals of queues, files and priority classes look to a client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apps.quotas.services import TreeMoved, TreeOutdated, TreeRefused
+from apps.quotas.services.priorities import PriorityRefused
+from apps.quotas.services.rearrangements import (
+    AnotherUnderWay,
+    NothingToMove,
+    RearrangementStale,
+)
+from apps.quotas.services.what_ifs import QuestionRefused
+from controlplane.domain.fields import Finding
+from controlplane.domain.queue_files import FileRefused
+from controlplane.web.problems import Problem, translates
+
+
+def _errors(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
+    return [{"field": finding.field, "message": finding.message} for finding in findings]
+
+
+@translates(TreeRefused)
+def _tree(error: TreeRefused) -> Problem:
+    return Problem(
+        status=422, code="queues-refused", detail=str(error), errors=_errors(error.findings)
+    )
+
+
+@translates(FileRefused)
+def _file(error: FileRefused) -> Problem:
+    return Problem(
+        status=422, code="queue-file-refused", detail=str(error), errors=_errors(error.findings)
+    )
+
+
+@translates(TreeMoved)
+def _moved(error: TreeMoved) -> Problem:
+    status = 412 if isinstance(error, TreeOutdated) else 409
+    since = [difference.message for difference in error.differences]
+    return Problem(
+        status=status, code="queues-changed", detail=str(error), extensions={"since": since}
+    )
+
+
+@translates(QuestionRefused)
+def _question(error: QuestionRefused) -> Problem:
+    return Problem(status=422, code="refused", detail=str(error))
+
+
+@translates(PriorityRefused)
+def _priority(error: PriorityRefused) -> Problem:
+    errors = [{"field": error.field, "message": str(error)}]
+    return Problem(status=422, code="refused", detail=str(error), errors=errors)
+
+
+@translates(NothingToMove)
+def _nothing(error: NothingToMove) -> Problem:
+    return Problem(status=422, code="nothing-to-move", detail=str(error))
+
+
+@translates(RearrangementStale)
+def _stale(error: RearrangementStale) -> Problem:
+    return Problem(status=409, code="rearrangement-stale", detail=str(error))
+
+
+@translates(AnotherUnderWay)
+def _busy(error: AnotherUnderWay) -> Problem:
+    return Problem(status=409, code="another-under-way", detail=str(error))

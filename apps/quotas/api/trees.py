@@ -1,0 +1,196 @@
+"""The whole tree as a file, and its history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import IO, Any
+
+from django.db.models import QuerySet
+from django.http import Http404
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, serializers
+from rest_framework.decorators import action
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.accounts import selectors as accounts
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
+from apps.quotas import services
+from apps.quotas.api import queue_serializers
+from apps.quotas.api.queues import IF_MATCH, etag, previewed, seen_by
+from apps.quotas.models import QueueChange
+from apps.quotas.selectors.trees import (
+    changes_visible,
+    documents_visible,
+    queue_names,
+    tree_fingerprint,
+)
+from apps.quotas.services import TreeUnchanged
+from apps.quotas.services.tree_files import LARGEST_FILE, content_edit, parsed, written
+from controlplane.domain.permissions import Scope
+from controlplane.domain.queue_files import as_file
+from controlplane.web.parsers import BodyTooLarge, BoundedJSONParser, content_length
+from controlplane.web.rest import Query, ResourceViewSet
+
+YAML = "application/yaml"
+
+
+class YAMLRenderer(BaseRenderer):
+    """The tree as people write it."""
+
+    media_type = YAML
+    format = "yaml"
+    charset = "utf-8"
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        return written(data).encode()
+
+
+class YAMLParser(BaseParser):
+    """Plain values, bounded and without anchors."""
+
+    media_type = YAML
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """:raises BodyTooLarge: if the request announces more than a file may have.
+        :raises FileRefused: if it is no such YAML.
+        """
+        request = (parser_context or {})["request"]
+        size = content_length(request.headers)
+        if size is not None and size > LARGEST_FILE:
+            raise BodyTooLarge(size=size, limit=LARGEST_FILE)
+        return parsed(stream.read().decode("utf-8", errors="replace"))
+
+
+class TreeQuery(Query):
+    of = serializers.CharField(
+        required=False, max_length=60, help_text="Name of a queue: only it and those below."
+    )
+
+
+class ImportQuery(queue_serializers.DryRunQuery):
+    prune = serializers.BooleanField(
+        default=False,
+        help_text="Retire the queues that the file does not name, of the part of the tree that it is about.",
+    )
+    note = serializers.CharField(required=False, max_length=500, help_text="Kept in the history.")
+
+
+class QueueTreeView(APIView):
+    """Queues of the caller's teams and those for every team, as one file."""
+
+    token_scope = Scope.ADMIN
+    parser_classes = (BoundedJSONParser, YAMLParser)
+    renderer_classes = (JSONRenderer, YAMLRenderer)
+
+    @extend_schema(
+        summary="The queue tree as a file",
+        description="JSON, or YAML if that is what Accept prefers; PUT takes it back.",
+        tags=["scheduling"],
+        parameters=[TreeQuery],
+        responses={
+            (200, "application/json"): OpenApiTypes.OBJECT,
+            (200, YAML): OpenApiTypes.STR,
+        },
+    )
+    def get(self, request: Request) -> Response:
+        name = TreeQuery.read(request).get("of")
+        documents = documents_visible(request.user)
+        uids = {document.name: uid for uid, document in documents.items()}
+        if name is not None and name not in uids:
+            raise Http404
+        file = as_file(documents, of=uids[name] if name is not None else "")
+        return Response(file, headers=etag(tree_fingerprint()))
+
+    @extend_schema(
+        summary="Make the queue tree what a file says",
+        description="Queues that it does not name stay, unless prune is asked for.",
+        tags=["scheduling"],
+        parameters=[ImportQuery, IF_MATCH],
+        request={"application/json": OpenApiTypes.OBJECT, YAML: OpenApiTypes.STR},
+        responses={
+            (200, "application/json"): queue_serializers.SavedOrPreviewSerializer,
+        },
+    )
+    def put(self, request: Request) -> Response:
+        query = ImportQuery.read(request)
+        edit = content_edit(
+            request.data, prune=query["prune"], note=query.get("note", ""), seen=seen_by(request)
+        )
+        if query["dry_run"]:
+            return previewed(edit, request)
+        try:
+            change = services.tree_apply(edit, actor=acting_user(request), at=timezone.now())
+        except TreeUnchanged:
+            return Response({"change": None}, headers=etag(tree_fingerprint()))
+        return Response({"change": shown(change, request)}, headers=etag(tree_fingerprint()))
+
+
+def shown(change: QueueChange, request: Request) -> dict[str, Any]:
+    """The change as the person who asks may see it."""
+    context = change_context(request)
+    return dict(queue_serializers.QueueChangeSerializer(change, context=context).data)
+
+
+def change_context(request: Request) -> dict[str, Any]:
+    slugs = accounts.teams_of(request.user).values_list("slug", flat=True)
+    return {"names": queue_names(), "teams": frozenset(slugs)}
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Changes of the queue tree, the newest first", tags=["scheduling"]),
+    retrieve=extend_schema(summary="A change of the queue tree", tags=["scheduling"]),
+)
+class QueueChangeViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[QueueChange]
+):
+    """For administrators of the company, and for queue admins what touched queues of their teams."""
+
+    token_scope = Scope.ADMIN
+    serializer_class = queue_serializers.QueueChangeSerializer
+    queries = {"revert": queue_serializers.DryRunQuery}
+
+    def get_queryset(self) -> QuerySet[QueueChange]:
+        return changes_visible(self.request.user)
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        context = super().get_serializer_context()
+        return {**context, **change_context(self.request)}
+
+    @extend_schema(
+        summary="Take a change back",
+        description="Refused (409) if a queue that it touched was changed again since.",
+        tags=["scheduling"],
+        parameters=[queue_serializers.DryRunQuery],
+        request=queue_serializers.RevertSerializer,
+        responses={
+            (200, "application/json"): queue_serializers.SavedOrPreviewSerializer,
+        },
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def revert(self, request: Request, uid: str) -> Response:
+        change = self.get_object()
+        note = self.checked(queue_serializers.RevertSerializer).get("note", "")
+        if self.query["dry_run"]:
+            return previewed(services.change_edit(change, note=note), request)
+        back = services.change_revert(
+            change, actor=acting_user(request), at=timezone.now(), note=note
+        )
+        return Response({"change": shown(back, request)}, headers=etag(tree_fingerprint()))

@@ -1,0 +1,116 @@
+"""Why a claim waits, when it starts, what would be different, and what a guarantee takes back, over REST."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from apps.quotas.models import Claim, Queue, WhatIf
+from apps.quotas.reconcilers import forecasts_refresh, what_ifs_answer
+from controlplane.domain.permissions import Scope
+from controlplane.domain.scheduling.policies import Policy
+from tests import factories
+from tests.factories import usage
+from tests.functional.api.callers import API, caller, problem, wrong_fields
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def waiting() -> Claim:
+    """Needs four of four cards, of which two are held."""
+    team, queue = factories.team(), factories.queue()
+    factories.cluster(cards=4)
+    since = timezone.now() - timedelta(hours=1)
+    usage.holding(since=since, queue=queue, team=team, cards=2, name="holder")
+    claim = usage.waiting(queue=queue, team=team, cards=4)
+    factories.schedule()
+    return claim
+
+
+@pytest.fixture
+def client(waiting: Claim) -> APIClient:
+    return caller(factories.person("ada", team=waiting.team), Scope.JOBS)
+
+
+def found(client: APIClient, path: str) -> Any:
+    answer = client.get(f"{API}/{path}")
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def test_why_a_claim_waits_comes_with_numbers_and_its_queue(
+    client: APIClient, waiting: Claim
+) -> None:
+    why = found(client, f"claims/{waiting.uid}/why")
+    assert why["numbers"]["wanted"] == 4
+    assert (why["place"], why["waiting"]) == (1, 1)
+    assert why["free"] == {"cpu": 2}
+    assert why["shares"][0]["standing"]["used"] == 2
+    assert why["forecast"] is None
+
+
+def test_a_forecast_is_empty_until_somebody_has_looked(client: APIClient, waiting: Claim) -> None:
+    assert found(client, f"claims/{waiting.uid}/forecast")["made_at"] is None
+    now = timezone.now()
+    past = usage.waiting(queue=waiting.queue, team=waiting.team, cards=2)
+    usage.admit(past, at=now - timedelta(hours=2))
+    usage.release(past, at=now)
+    forecasts_refresh(policy=Policy(), at=now)
+    told = found(client, f"claims/{waiting.uid}/forecast")
+    assert told["starts_at"] is not None
+    assert told["place"] == 1
+    assert told["waits_for"][0]["name"] == "holder"
+
+
+def test_a_question_is_kept_and_answered(client: APIClient, waiting: Claim) -> None:
+    node = Claim.objects.get(state="admitted").placement[0]["node"]
+    answer = client.post(
+        f"{API}/claims/{waiting.uid}/what-if",
+        {"more_nodes": {"like": node, "nodes": 1}},
+        format="json",
+    )
+    assert answer.status_code == 202
+    uid = answer.json()["asked"]["uid"]
+    assert answer.json()["answer"] is None
+    what_ifs_answer(policy=Policy(), at=timezone.now())
+    told = found(client, f"what-ifs/{uid}")
+    assert told["answer"]["own"]["after"]["starts_at"] is not None
+    assert told["asked"]["state"] == "answered"
+
+
+def test_a_question_about_what_has_its_cards_is_refused(client: APIClient, waiting: Claim) -> None:
+    running = Claim.objects.get(state="admitted")
+    answer = client.post(f"{API}/claims/{running.uid}/what-if", {"priority": 5}, format="json")
+    assert "does not wait any more" in problem(answer, 422, "refused")["detail"]
+    assert not WhatIf.objects.exists()
+
+
+def test_a_question_of_nothing_is_refused(client: APIClient, waiting: Claim) -> None:
+    answer = client.post(f"{API}/claims/{waiting.uid}/what-if", {}, format="json")
+    assert "nothing would be different" in problem(answer, 422, "refused")["detail"]
+
+
+def test_what_a_guarantee_takes_back_names_the_losers(client: APIClient, waiting: Claim) -> None:
+    Claim.objects.filter(state="admitted").update(preemptible=True)
+    owed = Queue.objects.create(name="owed", team=waiting.team)
+    owed.entitlements.create(chip="cpu", guaranteed=4)
+    preview = found(client, f"queues/{owed.uid}/reclaim-preview?chip=cpu&cards=4&together=4")
+    assert (preview["starts"], preview["cards"]) == (False, 2)
+    assert preview["losers"][0]["work"]["name"] == "holder"
+    assert preview["losers"][0]["queue"] == "default"
+
+
+def test_cards_that_do_not_divide_are_refused(client: APIClient, waiting: Claim) -> None:
+    asked = f"{API}/queues/{waiting.queue.uid}/reclaim-preview?chip=cpu&cards=3&together=2"
+    assert "multiple of 2" in wrong_fields(client.get(asked))["cards"]
+
+
+def test_another_teams_claim_is_not_there(waiting: Claim) -> None:
+    stranger = caller(factories.person("bob", team=factories.team("search")))
+    for path in ("why", "forecast"):
+        assert stranger.get(f"{API}/claims/{waiting.uid}/{path}").status_code == 404

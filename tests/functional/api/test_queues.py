@@ -1,0 +1,320 @@
+"""The queue tree by REST: queues, files, history, priority classes, and dry runs of all of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from apps.accounts.models import User
+from apps.quotas.models import Claim, PriorityClass, Queue, QueueChange
+from controlplane.domain.permissions import Scope
+from tests.functional.api.callers import API, caller, problem, wrong_fields
+from tests.integration.company import Company
+
+QUEUES, TREE, CHANGES = f"{API}/queues", f"{API}/queue-tree", f"{API}/queue-changes"
+CLASSES = f"{API}/priority-classes"
+LAB = """
+queues:
+  lab:
+    team: addresses
+    cards:
+      cpu: {guaranteed: 2}
+    below:
+      vision: {}
+"""
+
+
+@pytest.fixture
+def administrator(company: Company) -> APIClient:
+    return caller(User.objects.create(username="root", is_superuser=True, is_staff=True))
+
+
+def imported(client: APIClient, text: str, query: str = "") -> Any:
+    return client.put(f"{TREE}{query}", text, content_type="application/yaml")
+
+
+def cards_of(client: APIClient, name: str) -> list[dict[str, Any]]:
+    rows = client.get(QUEUES).json()["results"]
+    (queue,) = [row for row in rows if row["name"] == name]
+    cards: list[dict[str, Any]] = queue["cards"]
+    return cards
+
+
+def test_a_queue_is_made_looked_at_changed_moved_and_retired(
+    administrator: APIClient, company: Company
+) -> None:
+    made = administrator.post(
+        QUEUES,
+        {
+            "name": "vision",
+            "team": company.team.uid,
+            "weight": 2,
+            "entitlements": [{"chip": "cpu", "guaranteed": 2}],
+            "note": "they asked",
+        },
+        format="json",
+    )
+    assert made.status_code == 201, made.content
+    body = made.json()
+    assert body["team"]["uid"] == company.team.uid
+    assert body["entitlements"] == [{"chip": "cpu", "reserved": 0, "guaranteed": 2, "cap": None}]
+    address = f"{QUEUES}/{body['uid']}"
+    top = administrator.post(QUEUES, {"name": "top"}, format="json").json()
+
+    moved = administrator.patch(
+        address, {"parent": top["uid"], "lends": False, "state": "draining"}, format="json"
+    ).json()
+    assert (moved["parent"]["uid"], moved["lends"], moved["state"]) == (
+        top["uid"],
+        False,
+        "draining",
+    )
+    assert moved["weight"] == 2
+    assert administrator.get(address).json() == moved
+    assert administrator.delete(f"{address}?note=done").status_code == 204
+    assert administrator.get(address).status_code == 404
+    acts = QueueChange.objects.values_list("act", "note").order_by("id")
+    assert list(acts) == [
+        ("create", "they asked"),
+        ("create", ""),
+        ("move", ""),
+        ("retire", "done"),
+    ]
+
+
+def test_what_a_queue_uses_borrows_and_lends_is_told_by_chip(
+    administrator: APIClient, company: Company
+) -> None:
+    imported(administrator, LAB)
+    company.submit(cards=2)
+    company.schedule()
+
+    assert cards_of(administrator, "default") == [
+        {
+            "chip": chip,
+            "reserved": 0,
+            "guaranteed": 0,
+            "cap": None,
+            "used": 2,
+            "borrowed": 2,
+            "lent": 0,
+        }
+        for chip in ("cpu", "")
+    ]
+    (lab, *_) = cards_of(administrator, "lab")
+    assert (lab["chip"], lab["guaranteed"], lab["used"], lab["lent"]) == ("cpu", 2, 0, 2)
+
+
+def test_a_dry_run_says_what_it_would_mean_and_does_nothing(
+    administrator: APIClient, company: Company
+) -> None:
+    borrower = company.submit("long training", cards=2)
+    company.schedule()
+    Claim.objects.update(preemptible=True)
+    owner = Queue.objects.create(name="owner", team=company.team)
+    waiting = company.submit("owed", cards=2, queue=owner)
+    change = {"entitlements": [{"chip": "cpu", "guaranteed": 2}]}
+    address = f"{QUEUES}/{owner.uid}?dry_run=true"
+
+    preview = administrator.patch(address, change, format="json").json()
+
+    assert preview["differences"][0]["message"] == "queue owner is guaranteed 2 × cpu instead of 0"
+    assert preview["gains"][0]["starting"] == [waiting.attempts.get().claim_uid]
+    assert preview["reclaims"][0]["uid"] == borrower.attempts.get().claim_uid
+    assert preview["reclaims"][0]["work_name"] == "long training"
+    assert not QueueChange.objects.exists()
+    too_much = {"entitlements": [{"chip": "cpu", "guaranteed": 4, "cap": 2}]}
+    refused = administrator.patch(address, too_much, format="json").json()
+    assert refused["findings"][0]["field"] == "owner"
+    assert "more than its cap of 2" in refused["findings"][0]["message"]
+
+
+def test_whoever_looked_at_another_tree_is_refused(
+    administrator: APIClient, company: Company
+) -> None:
+    seen = administrator.get(TREE)["ETag"]
+    address = f"{QUEUES}/{company.queue.uid}"
+    first = administrator.patch(address, {"weight": 3}, format="json", HTTP_IF_MATCH=seen)
+    assert first.status_code == 200
+
+    late = administrator.patch(address, {"weight": 4}, format="json", HTTP_IF_MATCH=seen)
+    told = problem(late, 412, "queues-changed")
+    assert told["since"] == ["queue default has the weight 3 instead of 1"]
+    again = administrator.patch(address, {"weight": 4}, format="json", HTTP_IF_MATCH=first["ETag"])
+    assert again.status_code == 200
+
+
+def test_a_tree_that_cannot_be_is_refused_with_every_finding(
+    administrator: APIClient, company: Company
+) -> None:
+    answer = imported(
+        administrator, LAB.replace("vision: {}", "vision: {cards: {cpu: {cap: 1, guaranteed: 3}}}")
+    )
+
+    errors = problem(answer, 422, "queues-refused")["errors"]
+    assert {error["field"] for error in errors} == {"lab", "vision"}
+    wrong = administrator.post(QUEUES, {"name": "a", "colour": "red"}, format="json")
+    assert "there is no such field" in wrong_fields(wrong)["colour"]
+    twice = {"name": "a", "entitlements": [{"chip": "cpu"}, {"chip": "cpu"}]}
+    assert "cpu is there twice" in str(administrator.post(QUEUES, twice, format="json").json())
+
+
+def test_a_file_goes_out_and_in_as_yaml_and_json(
+    administrator: APIClient, company: Company
+) -> None:
+    saved = imported(administrator, LAB, "?note=from+git").json()["change"]
+    assert (saved["act"], saved["note"], saved["actor"]) == ("import", "from git", "root")
+
+    text = administrator.get(TREE, HTTP_ACCEPT="application/yaml")
+    assert text["Content-Type"].startswith("application/yaml")
+    assert "cpu: {guaranteed: 2}" in text.content.decode()
+    assert imported(administrator, text.content.decode(), "?prune=true").json() == {"change": None}
+    tree = administrator.get(TREE, {"of": "lab"}).json()
+    assert tree["below"] is None
+    assert administrator.put(TREE, tree, format="json").json() == {"change": None}
+    preview = imported(
+        administrator, "queues: {lab: {team: addresses}}", "?prune=true&dry_run=true"
+    )
+    kinds = {(one["queue"], one["kind"]) for one in preview.json()["differences"]}
+    assert {("vision", "retired"), ("default", "retired")} <= kinds
+    assert wrong_fields(imported(administrator, "queues: 3"), 422, "queue-file-refused") == {
+        "queues": "queues: there must be a queue under each name, got 3"
+    }
+    assert administrator.get(TREE, {"of": "nobody"}).status_code == 404
+
+
+def test_a_change_is_looked_up_and_taken_back(administrator: APIClient, company: Company) -> None:
+    uid = imported(administrator, LAB).json()["change"]["uid"]
+    address = f"{CHANGES}/{uid}/revert"
+
+    preview = administrator.post(f"{address}?dry_run=true", {}, format="json").json()
+    assert [one["kind"] for one in preview["differences"]] == ["retired", "retired"]
+    back = administrator.post(address, {"note": "wrong file"}, format="json").json()["change"]
+
+    assert (back["act"], back["reverts"], back["note"]) == ("revert", uid, "wrong file")
+    assert [one["uid"] for one in administrator.get(CHANGES).json()["results"]] == [
+        back["uid"],
+        uid,
+    ]
+    problem(administrator.post(address, {}, format="json"), 409, "queues-changed")
+
+
+def test_a_queue_admin_has_their_part_and_sees_no_other(
+    administrator: APIClient, company: Company
+) -> None:
+    imported(administrator, LAB)
+    administrator.post(QUEUES, {"name": "routes", "team": company.other_team.uid}, format="json")
+    company.make_queue_admin()
+    engineer = caller(company.engineer)
+    lab = Queue.objects.get(name="lab")
+
+    assert {"lab", "vision", "default"} == {
+        row["name"] for row in engineer.get(QUEUES).json()["results"]
+    }
+    assert set(engineer.get(TREE).json()["queues"]) == {"lab", "default"}
+    made = engineer.post(
+        QUEUES,
+        {"name": "speech", "parent": lab.uid, "team": company.team.uid},
+        format="json",
+    )
+    assert made.status_code == 201, made.content
+    (change, first) = engineer.get(CHANGES).json()["results"]
+    assert change["differences"][0]["message"] == "queue speech is created below lab"
+    assert first["act"] == "import"
+    taken = engineer.patch(
+        f"{QUEUES}/{lab.uid}",
+        {"entitlements": [{"chip": "cpu", "guaranteed": 9}]},
+        format="json",
+    )
+    problem(taken, 403, "permission-refused")
+    reader = caller(company.engineer, Scope.READ)
+    problem(reader.delete(f"{QUEUES}/{lab.uid}"), 403, "permission-refused")
+
+
+# -- Priority classes --
+
+
+def test_priority_classes_are_the_companys_and_work_keeps_its_number(
+    administrator: APIClient, engineer: APIClient, company: Company
+) -> None:
+    known = engineer.get(CLASSES).json()["results"]
+    assert {(row["name"], row["value"]) for row in known} == {
+        ("urgent", 100),
+        ("high", 10),
+        ("normal", 0),
+        ("low", -10),
+    }
+    problem(
+        engineer.post(CLASSES, {"name": "mine", "value": 5}, format="json"),
+        403,
+        "permission-refused",
+    )
+    made = administrator.post(CLASSES, {"name": "night", "value": -20}, format="json")
+    assert made.status_code == 201
+    taken = administrator.post(CLASSES, {"name": "late", "value": -20}, format="json")
+    assert "night has the value -20" in wrong_fields(taken, 422, "refused")["value"]
+    company.submit(priority=-20)
+
+    address = f"{CLASSES}/{made.json()['uid']}"
+    renamed = administrator.patch(address, {"name": "nightly"}, format="json").json()
+    assert (renamed["name"], renamed["value"]) == ("nightly", -20)
+    refused = wrong_fields(administrator.delete(address), 422, "refused")["value"]
+    assert refused.startswith("1 claims that wait or run have priority -20")
+    assert administrator.delete(f"{address}?force=true").status_code == 204
+    assert Claim.objects.get().priority == -20
+    normal = PriorityClass.objects.get(value=0)
+    problem(administrator.delete(f"{CLASSES}/{normal.uid}?force=true"), 422, "refused")
+
+
+# -- A claim that nobody makes --
+
+
+def asked(client: APIClient, **changes: Any) -> Any:
+    body = {"queue": "default", "chips": ["cpu"], "cards": 2, **changes}
+    return client.post(f"{API}/claims/dry-run", body, format="json")
+
+
+def test_a_dry_run_of_a_claim_says_where_it_starts_or_why_not(
+    engineer: APIClient, company: Company
+) -> None:
+    starts = asked(engineer).json()
+    assert (starts["outcome"], starts["chip"]) == ("starts", "cpu")
+    assert [node["cards"] for node in starts["nodes"]] == [2]
+    never = asked(engineer, cards=3).json()
+    assert (never["outcome"], never["code"], never["nodes"]) == ("waits", "never_fits", [])
+    assert never["reason"]
+
+    company.submit(cards=2)
+    company.schedule()
+    assert asked(engineer).json()["code"] == "no_free_cards"
+    assert Claim.objects.count() == 1
+
+
+def test_a_dry_run_of_a_claim_names_who_would_have_to_stop_as_far_as_one_may_know(
+    stranger: APIClient, company: Company
+) -> None:
+    owner = Queue.objects.create(name="owner", team=company.other_team)
+    owner.entitlements.create(chip="cpu", guaranteed=2)
+    borrower = company.submit("long training", cards=2)
+    company.schedule()
+    Claim.objects.update(preemptible=True, admitted_at=company.at - timedelta(hours=1))
+
+    answer = asked(stranger, queue="owner").json()
+
+    assert answer["outcome"] == "reclaims"
+    (stopped,) = answer["stopped"]
+    assert stopped["claim"] == borrower.attempts.get().claim_uid
+    assert (stopped["team"], stopped["work_name"], stopped["cards"]) == ("Addresses", "", 2)
+    assert stopped["lost_seconds"] >= 3600
+
+
+def test_a_dry_run_of_a_claim_that_could_not_be_made_is_refused(
+    engineer: APIClient, company: Company
+) -> None:
+    assert "there is no queue 'nobody'" in wrong_fields(asked(engineer, queue="nobody"))["queue"]
+    assert "no chip is called 'gpu-9'" in wrong_fields(asked(engineer, chips=["gpu-9"]))["chips"]
+    Queue.objects.update(state="draining")
+    assert "is being drained" in wrong_fields(asked(engineer))["queue"]
