@@ -11,11 +11,9 @@ from apps.accounts.models import (
 from apps.fleet.models import Node
 from apps.jobs.models import Job
 from apps.models.models import ModelVersion
-from apps.quotas.models import Queue
 from apps.serving.models import ApiKey, Deployment, GatewaySnapshot
 from tests.functional.admin.conftest import LivedIn
 from tests.functional.admin.pages import act
-from tests.integration.company import Company
 
 
 def test_a_job_is_cancelled_and_retried_through_its_services(
@@ -84,15 +82,3 @@ def test_a_failed_import_can_be_tried_again(lived_in: LivedIn, browser: Client) 
     broken.refresh_from_db()
     assert broken.state == "importing"
     assert "cannot retry" in act(browser, ModelVersion, "retry", lived_in.company.model)[-1]
-
-
-def test_queues_are_opened_and_closed_with_a_trace(company: Company, browser: Client) -> None:
-    assert act(browser, Queue, "close_queues", company.queue) == [
-        "1 of 1 queues changed; all are closed; what runs goes on."
-    ]
-    company.queue.refresh_from_db()
-    assert not company.queue.open
-    act(browser, Queue, "open_queues", company.queue)
-    company.queue.refresh_from_db()
-    assert company.queue.open
-    assert AuditEntry.objects.filter(action__in=("queue.close", "queue.open")).count() == 2

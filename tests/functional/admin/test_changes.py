@@ -16,63 +16,9 @@ from apps.accounts.models import (
 )
 from apps.fleet.models import Cluster
 from apps.models.models import Dataset
-from apps.quotas.models import Queue
+from apps.quotas.models import PriorityClass
 from tests.functional.admin.pages import errors_of, page
 from tests.integration.company import Company
-
-
-def queue_form(**changes: object) -> dict[str, object]:
-    return {"name": "default", "parent": "", "team": "", "caps": "{}", "open": "on", **changes}
-
-
-def test_the_caps_of_a_queue_are_changed_with_a_trace(company: Company, browser: Client) -> None:
-    company.submit()
-    company.schedule()
-    address = page(Queue, "change", company.queue.pk)
-    assert "1 × cpu" in browser.get(address).content.decode()
-
-    assert browser.post(address, queue_form(caps='{"cpu": 8}')).status_code == 302
-
-    company.queue.refresh_from_db()
-    assert company.queue.caps == {"cpu": 8}
-    entry = AuditEntry.objects.get(action="queue.change")
-    assert entry.actor_name == "boss"
-    assert entry.detail["by"] == "admin"
-    assert entry.detail["change"] == [{"changed": {"fields": ["Caps"]}}]
-
-
-@pytest.mark.parametrize(
-    ("caps", "words"),
-    [
-        ('{"tpu-v9": 1}', "no chip is called 'tpu-v9'; known: cpu"),
-        ('{"cpu": -1}', "the cap of 'cpu' must be a whole number of cards from 0, got -1"),
-        ('{"cpu": 1.5}', "must be a whole number of cards from 0, got 1.5"),
-        ('{"cpu": true}', "must be a whole number of cards from 0, got True"),
-        ('{"cpu": "8"}', "must be a whole number of cards from 0, got '8'"),
-        ("[1]", "caps must be a JSON object of chip to cards"),
-        ("{cpu", "Enter a valid JSON."),
-    ],
-)
-def test_caps_that_make_no_sense_are_refused_with_a_clear_message(
-    company: Company, browser: Client, caps: str, words: str
-) -> None:
-    response = browser.post(page(Queue, "change", company.queue.pk), queue_form(caps=caps))
-
-    assert response.status_code == 200
-    assert words in errors_of(response)["caps"][0]
-    company.queue.refresh_from_db()
-    assert company.queue.caps == {}
-    assert not AuditEntry.objects.filter(action="queue.change").exists()
-
-
-def test_a_queue_cannot_be_its_own_ancestor(company: Company, browser: Client) -> None:
-    child = Queue.objects.create(name="child", parent=company.queue)
-
-    response = browser.post(
-        page(Queue, "change", company.queue.pk), queue_form(parent=str(child.pk))
-    )
-
-    assert "a queue cannot be its own ancestor" in errors_of(response)["parent"][0]
 
 
 @pytest.mark.parametrize(
@@ -160,3 +106,26 @@ def test_a_dataset_keeps_its_name_and_takes_a_description(
     dataset.refresh_from_db()
     assert (dataset.name, dataset.description) == ("addresses", "street names of 2026")
     assert AuditEntry.objects.get(action="dataset.change").team == company.team
+
+
+def test_a_priority_class_is_made_changed_and_deleted_with_a_trace(browser: Client) -> None:
+    form = {"name": "soon", "value": "5", "description": "before the rest"}
+    assert browser.post(page(PriorityClass, "add"), form).status_code == 302
+    soon = PriorityClass.objects.get(name="soon")
+    browser.post(page(PriorityClass, "change", soon.pk), {**form, "value": "6"})
+    taken = browser.post(page(PriorityClass, "change", soon.pk), {**form, "value": "10"})
+    assert "already exists" in errors_of(taken)["value"][0]
+    browser.post(page(PriorityClass, "delete", soon.pk), {"post": "yes"})
+
+    assert not PriorityClass.objects.filter(name="soon").exists()
+    trail = AuditEntry.objects.filter(action__startswith="priority_class.").order_by("id")
+    assert [entry.action.partition(".")[2] for entry in trail] == ["create", "edit", "delete"]
+    assert (trail[1].detail["before"]["value"], trail[1].detail["after"]["value"]) == (5, 6)
+
+
+def test_the_usual_priority_stays(browser: Client) -> None:
+    usual = PriorityClass.objects.get(value=0)
+
+    assert browser.post(page(PriorityClass, "delete", usual.pk), {"post": "yes"}).status_code == 403
+
+    assert PriorityClass.objects.filter(pk=usual.pk).exists()

@@ -19,6 +19,7 @@ from tests.functional.admin.rows import some_row
 from tests.integration.company import Company
 
 EDITABLE = {
+    "CardRate",
     "User",
     "Team",
     "Membership",
@@ -26,12 +27,13 @@ EDITABLE = {
     "Queue",
     "Dataset",
     "ModelLine",
+    "PriorityClass",
     "RetentionRule",
     "StorageQuota",
 }
 
 #: Grants and limits, not records: the audit trail keeps what they were.
-DELETABLE = {"Membership", "RetentionRule", "StorageQuota"}
+DELETABLE = {"CardRate", "Membership", "PriorityClass", "RetentionRule", "StorageQuota"}
 
 
 def test_every_table_of_ours_has_a_page() -> None:

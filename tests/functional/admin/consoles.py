@@ -1,0 +1,84 @@
+"""The console of queues as a person uses it: a page is opened, a few fields are changed, it is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Team, User
+from apps.quotas.models import Claim, Queue
+from controlplane.domain.quotas import TOTAL
+from tests.factories import usage
+from tests.functional.admin.pages import page
+from tests.integration.company import Company, entitle
+
+
+def at(name: str, *args: object, **query: str | list[str]) -> str:
+    """The address of a page of the console."""
+    return reverse(f"admin:quotas_queue_{name}", args=args, query=query or None)
+
+
+def edit_page(queue: Queue) -> str:
+    return page(Queue, "change", queue.pk)
+
+
+def filled(browser: Client, address: str, **changes: object) -> dict[str, Any]:
+    """What the page would send, with those fields changed; None takes one away."""
+    context = browser.get(address).context
+    forms = [context["saving"]]
+    if context.get("form") is not None:
+        forms.append(context["form"])
+    cards = context.get("cards")
+    forms += [line.form for line in context.get("edited") or []]
+    forms += list(cards.rows) if cards else []
+    values = {
+        bound.html_name: bound.value()
+        for form in forms
+        for bound in form
+        if bound.value() not in (None, False)
+    }
+    if cards:
+        values["chips"] = [chip for chip in cards.chips if chip != TOTAL]
+    return {name: value for name, value in {**values, **changes}.items() if value is not None}
+
+
+def look(browser: Client, address: str, **changes: object) -> Any:
+    """The live preview of a page whose fields were changed so."""
+    sent = filled(browser, address, **changes)
+    response = browser.post(address, sent, headers={"HX-Request": "true"})
+    assert response.status_code == 200
+    return response
+
+
+def save(browser: Client, address: str, **changes: object) -> Any:
+    """Change those fields of a page and press its button."""
+    return browser.post(address, filled(browser, address, **changes, save="1"))
+
+
+def queue(
+    company: Company,
+    name: str,
+    *,
+    team: Team | None = None,
+    parent: Queue | None = None,
+    **cpu: Any,
+) -> Queue:
+    """A queue that states that much of the cpu."""
+    made = Queue.objects.create(name=name, team=team, parent=parent)
+    if cpu:
+        entitle(made, **cpu)
+    return made
+
+
+def borrowing(company: Company, lender: Queue, borrower: Queue, *, person: User) -> Claim:
+    """All cards are held by a claim of the borrower that can save and stop; the lender's own work waits."""
+    running = usage.waiting(
+        queue=borrower, team=company.other_team, person=person, cards=2, name="secret sweep"
+    )
+    Claim.objects.filter(pk=running.pk).update(preemptible=True)
+    usage.admit(running, at=company.at)
+    usage.waiting(queue=lender, team=company.team, cards=2, name="tune the parser")
+    running.refresh_from_db()
+    return running

@@ -1,0 +1,239 @@
+"""One queue in the console: edited, made, moved, set to a state, retired; always looked at first."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from apps.accounts.models import AuditEntry, User
+from apps.quotas.models import Claim, Queue, QueueChange
+from controlplane.domain.claims import ClaimState
+from controlplane.domain.queues import QueueState
+from tests.factories import usage
+from tests.functional.admin import consoles
+from tests.functional.admin.consoles import at, edit_page, filled, look, save
+from tests.functional.admin.pages import page
+from tests.integration.company import Company, entitle
+
+
+def refusals(response: object) -> str:
+    review = response.context["review"]  # type: ignore[attr-defined]
+    return " ".join(review.refusals)
+
+
+def test_the_tree_tells_what_each_queue_has_and_what_is_wrong_with_it(
+    company: Company, browser: Client
+) -> None:
+    top = consoles.queue(company, "top", guaranteed=2, reserved=1, cap=6)
+    low = consoles.queue(company, "low", parent=top, guaranteed=3)
+    company.submit(queue=low)
+    company.schedule()
+
+    response = browser.get(page(Queue))
+
+    rows = {row.queue.name: row for row in response.context["rows"]}
+    assert list(rows) == ["default", "top", "low"]
+    cell = rows["top"].cells[0]
+    assert (cell.words, cell.more) == ("1 of 2, cap 6", "1 reserved")
+    assert (cell.below, cell.too_much) == ("3 of 2 guaranteed below", True)
+    assert "the queues below top are guaranteed 3" in " ".join(rows["top"].warnings)
+    assert rows["low"].waiting == ()
+    assert [row.queue.name for row in browser.get(page(Queue), {"q": "lo"}).context["rows"]] == [
+        "top",
+        "low",
+    ]
+
+
+def test_what_is_filled_in_is_saved_with_its_reason_and_a_trace(
+    company: Company, browser: Client
+) -> None:
+    response = save(
+        browser,
+        edit_page(company.queue),
+        weight="2.5",
+        borrows=None,
+        note="agreed on Monday",
+        **{"cards-cpu-guaranteed": "1", "cards-cpu-cap": "2", "cards-total-cap": "9"},
+    )
+
+    assert response.status_code == 302
+    company.queue.refresh_from_db()
+    assert (company.queue.weight, company.queue.borrows, company.queue.lends) == (2.5, False, True)
+    stated = company.queue.entitlements.values_list("chip", "guaranteed", "cap")
+    assert set(stated) == {("cpu", 1, 2), ("", 0, 9)}
+    change = QueueChange.objects.get()
+    assert (change.act, change.actor_name, change.note) == ("edit", "boss", "agreed on Monday")
+    entry = AuditEntry.objects.get(action="queue.edit")
+    assert (entry.actor_name, entry.object_uid) == ("boss", company.queue.uid)
+
+
+def test_what_is_refused_stays_as_it_was_typed_and_saves_nothing(
+    company: Company, browser: Client
+) -> None:
+    entitle(company.queue, guaranteed=2, cap=2)
+
+    response = save(
+        browser,
+        edit_page(company.queue),
+        description="half typed",
+        **{"cards-cpu-guaranteed": "5", "cards-cpu-reserved": "7"},
+    )
+
+    assert response.status_code == 200
+    assert "reserves 7 × cpu, more than its guarantee of 5" in refusals(response)
+    assert "guarantees 5 × cpu, more than its cap of 2" in refusals(response)
+    shown = response.content.decode()
+    assert "half typed" in shown
+    assert 'name="cards-cpu-reserved" value="7"' in shown
+    assert not QueueChange.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "label", "words"),
+    [
+        ({"name": ""}, "Name", "This field is required."),
+        ({"name": "two words"}, "Name", "Use Latin letters"),
+        ({"weight": "much"}, "Weight", "Enter a number."),
+        ({"parent": "0" * 32}, "Below", "not one of the available choices"),
+        ({"cards-cpu-guaranteed": "eight"}, "Guaranteed", "Enter a whole number."),
+        ({"cards-cpu-cap": "-1"}, "Cap", "greater than or equal to 0"),
+    ],
+)
+def test_a_field_that_makes_no_sense_is_named_in_the_preview(
+    company: Company, browser: Client, changes: dict[str, str], label: str, words: str
+) -> None:
+    review = look(browser, edit_page(company.queue), **changes).context["review"]
+
+    (mistake,) = review.mistakes
+    assert mistake.label == label
+    assert words in mistake.message
+    assert review.blocked
+
+
+def test_the_preview_names_who_would_stop_and_the_next_cycle_stops_them(
+    company: Company, browser: Client
+) -> None:
+    mine = consoles.queue(company, "mine", team=company.team)
+    theirs = consoles.queue(company, "theirs", team=company.other_team)
+    running = consoles.borrowing(company, mine, theirs, person=company.stranger)
+    address = edit_page(mine)
+    promised = {"cards-cpu-guaranteed": "2"}
+
+    response = look(browser, address, **promised)
+    review = response.context["review"]
+
+    assert [(one.uid, one.work_name, one.cards) for one in review.reclaims] == [
+        (running.uid, "secret sweep", 2)
+    ]
+    (gain,) = [one for one in review.gains if one.chip == "cpu"]
+    assert (gain.queue, gain.guaranteed_before, gain.guaranteed_after) == ("mine", 0, 2)
+    assert (gain.cards_now, len(gain.starting)) == (2, 1)
+    assert review.label == "Save: 1 claim of Routing will be asked to stop"
+    assert review.label in response.content.decode()
+    assert not QueueChange.objects.exists()
+
+    unconfirmed = save(browser, address, **promised)
+    assert "Type mine to confirm it" in str(unconfirmed.context["saving"].errors)
+    assert not QueueChange.objects.exists()
+
+    assert save(browser, address, **promised, confirm="mine").status_code == 302
+    company.schedule()
+    running.refresh_from_db()
+    assert running.state == ClaimState.REVOKING
+
+
+def test_a_tree_that_somebody_else_changed_is_shown_and_nothing_typed_is_lost(
+    company: Company, browser: Client
+) -> None:
+    address = edit_page(company.queue)
+    sent = filled(browser, address, weight="3", save="1")
+    other = Client()
+    other.force_login(User.objects.create_superuser("rival"))
+    save(other, address, description="changed meanwhile", note="was first")
+
+    response = browser.post(address, sent)
+
+    (meanwhile,) = response.context["meanwhile"]
+    assert (meanwhile.change.actor_name, meanwhile.change.note) == ("rival", "was first")
+    assert 'name="weight" value="3"' in response.content.decode()
+    assert QueueChange.objects.count() == 1
+    # What theirs would do to it is told: it would take the description away again.
+    messages = [one.message for one in response.context["review"].differences]
+    assert "queue default has another description" in messages
+    sent["seen"] = response.context["saving"]["seen"].value()
+    assert browser.post(address, {**sent, "description": "both"}).status_code == 302
+    company.queue.refresh_from_db()
+    assert (company.queue.weight, company.queue.description) == (3, "both")
+
+
+def test_a_queue_is_made_below_another_with_a_chip_of_its_own(
+    company: Company, browser: Client
+) -> None:
+    top = consoles.queue(company, "top", team=company.team, guaranteed=2)
+    address = at("add", below=top.uid)
+    sent = filled(browser, address, name="vision")
+    more = browser.post(address, {**sent, "another": "nvidia-h800", "add_chip": "1"})
+    assert "nvidia-h800" in more.context["cards"].chips
+    assert not Queue.objects.filter(name="vision").exists()
+
+    sent |= {"chips": ["cpu", "nvidia-h800"], "cards-nvidia-h800-guaranteed": "4"}
+    assert browser.post(address, {**sent, "save": "1"}).status_code == 302
+
+    made = Queue.objects.get(name="vision")
+    assert (made.parent, made.team) == (top, company.team)
+    assert [(one.chip, one.guaranteed) for one in made.entitlements.all()] == [("nvidia-h800", 4)]
+
+
+def test_a_queue_moves_and_never_below_itself(company: Company, browser: Client) -> None:
+    top, other = consoles.queue(company, "top"), consoles.queue(company, "other")
+    consoles.queue(company, "low", parent=top)
+    address = at("move", top.pk)
+
+    offered = [label for _, label in browser.get(address).context["form"]["parent"].field.choices]
+    assert offered == ["at the top", "default", "other"]
+    assert save(browser, address, parent=other.uid).status_code == 302
+
+    top.refresh_from_db()
+    assert top.parent == other
+    assert QueueChange.objects.get().act == "move"
+
+
+def test_a_queue_is_set_to_draining(company: Company, browser: Client) -> None:
+    address = at("state", company.queue.pk, to="draining")
+
+    assert [one.message for one in browser.get(address).context["review"].differences] == [
+        "queue default is draining instead of open"
+    ]
+    assert save(browser, address, to="draining").status_code == 302
+
+    company.queue.refresh_from_db()
+    assert company.queue.state == QueueState.DRAINING
+
+
+def test_only_an_empty_queue_is_retired_and_its_history_stays(
+    company: Company, browser: Client
+) -> None:
+    address = at("retire", company.queue.pk)
+    claim = usage.waiting(queue=company.queue, team=company.team)
+    assert "1 claims that wait" in refusals(browser.get(address))
+    assert save(browser, address).status_code == 200
+
+    Claim.objects.filter(pk=claim.pk).delete()
+    assert save(browser, address, note="moved away").status_code == 302
+
+    company.queue.refresh_from_db()
+    assert company.queue.retired_at is not None
+    history = browser.get(edit_page(company.queue), follow=True)
+    assert "moved away" in history.content.decode()
+    assert "default" not in [row.queue.name for row in browser.get(page(Queue)).context["rows"]]
+
+
+def test_a_form_of_another_site_changes_nothing(company: Company, boss: User) -> None:
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(boss)
+    addresses = (edit_page(company.queue), at("state", company.queue.pk), at("import"), at("bulk"))
+
+    for address in addresses:
+        assert browser.post(address, {"save": "1"}).status_code == 403
+
+    assert not QueueChange.objects.exists()

@@ -1,0 +1,178 @@
+"""Who sees and changes what in the console: queue admins their team's part, administrators of the company all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+
+from apps.quotas.models import Queue, QueueChange
+from controlplane.domain.permissions import Role
+from controlplane.domain.queues import QueueState
+from tests import factories
+from tests.functional.admin import consoles
+from tests.functional.admin.consoles import at, edit_page, look, save
+from tests.functional.admin.pages import page
+from tests.integration.company import Company, entitle
+
+
+@pytest.fixture
+def given(company: Company) -> Queue:
+    """A queue of the team below one for everybody, beside one of another team."""
+    science = consoles.queue(company, "science", guaranteed=8)
+    consoles.queue(company, "secret-queue", team=company.other_team, parent=science)
+    return consoles.queue(company, "speech", team=company.team, parent=science, guaranteed=4)
+
+
+@pytest.fixture
+def quinn(company: Company) -> Client:
+    """A queue admin of the team."""
+    client = Client()
+    client.force_login(factories.person("quinn", team=company.team, role=Role.QUEUE_ADMIN))
+    return client
+
+
+def pages_of(queue: Queue) -> Iterator[str]:
+    yield from (edit_page(queue), page(Queue, "history", queue.pk), at("move", queue.pk))
+    yield from (
+        at("state", queue.pk, to="closed"),
+        at("retire", queue.pk),
+        at("export", of=queue.uid),
+    )
+
+
+@pytest.mark.parametrize(
+    ("role", "status"),
+    [
+        (Role.VIEWER, 403),
+        (Role.ENGINEER, 403),
+        (Role.OPERATOR, 403),
+        (Role.QUEUE_ADMIN, 200),
+        (Role.ADMINISTRATOR, 200),
+    ],
+)
+def test_each_role_opens_the_console_or_is_kept_out(
+    company: Company, given: Queue, role: Role, status: int
+) -> None:
+    client = Client()
+    client.force_login(factories.person("somebody", team=company.team, role=role))
+
+    shared = (page(Queue), at("list"), at("bulk"), at("import"), at("changes"), page(Queue, "add"))
+    for address in (*shared, *pages_of(given)):
+        assert client.get(address, follow=True).status_code == status, address
+        if status == 403:
+            assert client.post(address, {"save": "1"}).status_code in (302, 403), address
+    assert not QueueChange.objects.exists()
+
+
+def test_a_queue_admin_sees_their_branch_and_what_stands_above_it(
+    company: Company, given: Queue, quinn: Client
+) -> None:
+    response = quinn.get(page(Queue))
+
+    rows = {row.queue.name: row for row in response.context["rows"]}
+    assert list(rows) == ["science", "speech"]
+    assert not rows["science"].acts
+    labels = [str(act.label) for act in rows["speech"].acts]
+    assert "Edit" in labels
+    assert "Move to…" not in labels
+    assert "Retire" not in labels
+    assert "secret-queue" not in response.content.decode()
+    assert company.other_team.name not in response.content.decode()
+
+
+def test_queues_of_others_are_nowhere_for_a_queue_admin(
+    company: Company, given: Queue, quinn: Client
+) -> None:
+    for name in ("secret-queue", "science", "default"):
+        queue = Queue.objects.get(name=name)
+        for address in pages_of(queue):
+            assert quinn.get(address).status_code == 404, address
+            assert quinn.post(address, {"save": "1"}).status_code == 404 or "export" in address
+    assert quinn.get(at("export")).status_code == 403
+    bulk = quinn.get(at("bulk", uid=[Queue.objects.get(name="secret-queue").uid]))
+    assert [line.document.name for line in bulk.context["lines"]] == ["speech"]
+    assert bulk.context["edited"] == []
+    assert not QueueChange.objects.exists()
+
+
+def test_of_the_queue_that_was_given_only_its_use_is_theirs(
+    company: Company, given: Queue, quinn: Client
+) -> None:
+    forged = {
+        "name": "renamed",
+        "parent": "",
+        "team": "",
+        "weight": "9",
+        "cards-cpu-guaranteed": "64",
+        "state": "draining",
+        "running_per_person": "3",
+    }
+
+    assert save(quinn, edit_page(given), **forged).status_code == 302
+
+    given.refresh_from_db()
+    assert (given.name, given.weight, given.team) == ("speech", 1, company.team)
+    assert given.parent is not None
+    assert given.entitlements.get().guaranteed == 4
+    assert (given.state, given.running_per_person) == (QueueState.DRAINING, 3)
+
+
+def test_below_the_given_queue_they_do_as_they_like_within_what_it_has(
+    company: Company, given: Queue, quinn: Client
+) -> None:
+    address = at("add", below=given.uid)
+    fields = {"name": "dialects", "cards-cpu-guaranteed": "6"}
+    refused = save(quinn, address, **fields)
+    assert "speech has 4" in " ".join(refused.context["review"].refusals)
+    assert save(quinn, address, **{**fields, "cards-cpu-guaranteed": "3"}).status_code == 302
+
+    made = Queue.objects.get(name="dialects")
+    assert save(quinn, edit_page(made), weight="2", lends=None).status_code in (200, 302)
+    assert save(quinn, at("retire", made.pk)).status_code == 302
+    made.refresh_from_db()
+    assert made.retired_at is not None
+
+
+def test_a_file_does_not_reach_further_than_its_sender(
+    company: Company, given: Queue, quinn: Client
+) -> None:
+    text = "queues: {science: {cards: {cpu: {guaranteed: 99}}}}"
+
+    review = look(quinn, at("import"), text=text).context["review"]
+    assert review.blocked
+    assert "only an administrator of the company can change it" in " ".join(review.refusals)
+    assert save(quinn, at("import"), text=text).status_code == 200
+    assert not QueueChange.objects.exists()
+
+
+def test_a_change_of_others_is_not_shown_and_not_taken_back(
+    company: Company, given: Queue, quinn: Client, browser: Client
+) -> None:
+    secret = Queue.objects.get(name="secret-queue")
+    assert save(browser, edit_page(secret), weight="2", note="hush").status_code == 302
+    change = QueueChange.objects.get()
+
+    assert "hush" not in quinn.get(at("changes")).content.decode()
+    assert quinn.get(at("past", change.uid)).status_code == 404
+    assert quinn.post(at("past", change.uid), {"save": "1"}).status_code == 404
+    secret.refresh_from_db()
+    assert secret.weight == 2
+
+
+def test_work_of_other_teams_is_told_by_team_and_size_only(
+    company: Company, given: Queue, quinn: Client
+) -> None:
+    entitle(given, guaranteed=2)
+    below = consoles.queue(company, "dialects", team=company.team, parent=given)
+    Queue.objects.filter(pk=below.pk).update(reclaims=False)
+    secret = Queue.objects.get(name="secret-queue")
+    running = consoles.borrowing(company, below, secret, person=company.stranger)
+
+    response = look(quinn, edit_page(below), reclaims="on")
+
+    assert [one.uid for one in response.context["review"].reclaims] == [running.uid]
+    shown = response.content.decode()
+    assert "work of another team" in shown
+    assert "secret sweep" not in shown
