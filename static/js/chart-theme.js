@@ -129,6 +129,7 @@ export function drawing(element, data) {
     hovermode: bars ? "closest" : "x unified",
     hoverlabel: { bgcolor: colours.surface, bordercolor: colours.grid, font: { color: colours.text } },
     bargap: 0.15,
+    barmode: data.stacked ? "stack" : "group",
     dragmode: false,
     shapes: mark.shapes,
     annotations: [...mark.annotations, ...(named ? labels(data, traces, { height: height - 70, text: colours.text }) : [])],

@@ -181,11 +181,41 @@ PAGES: tuple[Page, ...] = (
     _page("key", "/keys/{key}"),
     _page("key-new", "/keys/new"),
     _page("fleet", "/fleet"),
+    _page("topology", "/topology"),
+    _page("topology", "/topology?at=cluster:sample-gpus&by=team", "topology-part"),
+    _page("topology", "/topology?at=node:sample-gpus/sample-gpus-1", "topology-node"),
+    _page("rearrangements", "/rearrangements"),
+    _page("rearrangement", "/rearrangements/{rearrangement}"),
+    _page("rearrangement-new", "/rearrangements/new", staff=True),
+    _page(
+        "rearrangement-new",
+        "/rearrangements/new?purpose=fewer_fragments",
+        "rearrangement-new-nothing",
+        staff=True,
+    ),
     _page("chips", "/fleet/chips"),
     _page("chips", "/fleet/chips?text=zzz", "chips-none"),
     _page("chip", "/fleet/chips/ascend-910a"),
     _page("chip", "/fleet/chips/nvidia-h800?code=79", "chip-fault"),
     _page("chip", "/fleet/chips/biren-br106", "chip-unknown"),
+    _page("queues", "/queues"),
+    _page("queues", "/queues?chip=nvidia-h800", "queues-chip"),
+    _page("queue", "/queues/{queue}", "queue-waiting"),
+    _page("queue", "/queues/{queue.default}?tab=running", "queue-running"),
+    _page("queue", "/queues/{queue}?tab=usage&chip=nvidia-h800", "queue-usage-tab", charts=True),
+    _page("queue", "/queues/{queue}?tab=changes", "queue-changes"),
+    _page("queue", "/queues/{queue.above}?tab=below", "queue-below"),
+    _page("queue-reclaim", "/queues/{queue}/reclaim?chip=cpu&cards=4&together=4"),
+    _page("claim", "/claims/{claim.waiting}", "claim-waiting"),
+    _page("claim", "/claims/{claim.running}", "claim-running"),
+    _page("claim-what-if", "/claims/{claim.waiting}/what-if"),
+    _page("what-if", "/what-ifs/{what_if}"),
+    _page("forecast", "/forecast", staff=True),
+    _page("usage-report", "/reports/usage?range=last", charts=True),
+    _page("usage-report", "/reports/usage?by=chip&per=day", "usage-report-days", charts=True),
+    _page(
+        "usage-report", "/reports/usage?range=days&first=2020-01-01&last=2020-01-02", "usage-none"
+    ),
     _page("status", "/status", staff=True),
     _page("notifications", "/notifications"),
     _page("notification-settings", "/notifications/settings"),
@@ -206,6 +236,46 @@ PAGES: tuple[Page, ...] = (
     _page("password", "/profile/password"),
     _page("search", "/search?q=a"),
     _page("design", "/design", staff=True, charts=True),
+)
+
+#: The console of queues: pages of the admin, in the admin's frame.
+CONSOLE: tuple[Page, ...] = (
+    _page("quotas_queue_changelist", "/admin/quotas/queue/", "console", staff=True),
+    _page("quotas_queue_add", "/admin/quotas/queue/add/?below={queue}", "console-new", staff=True),
+    _page(
+        "quotas_queue_change",
+        "/admin/quotas/queue/{queue.key}/change/",
+        "console-edit",
+        staff=True,
+    ),
+    _page("quotas_queue_move", "/admin/quotas/queue/{queue.key}/move/", "console-move", staff=True),
+    _page(
+        "quotas_queue_state",
+        "/admin/quotas/queue/{queue.key}/state/?to=draining",
+        "console-state",
+        staff=True,
+    ),
+    _page(
+        "quotas_queue_retire",
+        "/admin/quotas/queue/{queue.key}/retire/",
+        "console-retire",
+        staff=True,
+    ),
+    _page("quotas_queue_bulk", "/admin/quotas/queue/bulk/", "console-bulk", staff=True),
+    _page(
+        "quotas_queue_bulk",
+        "/admin/quotas/queue/bulk/?of=chip:nvidia-h800&uid={queue}",
+        "console-bulk-chosen",
+        staff=True,
+    ),
+    _page("quotas_queue_import", "/admin/quotas/queue/import/", "console-import", staff=True),
+    _page("quotas_queue_changes", "/admin/quotas/queue/changes/", "console-history", staff=True),
+    _page(
+        "quotas_queue_past",
+        "/admin/quotas/queue/changes/{queue.change}/",
+        "console-past",
+        staff=True,
+    ),
 )
 
 #: Titles of the pages that contact sheets show.
@@ -262,7 +332,12 @@ NO_PAGES: Mapping[str, str] = {
     "storage-act": "an act",
     "storage-left": "an act",
     "storage-rules-forget": "an act",
+    "topology-cards": "figures of the picture",
+    "rearrangement-approve": "an act",
+    "rearrangement-dismiss": "an act",
     "design-chart": "figures of a chart",
+    "usage-chart": "figures of a chart",
+    "queue-usage": "figures of a chart",
     "model-version-retry": "an act",
     "model-fetch-cancel": "an act",
     "version-accept": "an act",
@@ -323,11 +398,11 @@ class Choice:
     prefixes: tuple[str, ...] = field(default=())
 
     def pages(self) -> tuple[Page, ...]:
-        """Those whose path or title begins with one of the prefixes; all of them without prefixes."""
+        """Those whose path or title begins with one of the prefixes; without any, all but the admin's."""
         if not self.prefixes:
             return PAGES
         return tuple(
             page
-            for page in PAGES
+            for page in (*PAGES, *CONSOLE)
             if any(page.path.startswith(one) or page.title.startswith(one) for one in self.prefixes)
         )

@@ -57,8 +57,11 @@ def found(context: BrowserContext, address: str) -> list[str]:
     return complaints
 
 
-def violations(tab: Tab, look: str, options: dict[str, Any]) -> list[str]:
-    results: dict[str, Any] = Axe().run(tab, options=options).response
+def violations(
+    tab: Tab, look: str, options: dict[str, Any], *, within: str | None = None
+) -> list[str]:
+    """:param within: a CSS selector of the part to look at; without it the whole page."""
+    results: dict[str, Any] = Axe().run(tab, context=within, options=options).response
     found = []
     for violation in results["violations"]:
         if violation["impact"] in SERIOUS:

@@ -7,7 +7,7 @@ folded away in the table's own groups, and what the engine, the chip or the mode
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django import forms
@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from apps.accounts.models import Team, User
 from apps.jobs.models import Job
 from apps.jobs.selectors.estimates import Estimate, Plan, estimate_of
-from apps.jobs.services import JobRequest, Settled
+from apps.jobs.services import Settled
 from apps.jobs.web.forms import ENGINE, ModelJobForm
 from apps.jobs.web.limited_choices import LimitedSelect, offer
 from apps.jobs.web.spec_fields import PlacedField, flat, form_field, limit_field
@@ -78,12 +78,6 @@ class FinetuneForm(ModelJobForm):
     )
     engine = forms.ChoiceField(label=_("Engine"), widget=LimitedSelect, required=False)
     queue = forms.ChoiceField(label=_("Queue"), required=False, widget=LimitedSelect)
-    priority = forms.IntegerField(
-        label=_("Priority"),
-        required=False,
-        help_text=_("0 unless it is urgent; more is for queue admins of the team."),
-        widget=forms.NumberInput(attrs={"placeholder": 0}),
-    )
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
@@ -212,15 +206,10 @@ class FinetuneForm(ModelJobForm):
             **super().initial_of(job),
             "engine": job.engine,
             "queue": job.queue.name,
-            "priority": job.priority or None,
         }
         for each in flat(registry.engine(job.engine).fields(Task.FINETUNE)):
             values[each.name] = at_path(job.spec, each.path)
         return values
-
-    def request(self, *, code: Any = None) -> JobRequest:
-        asked = super().request(code=code)
-        return replace(asked, priority=self.cleaned_data.get("priority") or 0)
 
     def default_name(self) -> str:
         return f"fine-tune {self.cleaned_data['output_name']}"

@@ -21,6 +21,7 @@ from apps.jobs.models import Job
 from apps.jobs.services import JobRequest
 from apps.jobs.web.chip_choices import FleetChips
 from apps.jobs.web.limited_choices import LimitedSelect
+from apps.jobs.web.priorities import PriorityField
 from apps.jobs.web.queued import QueuedForm
 from apps.jobs.web.spec_fields import show_default
 from apps.models import selectors as models
@@ -46,11 +47,16 @@ class JobForm(QueuedForm):
     name = forms.CharField(label=_("Name of the job"), max_length=120, required=False)
     chip = forms.ChoiceField(label=_("Chip"), initial="any", widget=LimitedSelect)
     cards = forms.IntegerField(label=_("Cards"), initial=1)
+    priority = PriorityField()
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
         self._facts_known: dict[str, ModelFacts | None] = {}
         self.choice("chip").choices = self.fleet_chips.choices(chosen=self.chosen("chip"))
+        self.initial["priority"] = self.initial.get("priority") or 0
+        priority = self.fields["priority"]
+        if isinstance(priority, PriorityField):
+            priority.offer(user=user, chosen=self.chosen("priority"))
         self._add_fields(user)
         self._show_defaults(user)
 
@@ -129,6 +135,7 @@ class JobForm(QueuedForm):
             "model_version": job.model_version.uid if job.model_version else None,
             "dataset_version": job.dataset_version.uid if job.dataset_version else None,
             "output_name": job.output_name,
+            "priority": job.priority,
         }
         for name, path in cls.spec_fields.items():
             values[name] = at_path(job.spec, path)
@@ -149,6 +156,7 @@ class JobForm(QueuedForm):
             output_name=values.get("output_name", ""),
             chips=(values["chip"],),
             cards=values["cards"],
+            priority=values["priority"] or 0,
             run_seconds=values.get("maximum_run_time_seconds"),
         )
 
@@ -219,7 +227,7 @@ class EvaluateForm(ModelJobForm):
         "batch_size": "batch_size",
         "seed": "seed",
     }
-    more = ("max_new_tokens", "batch_size", "seed", "name", "chip", "cards")
+    more = ("max_new_tokens", "batch_size", "seed", "name", "chip", "cards", "priority")
     field_order = ("team", "model_version", "dataset_version", "metrics", "split", "limit")
 
     metrics = forms.MultipleChoiceField(
@@ -251,7 +259,7 @@ class ScriptForm(JobForm):
         "environment": "environment",
         "maximum_run_time_seconds": "maximum_run_time_seconds",
     }
-    more = ("name", "chip")
+    more = ("name", "chip", "priority")
     field_order = ("team", "argv", "code", "environment", "maximum_run_time_seconds", "cards")
 
     #: The code of the job that is cloned; a file that is chosen takes its place.

@@ -25,6 +25,7 @@ from apps.jobs.web.specs import repeated, spec_json, spec_rows
 from apps.jobs.web.timelines import tracks_of
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
+from apps.quotas.web.report_words import used_by
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.jobs import ENDED_JOB_STATES, JOB, JobEvent, JobKind, JobState
 from controlplane.domain.machines import IllegalTransition
@@ -112,18 +113,22 @@ def _overview(request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[st
         "utilization": utilization_of(newest),
         "tracks": tracks_of(runs_of(attempts), at=at),
         "changes": changes_of(found, attempts),
+        "used": used_by(found.uid, at=at),
         **_waiting(found, newest),
         **_outputs(request, found, attempts),
     }
 
 
 def _waiting(found: Job, newest: Attempt) -> dict[str, Any]:
-    """The scheduler's own words and numbers, and the place in the queue, while it waits for cards."""
+    """While it waits for cards the scheduler's own words and its place; the claim to ask more about."""
+    if found.state in ENDED_JOB_STATES:
+        return {}
+    asked = {"claim_uid": newest.claim_uid}
     claim = selectors.claim_of(newest) if found.state == JobState.WAITING else None
     if claim is None or claim.state != ClaimState.PENDING:
-        return {}
+        return asked
     place = quotas.place_of(queue=found.queue, chips=found.chips, claim=claim)
-    return {"waits_because": claim.explanation, "place": place}
+    return {**asked, "waits_because": claim.explanation, "place": place}
 
 
 def _outputs(request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[str, Any]:

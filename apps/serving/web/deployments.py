@@ -30,7 +30,12 @@ from apps.serving.selectors.deployments import (
 )
 from apps.serving.selectors.usage import Window, calls_of, figures_since, last_call_at, window_of
 from controlplane.domain.permissions import Permission, allows
-from controlplane.domain.serving import DEPLOYMENT, DeploymentEvent, DeploymentState
+from controlplane.domain.serving import (
+    DEPLOYMENT,
+    DeploymentEvent,
+    DeploymentState,
+    ReplicaState,
+)
 from controlplane.web.pages import Tab, show
 from controlplane.web.states import look_of
 from controlplane.web.tables import Column, FilterForm, Table
@@ -219,6 +224,10 @@ def _overview(request: SignedIn, found: Deployment) -> dict[str, Any]:
     return {
         "revision": selectors.newest_revision(found),
         "replicas": rows,
+        # Replicas are alike: why the first waits is why the others do.
+        "claim_uid": next(
+            (one.claim_uid for one in replicas[::-1] if one.state == ReplicaState.PENDING), ""
+        ),
         "lately": figures_since(
             calls_of(found, user=request.user), since=timezone.now() - Window.HOUR.length
         ),

@@ -51,6 +51,7 @@ LOOKS: Mapping[str, Look] = {
     "unknown": _look(_("unknown"), "alert-triangle", "secondary"),
     "open": _look(pgettext_lazy("queue", "open"), "circle-check", "green"),
     "closed": _look(pgettext_lazy("queue", "closed"), "lock", "secondary"),
+    "draining": _look(pgettext_lazy("queue", "draining"), "clock", "yellow"),
     "valid": _look(_("valid"), "circle-check", "green"),
     "well": _look(pgettext_lazy("part of the product", "works"), "circle-check", "green"),
     "troubled": _look(_("in trouble"), "alert-triangle", "orange"),
@@ -85,6 +86,17 @@ LOOKS: Mapping[str, Look] = {
         pgettext_lazy("quantized model", "accepted by a person"), "alert-circle", "yellow"
     ),
     "given_up": _look(_("given up"), "circle-x", "red"),
+    "proposed": _look(pgettext_lazy("rearrangement", "proposed"), "clock", "yellow"),
+    "approved": _look(pgettext_lazy("rearrangement", "approved"), "circle-check", "blue"),
+    "under_way": _look(pgettext_lazy("rearrangement", "under way"), "player-play", "blue"),
+    "done": _look(pgettext_lazy("rearrangement", "done"), "circle-check", "green"),
+    "dismissed": _look(pgettext_lazy("rearrangement", "dismissed"), "ban", "secondary"),
+    "planned": _look(pgettext_lazy("move", "not begun"), "clock", "secondary"),
+    "landing": _look(pgettext_lazy("move", "waits for its cards"), "hourglass", "yellow"),
+    "landed": _look(pgettext_lazy("move", "goes on"), "circle-check", "green"),
+    "ended": _look(pgettext_lazy("move", "was over already"), "circle-check", "green"),
+    "missed": _look(pgettext_lazy("move", "too late"), "circle-x", "red"),
+    "dropped": _look(pgettext_lazy("move", "not made"), "ban", "secondary"),
 }
 
 

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from apps.quotas.models import Queue
+from tests import factories
 from tests.e2e.demo.fleet import fleet
 from tests.e2e.demo.jobs import jobs
 from tests.e2e.demo.monitoring import monitoring
+from tests.e2e.demo.outlook import claim_of, foretold
 from tests.e2e.demo.people import people
 from tests.e2e.demo.pipelines import pipelines
 from tests.e2e.demo.registry import registry
 from tests.e2e.demo.serving import serving
+from tests.e2e.demo.sharing import shared
 from tests.e2e.demo.storage import stored
+from tests.e2e.demo.usage import used
 
 
 def company() -> dict[str, str]:
     """Make it; give back uids by the names that ``tests/e2e/pages.py`` uses."""
     who = people()
     where = fleet(who)
+    used(who, where)
     known = registry(who)
     made = jobs(who, where, known)
     served = serving(who, where, known, made)
     lines = pipelines(who, where, known, made, served)
+    change = shared(who, where)
+    asked = foretold(made.waiting)
+    moves = factories.rearrangement(claim=claim_of(made.running), actor=who.ada)
     told = monitoring(who)
     stored(who)
     uids = {
@@ -40,6 +49,14 @@ def company() -> dict[str, str]:
         "model.unfit": made.unfit.uid,
         "key": served.key.uid,
         "queue": where.maps.uid,
+        "queue.default": where.default.uid,
+        "queue.above": Queue.objects.get(name="research").uid,
+        "claim.waiting": claim_of(made.waiting).uid,
+        "claim.running": claim_of(made.running).uid,
+        "what_if": asked.uid,
+        "rearrangement": moves.uid,
+        "queue.key": str(where.maps.pk),
+        "queue.change": change.uid,
         "notification": told.notification.uid,
         "webhook.working": told.working.uid,
         "webhook.failing": told.failing.uid,

@@ -27,7 +27,7 @@ class Fleet:
     default: Queue
     #: Of Maps, with a cap that is reached.
     maps: Queue
-    #: Of Search.
+    #: Of Search; closed when all work is submitted.
     search: Queue
 
 
@@ -46,11 +46,14 @@ def fleet(people: People) -> Fleet:
     _card("sample-gpus-3", 2, CardState.ISOLATED, "uncorrectable memory errors: 4 in 10 min")
     _card("sample-gpus-3", 3, CardState.NO_NEW_WORK, "kept free for a firmware update tonight")
     _card("sample-npus-2", 6, CardState.UNKNOWN, services.UNHEALTHY)
+    maps = Queue.objects.create(name="maps-training", team=people.maps)
+    for chip, cap in {GPU: 16, "cpu": 8}.items():
+        maps.entitlements.create(chip=chip, guaranteed=cap // 2, cap=cap)
     return Fleet(
         cluster=cluster,
         default=Queue.objects.create(name="default"),
-        maps=Queue.objects.create(name="maps-training", team=people.maps, caps={GPU: 16, "cpu": 8}),
-        search=Queue.objects.create(name="search-nightly", team=people.search, open=False),
+        maps=maps,
+        search=Queue.objects.create(name="search-nightly", team=people.search),
     )
 
 

@@ -13,6 +13,7 @@ from prometheus_client.samples import Sample
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.monitoring.web import metrics
+from apps.quotas.services import cycle_measured
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence import loops
 from tests import factories
@@ -104,6 +105,24 @@ def test_loops_tell_their_lag_and_their_turns(client: Client, home: Path) -> Non
 
 
 @pytest.mark.django_db
+def test_cycles_tell_how_long_their_phases_took(client: Client, home: Path) -> None:
+    for seconds in (0.02, 0.2, 45.0):
+        cycle_measured(seconds={"plan": seconds})
+    found = samples(client)["ninefold_cycle_seconds"]
+    counts = {one.labels["le"]: one.value for one in found if one.name.endswith("_bucket")}
+    assert [counts[bound] for bound in ("0.01", "0.025", "0.1", "0.25", "30.0", "+Inf")] == [
+        0,
+        1,
+        1,
+        2,
+        2,
+        3,
+    ]
+    (total,) = [one.value for one in found if one.name.endswith("_sum")]
+    assert total == pytest.approx(45.22)
+
+
+@pytest.mark.django_db
 def test_what_waits_is_counted(client: Client, home: Path, broker_folder: Path) -> None:
     for topic in ("claim.requested", "moon.full"):
         OutboxMessage.objects.create(topic=topic, payload={})
@@ -124,7 +143,7 @@ def test_measuring_costs_few_queries_and_asking_again_none(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
     metrics.MEASURES.families.forget()
-    with django_assert_max_num_queries(4):
+    with django_assert_max_num_queries(5):
         client.get("/metrics")
     with django_assert_num_queries(0):
         client.get("/metrics")

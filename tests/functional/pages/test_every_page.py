@@ -36,6 +36,7 @@ PLAIN = {
     "/keys?state=all&playground=on": "all keys",
     "/keys/new": "key form",
     "/fleet": "fleet",
+    "/queues": "queues",
     "/storage": "storage",
     "/storage?tab=biggest": "the biggest things",
     "/storage?tab=deleted": "deleted things",

@@ -11,6 +11,7 @@ from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.web.logs import log_tail
 from controlplane.domain.jobs import JobEvent, JobKind
+from controlplane.domain.queues import QueueState
 from tests import factories
 from tests.functional.pages.conftest import Empty, Filled
 
@@ -116,7 +117,7 @@ def test_a_viewer_may_not_submit(viewer: Client, finetune: dict[str, str]) -> No
 def test_without_an_open_queue_the_form_says_so(
     browser: Client, empty: Empty, finetune: dict[str, str]
 ) -> None:
-    empty.queue.open = False
+    empty.queue.state = QueueState.CLOSED
     empty.queue.save()
     assert "No queue is open" in browser.post("/jobs/new/finetune", finetune).text
 

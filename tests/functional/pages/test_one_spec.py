@@ -9,8 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from apps.accounts.models import Membership
 from apps.fleet import services as fleet
 from apps.jobs.models import Job
+from controlplane.domain.permissions import Role
 from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests import factories
@@ -117,6 +119,21 @@ def test_a_queue_and_a_priority_can_be_asked_for(browser: Client, finetune: dict
     wrong = browser.post(FORM, urgent)
     assert wrong.status_code == 422
     assert "only a queue admin" in wrong.text
+
+
+def test_priorities_are_offered_by_name_and_the_urgent_ones_to_queue_admins_only(
+    browser: Client, empty: Empty
+) -> None:
+    low = "low (-10): When nothing else waits; the first to stop."
+    urgent = "urgent (100): Before everything else of its queue."
+    text = browser.get(FORM).text
+    assert f'<option value="-10">{low}</option>' in text
+    assert f'<option value="100" disabled>{urgent}; not available: for queue admins' in text
+
+    membership = Membership.objects.get(user=empty.user)
+    membership.role = Role.QUEUE_ADMIN
+    membership.save()
+    assert f'<option value="100">{urgent}</option>' in browser.get(FORM).text
 
 
 def test_the_rendering_of_a_job_shows_both_chips_and_no_secret(

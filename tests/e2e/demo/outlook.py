@@ -1,0 +1,32 @@
+"""What the sample company may expect: forecasts for what waits, and a question that was answered."""
+
+from __future__ import annotations
+
+from apps.jobs.models import Job
+from apps.quotas.models import Claim, Queue, WhatIf
+from apps.quotas.reconcilers import forecasts_refresh, what_ifs_answer
+from apps.quotas.services.what_ifs import Question, what_if_ask
+from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.what_if import MoreNodes
+from tests.e2e.demo.clock import NOW, before
+
+
+def foretold(waiting: Job) -> WhatIf:
+    """Foretell all that waits, and answer what two more nodes would change for one of them."""
+    Queue.objects.update(created_at=before(days=180))
+    forecasts_refresh(policy=Policy(), at=NOW)
+    claim = claim_of(waiting)
+    running = Claim.objects.filter(chip__in=claim.chips).exclude(placement=[]).latest("id")
+    node = running.placement[0]["node"]
+    asked = what_if_ask(
+        question=Question(changes=[MoreNodes(like=node, nodes=2)], queue=claim.queue, claim=claim),
+        actor=waiting.created_by,
+    )
+    what_ifs_answer(policy=Policy(), at=NOW)
+    asked.refresh_from_db()
+    return asked
+
+
+def claim_of(job: Job) -> Claim:
+    """The newest claim of the job."""
+    return Claim.objects.filter(owner_uid=job.attempts.latest("number").uid).latest("id")

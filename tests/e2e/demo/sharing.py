@@ -1,0 +1,61 @@
+"""The tree of queues as an administrator made it of the first ones, with the history that this left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.utils import timezone
+
+from apps.quotas.models import QueueChange
+from apps.quotas.selectors.trees import tree_documents
+from apps.quotas.services.trees import tree_apply
+from controlplane.domain.queue_documents import QueueDocument
+from controlplane.domain.queue_edits import TreeAct, TreeEdit
+from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas import TOTAL, Entitlement
+from tests.e2e.demo.fleet import GPU, NPU, Fleet
+from tests.e2e.demo.people import People
+
+
+def shared(people: People, fleet: Fleet) -> QueueChange:
+    """Give both teams a queue above theirs, and Search cards of its own; the last change."""
+    research = QueueDocument(
+        uid="new:research",
+        name="research",
+        description="What the teams of research share.",
+        weight=2.0,
+        entitlements={
+            GPU: Entitlement(reserved=4, guaranteed=16, cap=24),
+            NPU: Entitlement(guaranteed=16),
+            TOTAL: Entitlement(cap=48),
+        },
+    )
+    tree_apply(
+        TreeEdit(queues={research.uid: research}, act=TreeAct.CREATE, note="agreed for the year"),
+        actor=people.admin,
+        at=timezone.now(),
+    )
+    documents = tree_documents()
+    above = next(uid for uid, one in documents.items() if one.name == research.name)
+    maps, search = documents[fleet.maps.uid], documents[fleet.search.uid]
+    return tree_apply(
+        TreeEdit(
+            queues={
+                maps.uid: replace(maps, parent=above),
+                search.uid: replace(
+                    search,
+                    parent=above,
+                    running_per_person=2,
+                    state=QueueState.CLOSED,
+                    entitlements={
+                        GPU: Entitlement(guaranteed=4, cap=8),
+                        NPU: Entitlement(guaranteed=8, cap=16),
+                    },
+                ),
+            },
+            act=TreeAct.BULK,
+            note="both now lend to each other first; nights are closed until the move",
+        ),
+        actor=people.admin,
+        at=timezone.now(),
+    )

@@ -1,0 +1,222 @@
+"""The pages of queues and claims: the tree, who waits and why, and what is shown to whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from apps.accounts.models import Team, User
+from apps.fleet.models import Cluster
+from apps.quotas.models import Claim, ClaimForecast, Queue, WhatIf
+from apps.quotas.reconcilers import forecasts_refresh, what_ifs_answer
+from controlplane.domain.claims import ClaimState
+from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.questions import WhatIfState
+from tests import factories
+from tests.factories import usage
+from tests.functional.pages.conftest import Filled
+from tests.functional.pages.test_every_page import check
+
+pytestmark = pytest.mark.django_db
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Small:
+    """One node of eight, of which three claims hold six; one waits for four."""
+
+    team: Team
+    ada: User
+    queue: Queue
+    cluster: Cluster
+    running: Claim
+    waiting: Claim
+
+
+@pytest.fixture
+def small() -> Small:
+    team, queue = factories.team(), factories.queue()
+    ada = factories.person("ada", team=team)
+    cluster = factories.cluster(cards=8)
+    since = timezone.now() - timedelta(hours=1)
+    for name in ("one", "two"):
+        usage.holding(since=since, queue=queue, team=team, person=ada, cards=2, name=name)
+    running = usage.holding(since=since, queue=queue, team=team, person=ada, cards=2, name="three")
+    waiting = usage.waiting(queue=queue, team=team, person=ada, cards=4, name="needs many")
+    factories.schedule()
+    waiting.refresh_from_db()
+    return Small(team=team, ada=ada, queue=queue, cluster=cluster, running=running, waiting=waiting)
+
+
+@pytest.fixture
+def browser(client: Client, small: Small) -> Client:
+    client.force_login(small.ada)
+    return client
+
+
+def test_the_tree_says_what_is_held_free_and_waited_for(browser: Client, small: Small) -> None:
+    small.queue.entitlements.create(chip="cpu", guaranteed=1, cap=8)
+    said = browser.get("/queues").text
+    check(said)
+    assert "guaranteed 1" in said
+    assert "borrowed 5" in said
+    assert "free 2" in said
+    assert "1 waits for 4 cards" in said
+
+
+def test_one_chip_can_be_looked_at_alone(browser: Client, small: Small) -> None:
+    small.queue.entitlements.create(chip="ascend-910b3", guaranteed=4, cap=8)
+    assert "ascend-910b3</span>" in browser.get("/queues").text
+    assert "ascend-910b3</span>" not in browser.get("/queues?chip=cpu").text
+
+
+def test_a_queue_shows_who_waits_in_the_order_of_the_scheduler(
+    browser: Client, small: Small
+) -> None:
+    urgent = usage.waiting(
+        queue=small.queue, team=small.team, person=small.ada, cards=5, name="cannot wait"
+    )
+    Claim.objects.filter(pk=urgent.pk).update(priority=10)
+    said = browser.get(f"/queues/{small.queue.uid}").text
+    assert said.index("cannot wait") < said.index("needs many")
+    assert "priority 10" in said
+
+
+def test_work_that_was_revoked_keeps_its_place(browser: Client, small: Small) -> None:
+    again = usage.waiting(queue=small.queue, team=small.team, cards=4, name="was revoked")
+    Claim.objects.filter(pk=again.pk).update(in_line_since=timezone.now() - timedelta(hours=2))
+    said = browser.get(f"/queues/{small.queue.uid}").text
+    assert said.index("was revoked") < said.index("needs many")
+    assert "of 2 that wait in default" in browser.get(f"/claims/{small.waiting.uid}").text
+
+
+def test_a_list_of_claims_comes_as_csv(browser: Client, small: Small) -> None:
+    answer = browser.get(f"/queues/{small.queue.uid}?tab=waiting&format=csv")
+    lines = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
+    assert "needs many" in lines
+    assert "cpu" in lines
+
+
+@pytest.mark.parametrize("tab", ["waiting", "running", "usage", "changes"])
+def test_every_part_of_a_queue_is_there(browser: Client, small: Small, tab: str) -> None:
+    answer = browser.get(f"/queues/{small.queue.uid}?tab={tab}")
+    assert answer.status_code == 200
+    check(answer.text)
+
+
+def test_use_over_time_is_what_the_allocations_say(browser: Client, small: Small) -> None:
+    created = timezone.now() - timedelta(hours=3)
+    Queue.objects.filter(pk=small.queue.pk).update(created_at=created)
+    small.queue.entitlements.create(chip="cpu", guaranteed=3, cap=7)
+    found = browser.get(f"/queues/{small.queue.uid}/usage?chip=cpu&window=24h").json()
+    lines = {one["name"]: one["y"] for one in found["series"]}
+    # Five minutes a step: nothing before there was the queue, then two hours of nothing, then six cards for one.
+    assert lines["held"][0] is None
+    assert lines["held"][-24] == 0
+    assert lines["held"][-4] == 6
+    assert sum(value or 0 for value in lines["held"]) / 12 == pytest.approx(6, abs=0.55)
+    assert lines["guaranteed"][-1] == 3
+    assert lines["cap"][-1] == 7
+
+
+def test_a_claim_says_why_it_waits_with_numbers_place_and_queue(
+    browser: Client, small: Small
+) -> None:
+    said = browser.get(f"/claims/{small.waiting.uid}").text
+    check(said)
+    assert small.waiting.explanation in said
+    assert "Cards that it needs" in said
+    assert "of 1 that waits in default" in said
+    assert "No forecast yet" in said
+
+
+def test_a_panel_asks_on_while_the_claim_waits_and_then_stops(
+    browser: Client, small: Small
+) -> None:
+    asked = {"HX-Request": "true"}
+    assert browser.get(f"/claims/{small.waiting.uid}", headers=asked).status_code == 200
+    assert browser.get(f"/claims/{small.running.uid}", headers=asked).status_code == 286
+
+
+def test_jobs_that_wait_or_run_show_the_panel(client: Client, filled: Filled) -> None:
+    client.force_login(filled.user)
+    claim = Claim.objects.get(owner_uid=filled.waiting.attempts.get().uid)
+    assert f'hx-get="/claims/{claim.uid}"' in client.get(f"/jobs/{filled.waiting.uid}").text
+    assert "Why here" in client.get(f"/jobs/{filled.running.uid}").text
+    assert 'id="why"' not in client.get(f"/jobs/{filled.failed.uid}").text
+
+
+def test_a_forecast_is_shown_with_its_range_and_what_it_waits_for(
+    browser: Client, small: Small
+) -> None:
+    now = timezone.now()
+    for hours in (2, 3):
+        past = usage.waiting(queue=small.queue, team=small.team, cards=2)
+        usage.admit(past, at=now - timedelta(hours=hours))
+        usage.release(past, at=now)
+    assert forecasts_refresh(policy=Policy(), at=now) == 1
+    told = ClaimForecast.objects.get(claim=small.waiting)
+    assert told.starts_at is not None
+    assert told.place == 1
+    said = browser.get(f"/claims/{small.waiting.uid}").text
+    assert "Starts about" in said
+    assert "When this ends:" in said
+
+
+def test_asking_what_if_leads_to_an_answer(browser: Client, small: Small) -> None:
+    node = small.cluster.nodes.get()
+    page = f"/claims/{small.waiting.uid}/what-if"
+    check(browser.get(page).text)
+    answer = browser.post(page, {"nodes": 1, "like": node.name})
+    assert answer.status_code == 302
+    asked = answer["Location"]
+    assert "being played forward" in browser.get(asked).text
+    assert what_ifs_answer(policy=Policy(), at=timezone.now()) == 1
+    assert WhatIf.objects.get().state == WhatIfState.ANSWERED
+    said = browser.get(asked).text
+    check(said)
+    assert "It is next: there is room for it." in said
+    assert Claim.objects.get(pk=small.waiting.pk).state == ClaimState.PENDING
+
+
+def test_a_question_that_changes_nothing_is_sent_back(browser: Client, small: Small) -> None:
+    answer = browser.post(f"/claims/{small.waiting.uid}/what-if", {})
+    assert answer.status_code == 422
+    assert "Nothing would be different" in answer.text
+
+
+def test_nobody_asks_more_than_three_questions_at_once(browser: Client, small: Small) -> None:
+    page = f"/claims/{small.waiting.uid}/what-if"
+    asked = {"cards": 1, "chip": "cpu"}
+    assert [browser.post(page, asked).status_code for _ in range(4)] == [302, 302, 302, 422]
+
+
+def test_a_guarantee_shows_whom_it_would_stop(browser: Client, small: Small) -> None:
+    Claim.objects.filter(state=ClaimState.ADMITTED).update(preemptible=True)
+    owed = Queue.objects.create(name="owed", team=small.team)
+    owed.entitlements.create(chip="cpu", guaranteed=8)
+    said = browser.get(f"/queues/{owed.uid}/reclaim?chip=cpu&cards=8&together=1").text
+    check(said)
+    assert "3 have to stop, 6 cards come back" in said
+    assert "holds more than its 0 × cpu" in said
+    assert Claim.objects.filter(state=ClaimState.ADMITTED).count() == 3
+
+
+def test_of_other_teams_work_only_team_and_size_are_shown(client: Client, small: Small) -> None:
+    client.force_login(factories.person("bob", team=factories.team("search")))
+    said = client.get(f"/queues/{small.queue.uid}").text
+    assert "needs many" not in said
+    assert f"team {small.team.name}" in said
+    assert client.get(f"/claims/{small.waiting.uid}").status_code == 404
+
+
+def test_forecasts_of_everybody_are_for_administrators(browser: Client, small: Small) -> None:
+    assert browser.get("/forecast").status_code == 403
+    root = Client()
+    root.force_login(factories.person("root", admin=True))
+    answer = root.get("/forecast")
+    assert answer.status_code == 200
+    check(answer.text)

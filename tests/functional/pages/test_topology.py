@@ -1,0 +1,121 @@
+"""The topology: what it says of each part of the fleet, to whom, and at what cost."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from apps.accounts.models import Team
+from apps.fleet.models import Card, Node
+from apps.quotas.models import Claim
+from controlplane.domain.permissions import Role
+from tests import factories
+from tests.factories.crowds import crowd
+
+pytestmark = pytest.mark.django_db
+#: Session, person, the page's own frame, and what it asks of the fleet, whatever its size.
+QUERIES = 14
+#: Seconds of one request that would be far too many even on a machine that does much else.
+TOO_LONG = 2.0
+
+
+@pytest.fixture
+def team() -> Team:
+    return factories.team("maps")
+
+
+@pytest.fixture
+def viewer(team: Team) -> Client:
+    browser = Client()
+    browser.force_login(factories.person("vera", team=team, role=Role.VIEWER))
+    return browser
+
+
+@pytest.fixture
+def outsider() -> Client:
+    browser = Client()
+    other = factories.team("search")
+    browser.force_login(factories.person("otto", team=other, role=Role.VIEWER))
+    return browser
+
+
+def cards(browser: Client) -> dict[str, Any]:
+    answer = browser.get("/topology/cards.json")
+    assert answer.status_code == 200
+    return answer.json()  # type: ignore[no-any-return]
+
+
+def test_a_part_says_what_is_held_free_whole_and_broken_up(viewer: Client, team: Team) -> None:
+    crowd(nodes=3, claims=5, team=team)
+    # Four and three ones fill a node but for one card; the fifth claim takes four of the second.
+    text = viewer.get("/topology?at=cluster:crowd").text
+    assert "1 of 3" in text
+    leaf = viewer.get("/topology?at=leaf:crowd/l0").text
+    assert "node n-0" in leaf
+    assert "node n-2" in leaf
+
+
+def test_the_cluster_may_be_left_out_where_the_name_is_the_only_one(
+    viewer: Client, team: Team
+) -> None:
+    crowd(nodes=1, claims=0, team=team)
+    assert viewer.get("/topology?at=spine:s0").status_code == 200
+    assert viewer.get("/topology?at=spine:s7").status_code == 404
+    assert viewer.get("/topology?by=taste").status_code == 404
+
+
+def test_every_use_of_a_card_has_its_letter(viewer: Client, team: Team) -> None:
+    crowd(nodes=2, claims=1, team=team)
+    node = Node.objects.get(name="n-0")
+    Card.objects.filter(node=node, index=6).update(state="isolated")
+    Card.objects.filter(node=node, index=7).update(state="no_new_work")
+    Node.objects.filter(name="n-1").update(cordoned=True)
+    data = cards(viewer)
+    assert [one[3] for one in data["nodes"]] == ["hhhhggbn", "nnnnnnnn"]
+
+
+def test_free_cards_that_nobody_can_use_are_fragments(viewer: Client, team: Team) -> None:
+    crowd(nodes=1, claims=1, team=team)
+    # Everybody asks for all eight from now on.
+    Claim.objects.update(shape=[{"name": "run", "replicas": 1, "cards": 8, "cpu": 0, "memory": 0}])
+    data = cards(viewer)
+    assert data["nodes"][0][3] == "hhhhgggg"
+    assert data["nodes"][0][6] == 40
+    assert "100 % of the free cards" in viewer.get("/topology").text
+
+
+def test_work_of_other_teams_has_no_name(viewer: Client, outsider: Client, team: Team) -> None:
+    crowd(nodes=1, claims=1, team=team)
+    node = "/topology?at=node:crowd/n-0"
+    assert "work 0" in viewer.get(node).text
+    assert "work 0" not in outsider.get(node).text
+    assert "maps" in outsider.get(node).text
+    assert cards(viewer)["claims"][0][5:] == [f"{0:032x}", "work 0"]
+    assert cards(outsider)["claims"][0][5:] == ["", ""]
+
+
+def test_an_empty_fleet_says_how_there_will_be_one(viewer: Client) -> None:
+    assert "Clusters report their nodes" in viewer.get("/topology").text
+    assert cards(viewer)["nodes"] == []
+
+
+def test_ten_thousand_cards_cost_as_few_queries_as_ten_and_little_time(
+    viewer: Client, team: Team, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    crowd(nodes=1250, claims=5000, team=team)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    for address in ("/topology", "/topology/cards.json"):
+        began = time.process_time()
+        with django_assert_max_num_queries(QUERIES):
+            answer = viewer.get(address, headers={"Accept-Encoding": "gzip"})
+        assert time.process_time() - began < TOO_LONG
+    assert len(answer.content) < 200_000
+    assert len(json.loads(gzip.decompress(answer.content))["nodes"]) == 1250
