@@ -133,28 +133,34 @@ def test_an_app_has_no_modules_but_those_of_the_layers(app: str) -> None:
     assert found <= IN_AN_APP
 
 
-def published_topics() -> dict[str, Path]:
-    topics = {}
+def published() -> Iterator[tuple[Path, str, set[str]]]:
+    """Each place that publishes: the topic, and what it carries."""
     for path, call in calls_of("publish"):
-        topic = call.args[0]
-        assert isinstance(topic, ast.Constant), f"{path}: name the topic, so that it can be found"
-        topics[str(topic.value)] = path
-    return topics
+        yield path, topic_of(path, call), {str(keyword.arg) for keyword in call.keywords}
+    for path, call in calls_of("publish_each"):
+        payloads = call.args[1]
+        assert isinstance(payloads, ast.GeneratorExp), f"{path}: write the payload out"
+        assert isinstance(payloads.elt, ast.Dict), f"{path}: write the payload out"
+        keys = (key.value for key in payloads.elt.keys if isinstance(key, ast.Constant))
+        yield path, topic_of(path, call), {str(key) for key in keys}
+
+
+def topic_of(path: Path, call: ast.Call) -> str:
+    topic = call.args[0]
+    assert isinstance(topic, ast.Constant), f"{path}: name the topic, so that it can be found"
+    return str(topic.value)
 
 
 def test_every_topic_that_is_published_is_heard_and_none_is_heard_in_vain() -> None:
-    assert set(published_topics()) == set(TOPICS)
+    assert {topic for _, topic, _ in published()} == set(TOPICS)
 
 
 def test_a_listener_takes_what_the_topic_carries() -> None:
-    for path, call in calls_of("publish"):
-        topic = call.args[0]
-        assert isinstance(topic, ast.Constant)
-        sent = {keyword.arg for keyword in call.keywords}
-        for task in TOPICS[str(topic.value)]:
+    for path, topic, sent in published():
+        for task in TOPICS[topic]:
             code = task.run.__code__
             taken = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-            assert taken == sent, f"{task.name} hears {topic.value!r} from {path}"
+            assert taken == sent, f"{task.name} hears {topic!r} from {path}"
 
 
 def test_every_beat_entry_names_a_registered_task_without_arguments() -> None:

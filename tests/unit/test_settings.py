@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.environment import allowed_hosts, host_of
+from config.settings.environment import allowed_hosts, currency, host_of
 
 
 def test_our_own_processes_are_let_in_whatever_hosts_people_name() -> None:
@@ -22,3 +23,13 @@ def test_an_address_is_allowed_as_a_host_header_has_it(address: str, host: str) 
 
 def test_a_url_without_a_host_and_a_host_named_twice_add_nothing() -> None:
     assert allowed_hosts(named=["a"], inside=["http://", "http://a:1", "https://a"]) == ["a"]
+
+
+def test_money_is_counted_in_a_currency_of_three_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NINEFOLD_CURRENCY", raising=False)
+    assert currency("NINEFOLD_CURRENCY") == "CNY"
+    monkeypatch.setenv("NINEFOLD_CURRENCY", "USD")
+    assert currency("NINEFOLD_CURRENCY") == "USD"
+    monkeypatch.setenv("NINEFOLD_CURRENCY", "yuan")
+    with pytest.raises(ImproperlyConfigured, match=r"NINEFOLD_CURRENCY is 'yuan'; .* like CNY"):
+        currency("NINEFOLD_CURRENCY")

@@ -1,0 +1,160 @@
+"""The owners of the work: they ask for cards, let it run for its time, and give the cards back.
+
+They learn of what they were given as the product's own loops do, from the outbox. Who is told to stop gives its
+cards back at once and asks anew, in its old place in the line. What is due at the same moment is done in one step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from heapq import heappop, heappush
+
+from django.utils import timezone
+
+from apps.accounts.models import Team
+from apps.quotas import services
+from apps.quotas.models import Queue
+from controlplane.domain.claims import ReleaseReason
+from controlplane.outbox import messages
+from tests.benchmarks.queues.companies import CHIP, leaf, shape_of
+from tests.benchmarks.queues.loads import Load, Piece
+
+#: What they listen to; that a claim came or went is for the scheduler.
+TOPICS = ("claim.requested", "claim.admitted", "claim.revoking", "claim.released")
+#: Pieces that are asked for in one step, before what has ended is looked at again.
+AT_ONCE = 100
+#: Seconds between two looks when nothing is due.
+PAUSE = 0.002
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """One piece from its first request to its end."""
+
+    piece: Piece
+    name: str
+    asked_at: float
+    #: Its place in the line.
+    since: datetime
+    #: Admissions; more than one if it was evicted.
+    starts: int = 0
+    #: Seconds from the first request to the first admission.
+    waited: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Owners:
+    """All of them, in one thread."""
+
+    load: Load
+    team: Team
+    #: By claim, that waits or runs.
+    work: dict[str, Work] = field(default_factory=dict)
+    finished: list[Work] = field(default_factory=list)
+    #: Seconds spent on each kind of act.
+    spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    evictions: int = 0
+    began: float = 0.0
+    _ends: list[tuple[float, str]] = field(default_factory=list)
+
+    def run(self, *, within: float) -> float:
+        """Play the load to its end; seconds from the first request to the last end.
+
+        :raises TimeoutError: if it has not ended within so many seconds.
+        """
+        queues = {queue.uid: queue for queue in Queue.objects.all()}
+        coming = deque(self.load.timetable())
+        self.began = time.monotonic() - coming[0].due.total_seconds()
+        first = time.monotonic()
+        while coming or self.work:
+            acted = self._ask(coming, queues) + self._give_back() + self._hear(queues)
+            if not acted:
+                time.sleep(PAUSE)
+            if time.monotonic() - first > within:
+                raise TimeoutError(
+                    f"{len(self.finished)} of {self.load.pieces} pieces have ended within {within} s"
+                )
+        return time.monotonic() - first
+
+    def _ask(self, coming: deque[Piece], queues: Mapping[str, Queue]) -> int:
+        begin = time.monotonic()
+        due = begin - self.began
+        asked: list[Work] = []
+        while coming and len(asked) < AT_ONCE and coming[0].due.total_seconds() <= due:
+            piece = coming.popleft()
+            name = f"{piece.work.name}-{len(coming)}"
+            asked.append(Work(piece=piece, name=name, asked_at=begin, since=timezone.now()))
+        self._request(asked, queues)
+        self.spent["request"] += time.monotonic() - begin
+        return len(asked)
+
+    def _request(self, works: Sequence[Work], queues: Mapping[str, Queue]) -> None:
+        claims = services.claims_request(requests=[self._asked(each, queues) for each in works])
+        for claim, work in zip(claims, works, strict=True):
+            self.work[claim.uid] = work
+
+    def _asked(self, work: Work, queues: Mapping[str, Queue]) -> services.Request:
+        wants = work.piece.work
+        return services.Request(
+            owner=("load", f"{work.name}-{work.starts}"),
+            team=self.team,
+            queue=queues[leaf(self.load, work.piece.queue)],
+            shape=shape_of(wants),
+            chips=(CHIP,),
+            priority=wants.priority,
+            work=services.Work(kind="load", uid=work.name, name=work.name),
+            terms=services.Terms(
+                preemptible=True,
+                within=wants.within,
+                near=wants.near,
+                in_line_since=work.since if work.starts else None,
+            ),
+        )
+
+    def _give_back(self) -> int:
+        begin = time.monotonic()
+        ended: dict[str, Work] = {}
+        while self._ends and self._ends[0][0] <= begin:
+            _end, uid = heappop(self._ends)
+            # It may have been evicted meanwhile.
+            if (work := self.work.pop(uid, None)) is not None:
+                ended[uid] = work
+        if ended:
+            services.claims_release(
+                uids=list(ended), reason=ReleaseReason.FINISHED, at=timezone.now()
+            )
+            self.finished += ended.values()
+        self.spent["release"] += time.monotonic() - begin
+        return len(ended)
+
+    def _hear(self, queues: Mapping[str, Queue]) -> int:
+        begin = time.monotonic()
+        evicted: dict[str, Work] = {}
+
+        def send(topic: str, payload: Mapping[str, str]) -> None:
+            uid = payload["claim_uid"]
+            if topic == "claim.admitted" and uid in self.work:
+                self._start(uid)
+            elif topic == "claim.revoking" and uid in self.work:
+                evicted[uid] = self.work.pop(uid)
+
+        heard = messages.relay(send)
+        if evicted:
+            services.claims_release(
+                uids=list(evicted), reason=ReleaseReason.PREEMPTED, at=timezone.now()
+            )
+            self._request(list(evicted.values()), queues)
+            self.evictions += len(evicted)
+        self.spent["hear"] += time.monotonic() - begin
+        return heard
+
+    def _start(self, uid: str) -> None:
+        work, now = self.work[uid], time.monotonic()
+        if not work.starts:
+            work.waited = now - work.asked_at
+        work.starts += 1
+        heappush(self._ends, (now + work.piece.work.runtime.total_seconds(), uid))

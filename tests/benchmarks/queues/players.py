@@ -1,0 +1,114 @@
+"""Plays one load against a scheduler in a process of its own; the figures come as JSON.
+
+As a program: ``tests.benchmarks.queues.players LOAD``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from apps.quotas.models import Allocation, Claim, UsageRecord
+from controlplane.domain.claims import ClaimState
+from controlplane.outbox import messages
+from tests.benchmarks.queues.companies import company
+from tests.benchmarks.queues.databases import ROOT, program
+from tests.benchmarks.queues.loads import LOADS, Load
+from tests.benchmarks.queues.owners import TOPICS, Owners
+from tests.benchmarks.queues.processors import Spent, spent
+from tests.benchmarks.queues.rows import record
+
+#: Seconds that a load may take.
+PATIENCE = 540.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A load from its first request to its last end."""
+
+    load: str
+    pieces: int
+    seconds: float
+    evictions: int
+    #: Of the guaranteed cards, the part that was held on average.
+    held: float
+    #: Seconds from the first request to the first admission on average, by the name of the set.
+    waits: Mapping[str, float]
+    #: Seconds that the owners spent asking, giving back and listening.
+    spent: Mapping[str, float]
+    #: The same in seconds of processors.
+    processors: Spent
+
+    @property
+    def rate(self) -> float:
+        """Pieces a second."""
+        return self.pieces / self.seconds
+
+
+def prepared(load: Load) -> Owners:
+    """The owners of the load, in an empty database; whatever it is about, they hear it."""
+    messages.hear(TOPICS)
+    return Owners(load=load, team=record(company(load), at=timezone.now()))
+
+
+def figures_of(owners: Owners, *, seconds: float, processors: Spent) -> Played:
+    """What came of it.
+
+    :raises RuntimeError: if anything is held still, or the ledger is not what was held.
+    """
+    if left := Claim.objects.exclude(state=ClaimState.RELEASED).count():
+        raise RuntimeError(f"{left} claims have not been released")
+    if held := Allocation.objects.filter(released_at=None).count():
+        raise RuntimeError(f"{held} cards are held by nobody's claim")
+    load = owners.load
+    waits: dict[str, list[float]] = {}
+    for work in owners.finished:
+        waits.setdefault(work.piece.work.name, []).append(work.waited)
+    guaranteed = load.cohorts * load.queues * load.guaranteed
+    return Played(
+        load=load.name,
+        pieces=len(owners.finished),
+        seconds=seconds,
+        evictions=owners.evictions,
+        held=_card_seconds() / guaranteed / seconds,
+        waits={name: statistics.fmean(each) for name, each in waits.items()},
+        spent=dict(owners.spent),
+        processors=processors,
+    )
+
+
+def _card_seconds() -> float:
+    total = UsageRecord.objects.aggregate(total=Sum("card_microseconds"))["total"]
+    return (total or 0) / 1e6
+
+
+def main() -> int:
+    owners = prepared(LOADS[sys.argv[1]])
+    scheduler = subprocess.Popen(
+        program("tests.benchmarks.queues.schedulers"),
+        cwd=ROOT,
+        env=dict(os.environ),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    before = spent()
+    try:
+        seconds = owners.run(within=PATIENCE)
+    finally:
+        cycles, _ = scheduler.communicate(timeout=60)
+    played = figures_of(owners, seconds=seconds, processors=spent().since(before))
+    print(json.dumps({**asdict(played), "cycles": json.loads(cycles)}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
