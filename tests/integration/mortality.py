@@ -7,6 +7,7 @@ PostgreSQL rolls back what they had not committed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -23,6 +24,10 @@ from controlplane.persistence.models import Lease
 
 #: Django undoes savepoints by statements; a dead worker's server does that without being asked.
 _UNDONE_BY_THE_SERVER = ("ROLLBACK TO SAVEPOINT", "RELEASE SAVEPOINT")
+
+
+#: A worker dies at one step in so many; NINEFOLD_DEATHS_EVERY=1 lets it die at each, which takes minutes.
+EVERY = int(os.environ.get("NINEFOLD_DEATHS_EVERY", "3"))
 
 
 class Killed(BaseException):

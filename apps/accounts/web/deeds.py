@@ -70,6 +70,7 @@ SENTENCES: Mapping[str, Promise] = {
     "queue.import": _("%(actor)s changed the queue %(name)s with a file"),
     "queue.move": _("%(actor)s moved the queue %(name)s"),
     "queue.open": _("%(actor)s opened the queue %(name)s"),
+    "rate.change": _("%(actor)s changed what an hour of %(name)s costs"),
     "queue.retire": _("%(actor)s retired the queue %(name)s"),
     "queue.revert": _("%(actor)s took a change of the queue %(name)s back"),
     "retentionrule.change": _("%(actor)s changed the retention rules of %(name)s"),

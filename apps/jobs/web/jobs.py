@@ -122,13 +122,14 @@ def _overview(request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[st
 def _waiting(found: Job, newest: Attempt) -> dict[str, Any]:
     """While it waits for cards the scheduler's own words and its place; the claim to ask more about."""
     if found.state in ENDED_JOB_STATES:
-        return {}
-    asked = {"claim_uid": newest.claim_uid}
+        return {"why": ""}
+    asked = {"claim_uid": newest.claim_uid, "why": newest.claim_uid}
     claim = selectors.claim_of(newest) if found.state == JobState.WAITING else None
     if claim is None or claim.state != ClaimState.PENDING:
         return asked
     place = quotas.place_of(queue=found.queue, chips=found.chips, claim=claim)
-    return {**asked, "waits_because": claim.explanation, "place": place}
+    why = f"{claim.uid}-waits"
+    return {**asked, "why": why, "waits_because": claim.explanation, "place": place}
 
 
 def _outputs(request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Caps become entitlements, closed queues stay closed, priorities get names; the ledger begins, complete and unchangeable."""
+"""Caps become entitlements, closed queues stay closed, the ledger begins, complete and unchangeable."""
 
 from django.db import migrations
 
@@ -7,11 +7,6 @@ INSERT INTO quotas_entitlement (queue_id, chip, reserved, guaranteed, cap)
 SELECT queue.id, stated.key, 0, 0, stated.value::integer
   FROM quotas_queue AS queue, jsonb_each_text(queue.caps) AS stated;
 UPDATE quotas_queue SET state = 'closed' WHERE NOT open;
-INSERT INTO quotas_priorityclass (uid, created_at, name, value, description)
-VALUES (replace(gen_random_uuid()::text, '-', ''), now(), 'urgent', 100, 'Before everything else of its queue.'),
-       (replace(gen_random_uuid()::text, '-', ''), now(), 'high', 10, 'Before what is normal.'),
-       (replace(gen_random_uuid()::text, '-', ''), now(), 'normal', 0, 'What work has unless somebody says otherwise.'),
-       (replace(gen_random_uuid()::text, '-', ''), now(), 'low', -10, 'When nothing else waits; the first to stop.');
 """
 
 # Before the rows: a table with checks of foreign keys still to come takes no triggers.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db import transaction
 
 from apps.accounts.models import User
@@ -10,6 +12,25 @@ from apps.accounts.services import audit
 from apps.quotas.models import Claim, PriorityClass
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.permissions import Permission
+
+
+#: What a new installation has.
+USUAL: Mapping[str, tuple[int, str]] = {
+    "urgent": (100, "Before everything else of its queue."),
+    "high": (10, "Before what is normal."),
+    "normal": (0, "What work has unless somebody says otherwise."),
+    "low": (-10, "When nothing else waits; the first to stop."),
+}
+
+
+def priority_classes_ensure(*, using: str | None = None) -> None:
+    """The usual classes, where there is none at all."""
+    rows = PriorityClass.objects.using(using)
+    if not rows.exists():
+        rows.bulk_create(
+            PriorityClass(name=name, value=value, description=description)
+            for name, (value, description) in USUAL.items()
+        )
 
 
 class PriorityRefused(ValueError):

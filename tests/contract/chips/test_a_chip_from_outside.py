@@ -63,10 +63,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def outside(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(installed))
     registry.chip_plugins.cache_clear()
+    registry.chips.cache_clear()
     yield installed
     monkeypatch.undo()
     sys.modules.pop("ninefold_osprey", None)
     registry.chip_plugins.cache_clear()
+    registry.chips.cache_clear()
 
 
 @pytest.fixture

@@ -16,6 +16,11 @@ from tests.functional.roles.table import PAGES, REST
 #: What everybody shares changes with whoever uses it.
 COMPANYS = (
     "/fleet",
+    "/queues",
+    "/claims",
+    "/topology",
+    "/api/v1/claims",
+    "/api/v1/topology",
     "/status",
     "/api/v1/queues",
     "/api/v1/cards",
