@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from tests.e2e.main_job import MODEL, talking_client
 from tests.e2e.product import Product, running_product
@@ -43,7 +43,12 @@ POINTS = "() => document.querySelector('[data-chart*=loss] .nf-plot')?.data?.[0]
 def complaints_of(page: Page) -> list[str]:
     """What it writes to the console as an error, from now on."""
     complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            complaints.append(f"{message.text} ({message.location['url']})")
+
+    page.on("console", said)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     return complaints
 

@@ -13,7 +13,6 @@ from apps.quotas.models import Claim, PriorityClass
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.permissions import Permission
 
-
 #: What a new installation has.
 USUAL: Mapping[str, tuple[int, str]] = {
     "urgent": (100, "Before everything else of its queue."),
