@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from django.templatetags.static import static
+
 from config.settings.access import at_least, networks, sign_on_provider
 from config.settings.environment import (
     HOME,
@@ -337,4 +339,14 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": env.str("NINEFOLD_LOG_LEVEL", default="INFO")},
 }
 
-UNFOLD = {"SITE_TITLE": "Ninefold", "SITE_HEADER": "Ninefold"}
+UNFOLD = {
+    "SITE_TITLE": "Ninefold",
+    "SITE_HEADER": "Ninefold",
+    "SITE_FAVICONS": [
+        {
+            "rel": "icon",
+            "type": "image/svg+xml",
+            "href": lambda _request: static("img/ninefold.svg"),
+        }
+    ],
+}
