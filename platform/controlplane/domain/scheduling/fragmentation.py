@@ -65,6 +65,21 @@ class Fragmentation:
         self._learn()
         return self._amounts(rows, fleet.state, fleet.cpu, fleet.memory)
 
+    def to_takers(self) -> Amounts:
+        """[rows]: the same against those requests alone that take the row's chip; 0 where none does.
+
+        To a request for another chip every card of a row is a fragment: right for a gradient, which compares
+        rows, and nothing to show to people, who know that a processor serves no request for a GPU.
+        """
+        fleet = self._fleet
+        rows = np.arange(len(fleet.rows), dtype=np.int64)
+        self._learn()
+        weights = self._suits * self._weights
+        taken = weights.sum(axis=1)
+        amounts = self._each(rows, fleet.state, fleet.cpu, fleet.memory)
+        found: Amounts = (amounts * weights).sum(axis=1) / np.where(taken > 0, taken, 1.0)
+        return found
+
     def _amounts(
         self,
         rows: Rows,
@@ -72,13 +87,23 @@ class Fragmentation:
         cpu: NDArray[np.int64],
         memory: NDArray[np.int64],
     ) -> Amounts:
+        return self._each(rows, state, cpu, memory) @ self._weights
+
+    def _each(
+        self,
+        rows: Rows,
+        state: NDArray[np.int32],
+        cpu: NDArray[np.int64],
+        memory: NDArray[np.int64],
+    ) -> Amounts:
+        """[rows, typical]."""
         served = (
             self._suits[rows]
             & ((cpu[:, None] >= self._cpu) | (self._cpu == 0))
             & ((memory[:, None] >= self._memory) | (self._memory == 0))
         )
         amounts: Amounts = np.where(served, self._unfit[state], self._all[state][:, None])
-        return amounts @ self._weights
+        return amounts
 
     def _learn(self) -> None:
         """Work out the states that have come up since the last time."""

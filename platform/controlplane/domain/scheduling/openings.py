@@ -1,7 +1,7 @@
 """What is free on each node, how much of that is a fragment, and where whole nodes are.
 
-A card is shown as a *fragment* where it is free and yet most of what people typically ask for could not be had on
-its node: at least half of the node's free cards are fragments by ``fragmentation``'s measure.
+A card is shown as a *fragment* where it is free and yet most of what people typically ask of its chip could not be had
+on its node: at least half of the node's free cards are fragments by ``fragmentation``'s measure.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Opening:
 def openings(snapshot: Snapshot, typical: Sequence[Typical]) -> tuple[Opening, ...]:
     """For each node, in the order of the snapshot. Of its claims and queues nothing is read."""
     fleet = Fleet(snapshot)
-    fragments = Fragmentation(fleet, typical).by_row() / WHOLE_CARD
+    fragments = Fragmentation(fleet, typical).to_takers() / WHOLE_CARD
     free = fleet.whole_cards()
     by_node: dict[str, list[int]] = {}
     for number, row in enumerate(fleet.rows):

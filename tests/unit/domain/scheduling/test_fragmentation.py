@@ -179,3 +179,13 @@ def test_typical_requests_are_the_most_frequent_and_their_weights_add_up() -> No
     assert typical[0].shape.cards == 1
     assert sum(each.weight for each in typical) == pytest.approx(1)
     assert len(typical) < 12
+
+
+def test_cards_are_no_fragment_to_people_because_others_ask_for_another_chip() -> None:
+    asked = [claim("gpu", role(8), chips=(GPU,)), claim("npu", role(2), chips=(NPU,))]
+    seen = snapshot(node("g", 4, chip=GPU), node("n", 4, chip=NPU), claims=asked)
+    fragments = Fragmentation(Fleet(seen), typical_of(seen))
+    assert list(fragments.to_takers() / WHOLE_CARD) == [4, 0]
+    assert list(fragments.by_row() / WHOLE_CARD) == [4, 2]
+    nobody = Fragmentation(Fleet(seen), typical_of(replace(seen, claims=tuple(asked[1:]))))
+    assert list(nobody.to_takers()) == [0, 0]
