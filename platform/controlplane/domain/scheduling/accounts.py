@@ -13,12 +13,15 @@ Nominated = Mapping[str, Counter[str]]
 
 
 def nominated(snapshot: Snapshot) -> Nominated:
-    waiting = {claim.uid for claim in snapshot.claims}
+    """No more than each asks for: who stopped for it may have held more, which its queue has no use for."""
+    waiting = {claim.uid: claim.shape.cards for claim in snapshot.claims}
     cards: dict[str, Counter[str]] = {}
     for node in snapshot.nodes:
         for card in node.cards:
             if card.nominated_for and card.free and card.nominated_for in waiting:
-                cards.setdefault(card.nominated_for, Counter())[card.chip] += 1
+                freed = cards.setdefault(card.nominated_for, Counter())
+                if freed[card.chip] < waiting[card.nominated_for]:
+                    freed[card.chip] += 1
     return cards
 
 

@@ -1,7 +1,7 @@
 """What is free on each node, how much of that is a fragment, and where whole nodes are.
 
-A card is shown as a *fragment* where it is free and yet most of what people typically ask of its chip could not be had
-on its node: at least half of the node's free cards are fragments by ``fragmentation``'s measure.
+A card is shown as a *fragment* where it is free and yet most of what people typically ask of its chip could not be
+had on its node: at least half of the node's free cards are fragments by ``fragmentation``'s measure.
 """
 
 from __future__ import annotations

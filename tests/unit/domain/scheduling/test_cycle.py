@@ -254,6 +254,26 @@ def test_what_was_freed_for_a_claim_does_not_cost_it_its_right() -> None:
     assert placed(decide(seen)) == ["x"]
 
 
+def test_more_cards_than_a_claim_asks_for_make_no_borrower_of_its_queue() -> None:
+    """Who stopped for it held more than it needs: nobody of its queue stops because of the rest."""
+    queues = [
+        QueueView(uid="vision", name="vision", entitlements={NPU: Entitlement(guaranteed=9)}),
+        QueueView(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=8)}),
+    ]
+    seen = snapshot(
+        node("m", 8),
+        nominated(node("n", 4), "x", (0, 1, 2, 3)),
+        claims=[
+            claim("owed", role(8), queue="owner"),
+            claim("x", queue="vision", minute=9),
+        ],
+        running=[running("old", {"m": range(8)}, queue="vision")],
+        queues=queues,
+    )
+
+    assert not decide(seen).revocations
+
+
 def test_a_card_that_is_shared_is_not_lent_for_one_that_is_reserved() -> None:
     view = node("n", 3)
     shared = replace(view, cards=(replace(view.cards[0], shared=1000), *view.cards[1:]))
