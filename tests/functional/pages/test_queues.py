@@ -146,7 +146,7 @@ def test_jobs_that_wait_or_run_show_the_panel(client: Client, filled: Filled) ->
     claim = Claim.objects.get(owner_uid=filled.waiting.attempts.get().uid)
     assert f'hx-get="/claims/{claim.uid}"' in client.get(f"/jobs/{filled.waiting.uid}").text
     assert "Why here" in client.get(f"/jobs/{filled.running.uid}").text
-    assert 'id="why"' not in client.get(f"/jobs/{filled.failed.uid}").text
+    assert 'id="why-title"' not in client.get(f"/jobs/{filled.failed.uid}").text
 
 
 def test_a_forecast_is_shown_with_its_range_and_what_it_waits_for(
