@@ -35,7 +35,7 @@ from apps.quotas.services import TreeUnchanged
 from apps.quotas.services.tree_files import LARGEST_FILE, content_edit, parsed, written
 from controlplane.domain.permissions import Scope
 from controlplane.domain.queue_files import as_file
-from controlplane.web.parsers import BodyTooLarge, BoundedJSONParser, content_length
+from controlplane.web.parsers import BoundedJSONParser, require_bounded
 from controlplane.web.rest import Query, ResourceViewSet
 
 YAML = "application/yaml"
@@ -71,10 +71,7 @@ class YAMLParser(BaseParser):
         """:raises BodyTooLarge: if the request announces more than a file may have.
         :raises FileRefused: if it is no such YAML.
         """
-        request = (parser_context or {})["request"]
-        size = content_length(request.headers)
-        if size is not None and size > LARGEST_FILE:
-            raise BodyTooLarge(size=size, limit=LARGEST_FILE)
+        require_bounded(parser_context, limit=LARGEST_FILE)
         return parsed(stream.read().decode("utf-8", errors="replace"))
 
 

@@ -229,8 +229,7 @@ def claims_release(*, uids: Sequence[str], reason: ReleaseReason, at: datetime) 
     rows = Claim.objects.select_for_update(no_key=True, of=("self",)).select_related("revoked_for")
     claims = list(rows.filter(uid__in=uids).exclude(state=ClaimState.RELEASED).order_by("uid"))
     ends = usage_close_each(claims=claims, at=at)
-    for claim in claims:
-        nominations_made(released=claim, at=at)
+    nominations_made(released=claims, at=at)
     steps = []
     for claim in claims:
         # A revocation's own reason outlives the owner's: it was preempted, even if it then "finished".

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Q
 
-from apps.fleet.models import Card
-from apps.quotas.models import Claim, Nomination
+from apps.quotas.models import Allocation, Claim, Nomination
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState
 
@@ -16,20 +15,27 @@ from controlplane.domain.claims import ClaimState
 KEPT = timedelta(minutes=10)
 
 
-def nominations_made(*, released: Claim, at: datetime) -> None:
-    """Keep what the claim held for the one that it was told to stop for, if that still waits.
+def nominations_made(*, released: Iterable[Claim], at: datetime) -> None:
+    """Keep what each held for the claim that it was told to stop for, if that still waits.
 
-    For the transaction that releases it, before its cards are. Cards that can no longer be used are for nobody,
-    and what is kept for others stays theirs.
+    For the transaction that releases them, before their cards are. Cards that can no longer be used are for
+    nobody, and what is kept for others stays theirs.
     """
-    heir = released.revoked_for
-    if heir is None or heir.state != ClaimState.PENDING:
+    heirs = {
+        claim.pk: claim.revoked_for
+        for claim in released
+        if claim.revoked_for is not None and claim.revoked_for.state == ClaimState.PENDING
+    }
+    if not heirs:
         return
-    cards = Card.objects.filter(
-        allocations__claim=released, allocations__released_at=None, state=CardState.USABLE
-    )
+    held = Allocation.objects.filter(
+        claim__in=heirs, released_at=None, card__state=CardState.USABLE
+    ).order_by("card__uid")
     Nomination.objects.bulk_create(
-        (Nomination(card=card, claim=heir, until=at + KEPT) for card in cards.order_by("uid")),
+        (
+            Nomination(card_id=each.card_id, claim=heirs[each.claim_id], until=at + KEPT)
+            for each in held
+        ),
         ignore_conflicts=True,
     )
 

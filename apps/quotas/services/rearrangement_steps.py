@@ -49,7 +49,7 @@ def rearrangement_begin(*, row: Rearrangement, at: datetime) -> None:
     _lock({*row.room, *(card for step in moves for card in _target(step))})
     _check(row)
     cards_keep(row=row, at=at)
-    _step(row, RearrangementEvent.BEGIN, at=at, reason="moving")
+    rearrangement_move(row, RearrangementEvent.BEGIN, at=at, reason="moving")
 
 
 def cards_keep(*, row: Rearrangement, at: datetime) -> None:
@@ -137,7 +137,7 @@ def rearrangement_end(
         _keep_room(row, at)
     else:
         _release(row.room, row.uid, row.claim)
-    _step(row, event, at=at, reason=reason, ended_at=at)
+    rearrangement_move(row, event, at=at, reason=reason, ended_at=at)
 
 
 def _lock(cards: Iterable[str]) -> None:
@@ -188,9 +188,19 @@ def _move(
     move(step, MOVE, event, into=MoveTransition, at=at, reason=reason, **changes)
 
 
-def _step(
-    row: Rearrangement, event: RearrangementEvent, *, at: datetime, reason: str, **changes: Any
+def rearrangement_move(
+    row: Rearrangement,
+    event: RearrangementEvent,
+    *,
+    at: datetime,
+    reason: str,
+    actor: str = "",
+    **changes: Any,
 ) -> None:
+    """One step of its machine; the reason is what its page says from then on.
+
+    :raises IllegalTransition: if it has no such step from where it stands.
+    """
     move(
         row,
         REARRANGEMENT,
@@ -198,6 +208,7 @@ def _step(
         into=RearrangementTransition,
         at=at,
         reason=reason,
+        actor=actor,
         state_reason=reason,
         **changes,
     )

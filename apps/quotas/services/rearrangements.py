@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 
@@ -19,9 +18,9 @@ from apps.quotas.models import (
     Claim,
     Rearrangement,
     RearrangementMove,
-    RearrangementTransition,
 )
 from apps.quotas.selectors import rearrangements as selectors
+from apps.quotas.services.rearrangement_steps import rearrangement_move
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.rearrangement_pictures import NodePicture, pictures
 from controlplane.domain.rearrangements import (
@@ -43,7 +42,6 @@ from controlplane.domain.scheduling.defragmentation import (
 )
 from controlplane.domain.scheduling.snapshots import Snapshot
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
-from controlplane.persistence.moves import move
 
 
 class NothingToMove(Exception):
@@ -191,12 +189,12 @@ def rearrangement_approve(*, rearrangement: Rearrangement, actor: User, at: date
         raise RearrangementStale(
             f"the fleet has changed since it was proposed: {'; '.join(changes)}. Propose it anew"
         )
-    _step(
+    rearrangement_move(
         rearrangement,
         RearrangementEvent.APPROVE,
         at=at,
         reason=f"approved by {actor.username}",
-        actor=actor,
+        actor=actor.username,
         approved_by_name=actor.username,
         approved_at=at,
     )
@@ -219,37 +217,15 @@ def rearrangement_dismiss(*, rearrangement: Rearrangement, actor: User, at: date
         )
         rearrangement.refresh_from_db()
         return False
-    _step(
+    rearrangement_move(
         rearrangement,
         RearrangementEvent.DISMISS,
         at=at,
         reason=f"dismissed by {actor.username}",
-        actor=actor,
+        actor=actor.username,
         ended_at=at,
     )
     return True
-
-
-def _step(
-    row: Rearrangement,
-    event: RearrangementEvent,
-    *,
-    at: datetime,
-    reason: str,
-    actor: User,
-    **changes: Any,
-) -> None:
-    move(
-        row,
-        REARRANGEMENT,
-        event,
-        into=RearrangementTransition,
-        at=at,
-        reason=reason,
-        actor=actor.username,
-        state_reason=reason,
-        **changes,
-    )
 
 
 def _audit(row: Rearrangement, action: str, actor: User) -> None:

@@ -48,7 +48,7 @@ def content_length(headers: Mapping[str, str]) -> int | None:
     return int(announced)
 
 
-def _bounded(parser_context: Mapping[str, Any] | None, *, limit: int) -> None:
+def require_bounded(parser_context: Mapping[str, Any] | None, *, limit: int) -> None:
     """:raises BodyTooLarge: if the request announces more than ``limit`` bytes."""
     request = (parser_context or {}).get("request")
     size = content_length(request.headers) if request is not None else None
@@ -66,7 +66,7 @@ class BoundedJSONParser(JSONParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
         """:raises ParseError: if it is no JSON, or has a text or number that cannot be kept."""
-        _bounded(parser_context, limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        require_bounded(parser_context, limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
         try:
             value = super().parse(stream, media_type, parser_context)
         except RecursionError:
@@ -106,5 +106,5 @@ class BoundedMultiPartParser(MultiPartParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        _bounded(parser_context, limit=settings.NINEFOLD_UPLOAD_LIMIT + _FORM_OVERHEAD)
+        require_bounded(parser_context, limit=settings.NINEFOLD_UPLOAD_LIMIT + _FORM_OVERHEAD)
         return super().parse(stream, media_type, parser_context)

@@ -60,10 +60,7 @@ class Fragmentation:
 
     def by_row(self) -> Amounts:
         """[rows]: thousandths of cards that are fragments now."""
-        fleet = self._fleet
-        rows = np.arange(len(fleet.rows), dtype=np.int64)
-        self._learn()
-        return self._amounts(rows, fleet.state, fleet.cpu, fleet.memory)
+        return self._now() @ self._weights
 
     def to_takers(self) -> Amounts:
         """[rows]: the same against those requests alone that take the row's chip; 0 where none does.
@@ -71,14 +68,17 @@ class Fragmentation:
         To a request for another chip every card of a row is a fragment: right for a gradient, which compares
         rows, and nothing to show to people, who know that a processor serves no request for a GPU.
         """
-        fleet = self._fleet
-        rows = np.arange(len(fleet.rows), dtype=np.int64)
-        self._learn()
         weights = self._suits * self._weights
         taken = weights.sum(axis=1)
-        amounts = self._each(rows, fleet.state, fleet.cpu, fleet.memory)
-        found: Amounts = (amounts * weights).sum(axis=1) / np.where(taken > 0, taken, 1.0)
+        found: Amounts = (self._now() * weights).sum(axis=1) / np.where(taken > 0, taken, 1.0)
         return found
+
+    def _now(self) -> Amounts:
+        """[rows, typical]: of the fleet as it is."""
+        fleet = self._fleet
+        self._learn()
+        rows = np.arange(len(fleet.rows), dtype=np.int64)
+        return self._each(rows, fleet.state, fleet.cpu, fleet.memory)
 
     def _amounts(
         self,
