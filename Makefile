@@ -44,7 +44,7 @@ test: development ## Test all but the slow: real PostgreSQL, and Redis if there 
 	@echo "set-up: programs that some tests use"
 	@$(BIN)/python -m launcher.system_packages redis-server
 	$(BIN)/python -m pytest tests/unit tests/contract tests/integration tests/functional \
-		-m "not engine and not browser and not product" -n logical --dist loadfile $(ARGS)
+		-m "not engine and not browser and not product and not kubernetes" -n logical --dist loadfile $(ARGS)
 
 test-real: development ## Test with the real engine, a real browser and the whole product
 	@echo "set-up: programs that some tests use, and the engine's environment"

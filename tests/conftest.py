@@ -9,6 +9,10 @@ import pytest
 from django.db.backends.postgresql.operations import DatabaseOperations
 from hypothesis import settings
 
+from tests.kubernetes.live import live_cluster
+
+__all__ = ["live_cluster"]
+
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("patient", parent=settings.default, deadline=None)
 settings.load_profile("patient")

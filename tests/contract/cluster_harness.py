@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+from controlplane.adapters.clusters.kubernetes import KubernetesCluster
 from controlplane.adapters.clusters.local import LocalCluster
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.adapters.fakes.clusters import FakeCluster
@@ -17,8 +18,10 @@ from controlplane.domain.simulation.courses import PREFIX
 from controlplane.ports.clusters import Cluster, ObservedLaunch, Phase
 from controlplane.ports.launches import Launch, Placement, Role
 from tests.contract.waiting import until
+from tests.kubernetes import images
 
-NODE = "here"
+#: Where every harness runs its work; the test cluster calls its node so.
+NODE = "real-1"
 SLEEPS = "import time; time.sleep(600)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf')" + (
     "\nwhile True: time.sleep(600)"
@@ -140,10 +143,17 @@ def open_folder() -> Path:
     return folder
 
 
-class LocalHarness:
-    def __init__(self, *, home: Path | None = None, **options: Any) -> None:
-        self.home = home or open_folder()
-        self.cluster = LocalCluster(self.home, node=NODE, cards=2, **options)
+def end_all(cluster: Cluster) -> None:
+    for name in cluster.names():
+        cluster.stop(name, grace=timedelta(0))
+    for name in cluster.names():
+        ended(cluster, name)
+
+
+class RealHarness:
+    """Programs run for real: what they do is what they say."""
+
+    cluster: Cluster
 
     def running(self, launch: Launch, *, stubborn: bool = False) -> None:
         self.cluster.launch(launch)
@@ -162,11 +172,28 @@ class LocalHarness:
     def output(self, name: str, *, role: str = "main", index: int = 0) -> bytes:
         return self.cluster.log(name, role=role, index=index, offset=0, limit=1 << 24).content
 
+
+class KubernetesHarness(RealHarness):
+    """On the test cluster, which all tests share; what a test left is taken away after it."""
+
+    def __init__(self, kubeconfig: str) -> None:
+        self.cluster = KubernetesCluster(
+            installation="contract", kubeconfig=kubeconfig, cpu_cards=2, **images.PROFILE
+        )
+
     def close(self) -> None:
+        end_all(self.cluster)
         for name in self.cluster.names():
-            self.cluster.stop(name, grace=timedelta(0))
-        for name in self.cluster.names():
-            ended(self.cluster, name)
+            self.cluster.remove(name)
+
+
+class LocalHarness(RealHarness):
+    def __init__(self, *, home: Path | None = None, **options: Any) -> None:
+        self.home = home or open_folder()
+        self.cluster = LocalCluster(self.home, node=NODE, cards=2, **options)
+
+    def close(self) -> None:
+        end_all(self.cluster)
         for entry in self.home.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
         if not self.home.is_mount():

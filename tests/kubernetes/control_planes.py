@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +49,7 @@ class ControlPlane:
             folder=self.folder,
         )
 
-    def start_api_server(self, *, advertised: str) -> None:
+    def start_api_server(self, *, advertised: str, options: Sequence[str] = ()) -> None:
         """:param advertised: an address of this machine that pods reach."""
         folder = self.folder
         processes.start(
@@ -69,12 +70,14 @@ class ControlPlane:
                 "--service-cluster-ip-range=10.78.0.0/16",
                 "--allow-privileged=true",
                 "--kubelet-preferred-address-types=InternalIP",
+                *options,
             ),
             folder=folder,
         )
         processes.until(self.ready, name="kube-apiserver", folder=folder, within=READY_WITHIN)
 
-    def start_controllers(self) -> None:
+    def start_controllers(self, *, options: Sequence[str] = ()) -> None:
+        """:param options: of the controller manager."""
         folder = self.folder
         for name, words in (
             (
@@ -86,6 +89,7 @@ class ControlPlane:
                     # A node that falls silent is noticed in a test, not in minutes.
                     "--node-monitor-grace-period=16s",
                     "--pod-eviction-timeout=10s",
+                    *options,
                 ),
             ),
             ("kube-scheduler", ()),
@@ -158,7 +162,8 @@ def made(folder: Path, *, programs: Path, nodes: tuple[str, ...]) -> ControlPlan
 
 
 def kubeconfig(control_plane: ControlPlane, *, token: str) -> dict[str, object]:
-    authority = control_plane.folder / "ca.crt"
+    """One that stands for itself: no path of a file in it."""
+    authority = b64encode((control_plane.folder / "ca.crt").read_bytes()).decode()
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -166,7 +171,10 @@ def kubeconfig(control_plane: ControlPlane, *, token: str) -> dict[str, object]:
         "clusters": [
             {
                 "name": "test",
-                "cluster": {"server": control_plane.url, "certificate-authority": str(authority)},
+                "cluster": {
+                    "server": control_plane.url,
+                    "certificate-authority-data": authority,
+                },
             }
         ],
         "users": [{"name": "me", "user": {"token": token}}],

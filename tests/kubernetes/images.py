@@ -6,13 +6,23 @@ import hashlib
 import io
 import json
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 PAUSE = "ninefold.test/pause:1"
 #: Its pods mount this machine's programs.
 HOST = "ninefold.test/host:1"
 #: Folders that such a pod mounts from the machine, read-only.
 HOST_FOLDERS = ("/usr", "/bin", "/lib", "/lib64", "/etc/ssl", "/etc/alternatives")
+
+#: Options of a cluster whose pods run so.
+PROFILE: Mapping[str, Any] = {
+    "image": HOST,
+    "pull_policy": "Never",
+    "python": "/usr/bin/python3",
+    "mounts": [{"host_path": folder, "at": folder} for folder in HOST_FOLDERS],
+}
 
 
 def write(path: Path, *, pause: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,15 +13,6 @@ from tests.kubernetes.clusters import LiveCluster
 pytestmark = pytest.mark.kubernetes
 
 WITHIN = 60.0
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LiveCluster]:
-    try:
-        with clusters.running(say=print) as made:
-            yield made
-    except clusters.NoCluster as reason:
-        pytest.skip(str(reason))
 
 
 def pod(name: str, *words: str, cards: dict[str, str]) -> dict[str, Any]:
@@ -81,28 +71,28 @@ def in_phase(cluster: LiveCluster, path: str, *phases: str) -> dict[str, Any]:
     raise AssertionError(f"never {phases}: {seen['status']}")
 
 
-def test_a_pod_runs_this_machines_python_and_its_log_is_read(cluster: LiveCluster) -> None:
+def test_a_pod_runs_this_machines_python_and_its_log_is_read(live_cluster: LiveCluster) -> None:
     path = created(
-        cluster, pod("speaks", "/usr/bin/python3", "-c", "print(6 * 7)", cards={"cpu": "100m"})
+        live_cluster, pod("speaks", "/usr/bin/python3", "-c", "print(6 * 7)", cards={"cpu": "100m"})
     )
-    ended = in_phase(cluster, path, "Succeeded", "Failed")
+    ended = in_phase(live_cluster, path, "Succeeded", "Failed")
     assert ended["status"]["phase"] == "Succeeded", ended["status"]
-    assert cluster.control_plane.request("GET", f"{path}/log").text == "42\n"
+    assert live_cluster.control_plane.request("GET", f"{path}/log").text == "42\n"
     assert ended["spec"]["nodeName"] == clusters.NODE
 
 
-def test_cards_are_given_by_the_real_scheduler_and_only_once(cluster: LiveCluster) -> None:
+def test_cards_are_given_by_the_real_scheduler_and_only_once(live_cluster: LiveCluster) -> None:
     waits = ("/bin/sleep", "60")
-    first = created(cluster, pod("first", *waits, cards={"nvidia.com/gpu": "6"}))
-    running = in_phase(cluster, first, "Running")
+    first = created(live_cluster, pod("first", *waits, cards={"nvidia.com/gpu": "6"}))
+    running = in_phase(live_cluster, first, "Running")
     assert running["status"]["podIP"].startswith("10.77.")
-    second = created(cluster, pod("second", *waits, cards={"nvidia.com/gpu": "6"}))
+    second = created(live_cluster, pod("second", *waits, cards={"nvidia.com/gpu": "6"}))
     limit = time.monotonic() + WITHIN
     reasons: list[str] = []
     while not any("Insufficient nvidia.com/gpu" in reason for reason in reasons):
         assert time.monotonic() < limit, reasons
-        conditions = cluster.control_plane.request("GET", second).json()["status"]
+        conditions = live_cluster.control_plane.request("GET", second).json()["status"]
         reasons = [one.get("message", "") for one in conditions.get("conditions", ())]
         time.sleep(0.2)
-    cluster.control_plane.request("DELETE", first)
-    in_phase(cluster, second, "Running")
+    live_cluster.control_plane.request("DELETE", first)
+    in_phase(live_cluster, second, "Running")

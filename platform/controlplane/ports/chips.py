@@ -7,7 +7,7 @@ tells vendors apart is here: the core, the engines and the pages read these valu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from controlplane.domain.accelerators import Chip
@@ -58,6 +58,60 @@ class Collectives:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodExtras:
+    """What pods with a vendor's cards need beside the extended resource.
+
+    Texts may hold ``{name}`` (of the Launch), and ``{resource}``, ``{device}`` (the resource without its
+    domain) and ``{family}``, which ``of`` fills in. Nothing of it was run on such a chip unless the vendor's
+    profile says so.
+    """
+
+    #: Labels of the pods and of what owns them.
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    #: The annotation in which the device plug-in reads which cards are meant; empty where it chooses itself.
+    device_annotation: str = ""
+    #: One device in it, with ``{index}``; several are joined by commas.
+    device_name: str = ""
+    #: Paths of the host that its driver needs in the container, read-only.
+    host_paths: tuple[str, ...] = ()
+    #: Whether pods of one Launch on several nodes need the host's network (links of the cards are the host's).
+    host_network_across_nodes: bool = False
+    #: A ConfigMap that a controller of the vendor fills in: its name, and its first content by key.
+    config_map: str = ""
+    config_map_data: Mapping[str, str] = field(default_factory=dict)
+    config_map_labels: Mapping[str, str] = field(default_factory=dict)
+    #: Where pods find it.
+    config_map_at: str = ""
+    #: Chip → what ``{family}`` stands for, where the maker's programs tell families of chips apart.
+    families: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, chip: Chip) -> PodExtras:
+        """What pods with cards of that chip need; labels that no family is known for are left out."""
+        family = self.families.get(chip.name, "")
+        values = {"resource": chip.resource, "device": chip.resource.rpartition("/")[2]}
+
+        def filled(text: str) -> str:
+            for name, value in (*values.items(), ("family", family)):
+                text = text.replace(f"{{{name}}}", value)
+            return text
+
+        def known(texts: Mapping[str, str]) -> dict[str, str]:
+            return {
+                key: filled(text) for key, text in texts.items() if family or "{family}" not in text
+            }
+
+        return replace(
+            self,
+            labels=known(self.labels),
+            annotations=known(self.annotations),
+            config_map_labels=known(self.config_map_labels),
+            device_annotation=filled(self.device_annotation) if chip.resource else "",
+            device_name=filled(self.device_name),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VendorProfile:
     """What all chips of a vendor have in common."""
 
@@ -84,6 +138,7 @@ class VendorProfile:
     layouts: Mapping[str, Geometry] = field(default_factory=dict)
     #: The variable that a device plug-in or container runtime sets; empty where there is none.
     runtime_variable: str = ""
+    pods: PodExtras = field(default_factory=PodExtras)
     exporter: Exporter | None = None
     faults: FaultMap = field(default_factory=FaultMap)
     #: Images that run an engine on these chips, by engine's name; they add to those that the engine knows.

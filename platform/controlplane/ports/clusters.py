@@ -7,8 +7,9 @@ Every method is safe to repeat. ``launch`` creates if absent, ``stop`` and ``rem
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -23,6 +24,10 @@ class ClusterError(Exception):
 
 class ClusterUnavailable(ClusterError):
     """The cluster cannot be reached now; the same call may succeed later."""
+
+
+class CredentialRefused(ClusterError):
+    """What a cluster is to be reached by cannot be used as it is; another one may be."""
 
 
 class LaunchRefused(ClusterError):
@@ -96,6 +101,8 @@ class ObservedCard:
     memory: Bytes = Bytes(0)
     serial: str = ""
     healthy: bool = True
+    #: Work that is not ours has it, or as many cards of the node as this one stands for.
+    taken: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,4 +202,149 @@ class Cluster(Protocol):
 
     def endpoint(self, name: str, *, role: str, index: int, port: str) -> Endpoint | None:
         """Where that port can be reached; None until it has been assigned."""
+        ...
+
+
+class Verdict(StrEnum):
+    """How one check of a connection went."""
+
+    PASSED = "passed"
+    #: Work can run, but not everything; the remedy says what is lost.
+    LACKING = "lacking"
+    #: Nothing can run until it is put right.
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that a cluster must have, and whether it has it."""
+
+    #: A stable word, such as ``api``, ``permissions`` or ``device-plugins``.
+    name: str
+    verdict: Verdict
+    #: What was found, as a sentence.
+    message: str
+    #: What an administrator of that cluster does about it; empty where nothing is to be done.
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterEvent:
+    """Something that a cluster says happened to one of its objects."""
+
+    at: datetime
+    #: Whether it is trouble; otherwise it is news.
+    warning: bool
+    reason: str
+    message: str
+    #: ``pod/attempt-3f2a-main-0``.
+    about: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterObject:
+    """One object that stands for a part of a Launch, as the cluster keeps it."""
+
+    kind: str
+    namespace: str
+    name: str
+    #: The whole object as YAML; values of secrets are left out.
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCondition:
+    name: str
+    holds: bool
+    #: Whether that is how it should be.
+    good: bool
+    reason: str
+    message: str
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePod:
+    """A pod on a node, ours or somebody else's."""
+
+    namespace: str
+    name: str
+    phase: str
+    #: The Launch that it belongs to; empty if it is not ours.
+    launch: str
+    #: What it asked for, by resource, as the cluster writes amounts.
+    requests: Mapping[str, str] = field(default_factory=dict)
+    started_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """What a cluster says of one node beyond its cards."""
+
+    name: str
+    conditions: tuple[NodeCondition, ...]
+    pods: tuple[NodePod, ...]
+    events: tuple[ClusterEvent, ...]
+    labels: Mapping[str, str]
+    #: ``key=value:effect``.
+    taints: tuple[str, ...]
+    #: Program or resource → version or amount: kubelet, runtime, kernel, allocatable resources.
+    facts: Mapping[str, str]
+
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """A cluster that can say more of itself than where work runs."""
+
+    def version(self) -> str:
+        """Of its API, as it calls it.
+
+        :raises ClusterError: if it does not answer or refuses.
+        """
+        ...
+
+    def checks(self) -> tuple[Check, ...]:
+        """Everything that it needs for our work, in a fixed order. A cluster that does not answer fails one check."""
+        ...
+
+    def objects(self, name: str) -> tuple[ClusterObject, ...]:
+        """What stands for the Launch there.
+
+        :raises ClusterError: if it does not answer or refuses.
+        """
+        ...
+
+    def events(self, name: str) -> tuple[ClusterEvent, ...]:
+        """What happened to the Launch's objects, the newest first.
+
+        :raises ClusterError: if it does not answer or refuses.
+        """
+        ...
+
+    def node(self, name: str) -> NodeView | None:
+        """One node; None if there is no such node.
+
+        :raises ClusterError: if it does not answer or refuses.
+        """
+        ...
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A cluster that says at once when something changed, so that nobody has to ask all the time."""
+
+    def watch(
+        self,
+        *,
+        launches_changed: Callable[[frozenset[str]], None],
+        nodes_changed: Callable[[], None],
+        alive: Callable[[], None],
+        stopping: threading.Event,
+    ) -> None:
+        """Follow it until ``stopping`` is set; every failure is waited out and tried again.
+
+        ``launches_changed`` gets names of Launches that may have changed; all of them after each full listing.
+        ``alive`` is called whenever the connection has proved itself, at least twice a minute while it is healthy.
+        """
         ...

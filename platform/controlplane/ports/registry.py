@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.metadata import entry_points
+from inspect import signature
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from controlplane.domain.egress import EgressPolicy
 from controlplane.domain.geometry import Geometry, MalformedGroups
 from controlplane.ports.artifacts import ArtifactStore
 from controlplane.ports.chips import ChipPlugin
-from controlplane.ports.clusters import Cluster
+from controlplane.ports.clusters import Cluster, ClusterError, Watchable
 from controlplane.ports.discovery import geometry_on
 from controlplane.ports.engines import Engine, EngineProfile
 from controlplane.ports.hubs import Hub
@@ -37,8 +38,26 @@ def _load(group: str, name: str) -> Any:
 
 
 def cluster(kind: str, options: Mapping[str, Any]) -> Cluster:
-    """A new adapter of that kind. Callers keep it only as long as the options stay the same."""
-    return cast(Cluster, _load("ninefold.clusters", kind)(**options))
+    """A new adapter of that kind. Callers keep it only as long as the options stay the same.
+
+    :raises UnknownAdapter: if no package provides it.
+    :raises ClusterError: if an option is unknown to it or cannot be used.
+    """
+    adapter = _load("ninefold.clusters", kind)
+    try:
+        signature(adapter).bind(**options)
+    except TypeError as error:
+        raise ClusterError(f"the options do not fit a cluster of kind {kind!r}: {error}") from error
+    return cast(Cluster, adapter(**options))
+
+
+def cluster_is_watchable(kind: str) -> bool:
+    """Whether clusters of that kind say when something changed. False if no package provides the kind."""
+    try:
+        provided = _load("ninefold.clusters", kind)
+    except UnknownAdapter:
+        return False
+    return isinstance(provided, type) and issubclass(provided, Watchable)
 
 
 def cluster_kinds() -> tuple[str, ...]:

@@ -17,12 +17,13 @@ from controlplane.adapters.clusters.local.folders import (
 )
 from controlplane.adapters.clusters.local.gangs import Gang
 from controlplane.adapters.clusters.local.job_processes import cores_for
-from controlplane.adapters.clusters.local.placeholders import fill, values
+from controlplane.adapters.clusters.local.placeholders import values
 from controlplane.adapters.clusters.local.processes import ProcessIdentity, boot_id
 from controlplane.adapters.clusters.local.records import LaunchRecord, Separation
 from controlplane.adapters.clusters.local.runtime_copies import runtime_path
 from controlplane.adapters.clusters.local.states import ReplicaState
 from controlplane.adapters.clusters.local.variables import installer_variables, uv_variables
+from controlplane.adapters.clusters.placeholders import fill
 from controlplane.domain.resources import MIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ExitCause, Phase
 from controlplane.ports.launches import (

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from controlplane.adapters.clusters.local import placeholders
+from controlplane.adapters.clusters import placeholders
 from controlplane.adapters.clusters.local.folders import LaunchFolder
 from controlplane.adapters.clusters.local.records import LaunchRecord, Separation
 from controlplane.ports.launches import Role

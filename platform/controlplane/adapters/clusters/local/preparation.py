@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from controlplane.adapters.clusters.local import placeholders
+from controlplane.adapters.clusters import placeholders
 from controlplane.adapters.clusters.local.folders import HomeFolder, LaunchFolder, try_lock
 from controlplane.adapters.clusters.local.records import LaunchRecord
 from controlplane.ports import registry

@@ -1,0 +1,246 @@
+"""What stands on a cluster for a Launch, what happened to it, and what one node is like.
+
+Values of secrets never leave this module, nor the bookkeeping of the API (``managedFields``, the copy that
+kubectl keeps in an annotation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import yaml
+
+from controlplane.adapters.clusters.kubernetes import inventories, names
+from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, Object
+from controlplane.ports.clusters import (
+    ClusterEvent,
+    ClusterObject,
+    NodeCondition,
+    NodePod,
+    NodeView,
+)
+
+#: Most that is told of one thing.
+MOST_EVENTS = 200
+MOST_OBJECTS = 300
+#: Most pods for whose events the API is asked one by one; of more, all events of the namespace are read.
+_ONE_BY_ONE = 8
+_LONGEST_TEXT = 4096
+_LEFT_OUT: Final = "(left out)"
+_COPIES = "kubectl.kubernetes.io/last-applied-configuration"
+#: Conditions that ought to hold; every other one tells of trouble.
+_GOOD_WHEN_HELD = ("Ready",)
+_PROGRAMS: Mapping[str, str] = {
+    "kubeletVersion": "kubelet",
+    "containerRuntimeVersion": "container runtime",
+    "kernelVersion": "kernel",
+    "osImage": "operating system",
+    "architecture": "architecture",
+}
+#: Plural → kind; in the order in which they are shown.
+_KINDS: Mapping[str, str] = {
+    "configmaps": "ConfigMap",
+    "secrets": "Secret",
+    "services": "Service",
+    "pods": "Pod",
+}
+
+
+def objects(api: Api, *, name: str, namespace: str, installation: str) -> tuple[ClusterObject, ...]:
+    """The record of the Launch and all that belongs to it; what we may not see is left out.
+
+    :raises ClusterError: if the cluster does not answer or refuses.
+    """
+    path = f"/api/v1/namespaces/{namespace}"
+    ours = names.selector(names.marks(installation=installation, launch=name))
+    found = []
+    for plural, kind in _KINDS.items():
+        for each in _listed(api, f"{path}/{plural}", selector=ours):
+            found.append(_shown(each, kind=kind))
+    return tuple(found[:MOST_OBJECTS])
+
+
+def events(api: Api, *, name: str, namespace: str, installation: str) -> tuple[ClusterEvent, ...]:
+    """Of the Launch's pods and its record, the newest first.
+
+    :raises ClusterError: if the cluster does not answer or refuses.
+    """
+    ours = names.selector(names.marks(installation=installation, launch=name))
+    pods = _listed(api, f"/api/v1/namespaces/{namespace}/pods", selector=ours)
+    about = [name, *(str(pod["metadata"]["name"]) for pod in pods)]
+    path = f"/api/v1/namespaces/{namespace}/events"
+    if len(about) <= _ONE_BY_ONE:
+        found = [
+            event
+            for one in about
+            for event in api.list(path, query={"fieldSelector": f"involvedObject.name={one}"}).items
+        ]
+    else:
+        ours_too = set(about)
+        found = [each for each in api.list(path).items if _involved(each).get("name") in ours_too]
+    return _newest_first(found)
+
+
+def node_view(api: Api, *, name: str, installation: str) -> NodeView | None:
+    """One node with its pods and events; None if there is no such node.
+
+    :raises ClusterError: if the cluster does not answer or refuses.
+    """
+    node = api.found(f"/api/v1/nodes/{name}")
+    if node is None:
+        return None
+    pods = api.list("/api/v1/pods", query={"fieldSelector": f"spec.nodeName={name}"}).items
+    told = {"fieldSelector": f"involvedObject.kind=Node,involvedObject.name={name}"}
+    happened = api.list("/api/v1/events", query=told).items
+    status = node.get("status") or {}
+    return NodeView(
+        name=name,
+        conditions=tuple(_condition(each) for each in status.get("conditions") or ()),
+        pods=tuple(
+            sorted(
+                (_pod(pod, installation=installation) for pod in pods),
+                key=lambda pod: (not pod.launch, pod.namespace, pod.name),
+            )
+        ),
+        events=_newest_first(happened),
+        labels=dict(sorted((node["metadata"].get("labels") or {}).items())),
+        taints=tuple(
+            inventories.taint_text(taint) for taint in (node.get("spec") or {}).get("taints") or ()
+        ),
+        facts=dict(_facts(status)),
+    )
+
+
+def _listed(api: Api, path: str, *, selector: str) -> Sequence[Object]:
+    """Those of a kind that we may not see are none."""
+    try:
+        return api.list(path, query={"labelSelector": selector}).items
+    except ApiRefused as refusal:
+        if refusal.status in (403, 404):
+            return ()
+        raise
+
+
+# -- Objects --
+
+
+def _shown(thing: Object, *, kind: str) -> ClusterObject:
+    metadata = {key: value for key, value in thing["metadata"].items() if key != "managedFields"}
+    annotations = dict(metadata.get("annotations") or {})
+    if annotations.pop(_COPIES, None) is not None:
+        metadata["annotations"] = annotations
+    # Lists leave both out of their items.
+    whole: dict[str, Any] = {"apiVersion": "v1", "kind": kind, **thing, "metadata": metadata}
+    if kind == "Secret":
+        for part in ("data", "stringData"):
+            if whole.get(part):
+                whole[part] = dict.fromkeys(sorted(whole[part]), _LEFT_OUT)
+    text = yaml.safe_dump(_shortened(whole), sort_keys=False, allow_unicode=True, width=120)
+    return ClusterObject(
+        kind=kind, namespace=metadata["namespace"], name=metadata["name"], text=text
+    )
+
+
+def _shortened(value: Any) -> Any:
+    """Long texts are cut: a page shows what an object is, not the files that it carries."""
+    if isinstance(value, dict):
+        return {key: _shortened(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_shortened(each) for each in value]
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        return f"{value[:_LONGEST_TEXT]}… ({len(value) - _LONGEST_TEXT} more characters)"
+    return value
+
+
+# -- Events --
+
+
+def _newest_first(found: Iterable[Object]) -> tuple[ClusterEvent, ...]:
+    told = sorted((_event(each) for each in found), key=lambda event: event.at, reverse=True)
+    return tuple(told[:MOST_EVENTS])
+
+
+def _event(event: Object) -> ClusterEvent:
+    involved, series = _involved(event), event.get("series") or {}
+    at = next(
+        instant
+        for text in (
+            series.get("lastObservedTime"),
+            event.get("lastTimestamp"),
+            event.get("eventTime"),
+            event["metadata"].get("creationTimestamp"),
+            datetime.min.replace(tzinfo=UTC).isoformat(),
+        )
+        if (instant := _instant(text)) is not None
+    )
+    return ClusterEvent(
+        at=at,
+        warning=event.get("type") == "Warning",
+        reason=str(event.get("reason") or ""),
+        message=str(event.get("message") or "")[:_LONGEST_TEXT],
+        about=f"{str(involved.get('kind', '')).lower()}/{involved.get('name', '')}",
+        count=max(1, int(series.get("count") or event.get("count") or 1)),
+    )
+
+
+def _involved(event: Object) -> Object:
+    involved: Object = event.get("involvedObject") or event.get("regarding") or {}
+    return involved
+
+
+# -- Nodes --
+
+
+def _condition(condition: Object) -> NodeCondition:
+    kind, status = str(condition.get("type", "")), condition.get("status")
+    # Nobody knows: the kubelet has fallen silent.
+    known = status in ("True", "False")
+    return NodeCondition(
+        name=kind,
+        holds=status == "True",
+        good=known and (status == "True") is (kind in _GOOD_WHEN_HELD),
+        reason=str(condition.get("reason") or ""),
+        message=str(condition.get("message") or ""),
+        since=_instant(condition.get("lastTransitionTime")),
+    )
+
+
+def _pod(pod: Object, *, installation: str) -> NodePod:
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    ours = inventories.is_ours(pod, installation=installation)
+    asked: dict[str, str] = {}
+    for container in (pod.get("spec") or {}).get("containers") or ():
+        resources = container.get("resources") or {}
+        for name, text in {
+            **(resources.get("limits") or {}),
+            **(resources.get("requests") or {}),
+        }.items():
+            asked[name] = f"{asked[name]} + {text}" if name in asked else str(text)
+    return NodePod(
+        namespace=str(metadata.get("namespace", "")),
+        name=str(metadata["name"]),
+        phase=str(status.get("phase", "")),
+        launch=str((metadata.get("labels") or {}).get(names.LAUNCH, "")) if ours else "",
+        requests=asked,
+        started_at=_instant(status.get("startTime")),
+    )
+
+
+def _facts(status: Object) -> Iterator[tuple[str, str]]:
+    said = status.get("nodeInfo") or {}
+    for word, program in _PROGRAMS.items():
+        if said.get(word):
+            yield program, str(said[word])
+    for kind in status.get("addresses") or ():
+        yield f"address ({kind.get('type', '')})", str(kind.get("address", ""))
+    allocatable, capacity = status.get("allocatable") or {}, status.get("capacity") or {}
+    for name, there in sorted(capacity.items()):
+        usable = allocatable.get(name, "0")
+        yield name, str(usable) if usable == there else f"{usable} of {there}"
+
+
+def _instant(text: object) -> datetime | None:
+    """As the API writes instants."""
+    return datetime.fromisoformat(str(text)) if text else None

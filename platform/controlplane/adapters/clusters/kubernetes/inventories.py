@@ -1,0 +1,334 @@
+"""Nodes, labels, resources and the pods of others, as the API tells them, become nodes with cards.
+
+Pure functions over plain dicts. Cards of a node are counted over its extended resources in the order of their
+names, so that an index means the same card as long as the device plug-ins say the same::
+
+    resource    capacity   allocatable   others' pods      cards
+    nvidia/gpu     8           7              2            0 1 2 3 4 [5 6] (7)
+                                                           [taken]: others hold as many  (7): not healthy
+
+Which of its devices a plug-in gave away it tells nobody but the container. What is taken or not healthy is then
+shown at the highest indices that no pod of ours has; where a plug-in writes it down, at its true place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from controlplane.adapters.clusters.kubernetes import names
+from controlplane.adapters.clusters.kubernetes.demands import (
+    Amounts,
+    amount,
+    asked_by,
+    resources_in,
+)
+from controlplane.adapters.clusters.kubernetes.topologies import domains_of
+from controlplane.domain.geometry import Group, MalformedGroups, groups_of
+from controlplane.domain.network import labels_of
+from controlplane.domain.resources import Bytes, Resources
+from controlplane.ports.chips import ChipPlugin, PodExtras
+from controlplane.ports.clusters import ObservedCard, ObservedNode
+from controlplane.ports.discovery import NUMA, RINGS, FoundCards, discover
+
+Object = Mapping[str, Any]
+
+#: The chip that stands for processors where an operator wants work on nodes without accelerators.
+PROCESSOR = "cpu"
+#: Effects of a taint that keep pods away; one that is only a preference does not.
+_KEEPS_AWAY = ("NoSchedule", "NoExecute")
+#: Annotations of a node that are kept among its labels, beside those that plug-ins read.
+_KEPT: Final = (RINGS, NUMA, "superPodID")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCard:
+    """One card of a node, and the extended resource through which a pod gets it."""
+
+    index: int
+    chip: str
+    #: Empty for processors: they are asked for as CPU.
+    resource: str
+    memory: Bytes = Bytes(0)
+    #: By which a process is restricted to some of its container's cards; empty where there is none.
+    variable: str = ""
+
+
+def cards_of(
+    node: Object, *, plugins: Iterable[ChipPlugin], cpu_cards: int
+) -> tuple[NodeCard, ...]:
+    """Its cards in index order, those that are not healthy included.
+
+    Left out are slices of cards, which the product does not give out, and resources whose chip no plug-in knows.
+    Where an operator's word on rings cannot be read, what is usual for the chip holds.
+    """
+    return _numbered(_found_on(node, tuple(plugins)), cpu_cards=cpu_cards)
+
+
+def _numbered(found_cards: Iterable[FoundCards], *, cpu_cards: int) -> tuple[NodeCard, ...]:
+    kinds = [(each, each.chip) for each in found_cards if each.chip]
+    if not kinds:
+        return tuple(
+            NodeCard(index=index, chip=PROCESSOR, resource="") for index in range(cpu_cards)
+        )
+    cards: list[NodeCard] = []
+    for found, chip in kinds:
+        first = len(cards)
+        cards += (
+            NodeCard(
+                index=first + step,
+                chip=chip.name,
+                resource=found.resource,
+                memory=found.memory,
+                variable=chip.visible_devices_variable,
+            )
+            for step in range(found.count)
+        )
+    return tuple(cards)
+
+
+def observed_nodes(
+    nodes: Sequence[Object],
+    pods: Iterable[Object],
+    *,
+    installation: str,
+    plugins: Sequence[ChipPlugin],
+    cpu_cards: int = 0,
+    hypernodes: Sequence[Object] = (),
+) -> tuple[ObservedNode, ...]:
+    """Every node with its cards and what others leave of it, in name order.
+
+    :param pods: of the whole cluster; those that have ended count for nothing.
+    :param hypernodes: of Volcano; empty where there is none.
+    """
+    on_node: dict[str, list[Object]] = {}
+    for pod in pods:
+        if where := (pod.get("spec") or {}).get("nodeName"):
+            on_node.setdefault(where, []).append(pod)
+    domains = domains_of(nodes, hypernodes=hypernodes)
+    seen = []
+    for node in nodes:
+        name = str(node["metadata"]["name"])
+        look = _Look(
+            node=node,
+            pods=on_node.get(name, ()),
+            installation=installation,
+            plugins=plugins,
+            cpu_cards=cpu_cards,
+        )
+        seen.append(look.observed(domains=domains[name]))
+    return tuple(sorted(seen, key=lambda each: each.name))
+
+
+def unknown_cards(nodes: Iterable[Object], *, plugins: Sequence[ChipPlugin]) -> tuple[str, ...]:
+    """What is left out of the nodes because no plug-in knows the chip, each as ``8 × resource on node``."""
+    return tuple(
+        f"{found.count} × {found.resource} on {node['metadata']['name']}"
+        for node in nodes
+        for found in _found_on(node, plugins)
+        if found.chip is None
+    )
+
+
+def is_ours(pod: Object, *, installation: str) -> bool:
+    """Whether this installation of the product made it."""
+    labels = pod["metadata"].get("labels") or {}
+    return bool(labels.get(names.INSTALLATION) == installation)
+
+
+def untolerated(node: Object, *, resources: Iterable[str]) -> tuple[str, ...]:
+    """Taints as ``key=value:effect`` that keep our pods away, which put up with those named like a resource."""
+    tolerated = set(resources)
+    return tuple(
+        taint_text(taint)
+        for taint in (node.get("spec") or {}).get("taints") or ()
+        if taint.get("effect") in _KEEPS_AWAY and taint.get("key") not in tolerated
+    )
+
+
+def taint_text(taint: Object) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
+
+
+def is_ready(node: Object) -> bool:
+    """Whether its kubelet says so, and nobody cordoned it there."""
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return ready and not (node.get("spec") or {}).get("unschedulable")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """At one node."""
+
+    node: Object
+    #: On it.
+    pods: Sequence[Object]
+    installation: str
+    plugins: Sequence[ChipPlugin]
+    cpu_cards: int
+
+    def observed(self, *, domains: Mapping[str, str]) -> ObservedNode:
+        found = _found_on(self.node, self.plugins)
+        cards = _numbered(found, cpu_cards=self.cpu_cards)
+        others = [pod for pod in self.pods if not is_ours(pod, installation=self.installation)]
+        asked = [(pod, asked_by(pod)) for pod in others]
+        ill, taken = self._out_of_use(cards, asked)
+        resources = {card.resource for card in cards}
+        return ObservedNode(
+            name=str(self.node["metadata"]["name"]),
+            cards=tuple(
+                ObservedCard(
+                    index=card.index,
+                    chip=card.chip,
+                    memory=card.memory,
+                    healthy=card.index not in ill,
+                    taken=card.index in taken,
+                )
+                for card in cards
+            ),
+            capacity=self._left(asked),
+            ready=is_ready(self.node) and not untolerated(self.node, resources=resources),
+            labels={**self._labels(), **labels_of(domains)},
+            rings=_rings(found),
+        )
+
+    def _left(self, asked: Iterable[tuple[Object, Amounts]]) -> Resources:
+        """CPU and memory that pods can have here, less what others asked for."""
+        left = {
+            name: amount(str(text))
+            for name, text in (_status(self.node).get("allocatable") or {}).items()
+            if name in ("cpu", "memory")
+        }
+        for _pod, amounts in asked:
+            for name in left:
+                left[name] -= amounts.get(name, 0)
+        return resources_in(left)
+
+    def _out_of_use(
+        self, cards: Sequence[NodeCard], asked: Sequence[tuple[Object, Amounts]]
+    ) -> tuple[frozenset[int], frozenset[int]]:
+        """Indices of the cards that are not healthy, and of those that pods of others have."""
+        own = self._own_cards()
+        status = _status(self.node)
+        ill: set[int] = set()
+        taken: set[int] = set()
+        for resource in {card.resource for card in cards if card.resource}:
+            indices = [card.index for card in cards if card.resource == resource]
+            there, usable = (
+                int(amount(str((status.get(which) or {}).get(resource, "0"))))
+                for which in ("capacity", "allocatable")
+            )
+            free = [index for index in indices if index not in own]
+            ill |= _highest(free, there - usable)
+            known, unknown = self._held(resource, indices, asked)
+            free = [index for index in free if index not in ill | known]
+            taken |= known | _highest(free, unknown)
+        return frozenset(ill), frozenset(taken)
+
+    def _own_cards(self) -> frozenset[int]:
+        """Indices that pods of ours were placed on, as they say themselves."""
+        found: set[int] = set()
+        for pod in self.pods:
+            if is_ours(pod, installation=self.installation) and asked_by(pod):
+                text = (pod["metadata"].get("annotations") or {}).get(names.CARDS, "")
+                found |= {int(each) for each in text.split(",") if each.isdecimal()}
+        return frozenset(found)
+
+    def _held(
+        self, resource: str, indices: Sequence[int], asked: Sequence[tuple[Object, Amounts]]
+    ) -> tuple[set[int], int]:
+        """Indices of cards that pods of others surely have, and how many more they have."""
+        known: set[int] = set()
+        unknown = 0
+        for pod, amounts in asked:
+            count = int(amounts.get(resource, 0))
+            if not count:
+                continue
+            written = {indices[0] + place for place in self._written(pod, resource)}
+            if len(written) == count and written <= set(indices):
+                known |= written
+            else:
+                unknown += count
+        return known, unknown
+
+    def _written(self, pod: Object, resource: str) -> set[int]:
+        """Which devices of the resource the plug-in wrote into the pod's annotation; none where it does not."""
+        annotations = pod["metadata"].get("annotations") or {}
+        for plugin in self.plugins:
+            extras = plugin.profile().pods
+            if extras.device_annotation == resource and resource in annotations:
+                return _devices(extras, annotations[resource])
+        return set()
+
+    def _labels(self) -> dict[str, str]:
+        """Its labels; of its annotations those that plug-ins and placement read."""
+        metadata = self.node["metadata"]
+        profiles = [plugin.profile() for plugin in self.plugins]
+        read = {
+            name
+            for profile in profiles
+            for name in (*profile.model_labels, profile.memory_label, profile.layout_label)
+        }
+        annotations = metadata.get("annotations") or {}
+        kept = {name: annotations[name] for name in (*_KEPT, *sorted(read)) if name in annotations}
+        return {**kept, **(metadata.get("labels") or {})}
+
+
+def _rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
+    """Of a node with one kind of card; indices of several kinds would run together."""
+    known = [each for each in found if each.chip]
+    if len(known) != 1:
+        return ()
+    rings = (
+        tuple(card for card in ring if card < known[0].count) for ring in known[0].geometry.rings
+    )
+    return tuple(ring for ring in rings if ring)
+
+
+def _found_on(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, ...]:
+    """Whole cards by resource, those that are not healthy among them."""
+    metadata, status = node["metadata"], _status(node)
+    labels = dict(metadata.get("labels") or {})
+    annotations = dict(metadata.get("annotations") or {})
+    capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
+    counts = {
+        name: max(
+            (str(each.get(name, "0")) for each in (capacity, allocatable)),
+            key=amount,
+        )
+        for name in {**capacity, **allocatable}
+    }
+    for said in (labels, annotations):
+        for name in (RINGS, NUMA):
+            if not _readable(said.get(name, "")):
+                del said[name]
+    whole = {chip.resource for plugin in plugins for chip in plugin.chips()}
+    found = discover(plugins, labels=labels, annotations=annotations, allocatable=counts)
+    return tuple(each for each in found if each.resource in whole)
+
+
+def _readable(groups: str) -> bool:
+    try:
+        return not groups or bool(groups_of(groups))
+    except MalformedGroups:
+        return False
+
+
+def _devices(extras: PodExtras, text: str) -> set[int]:
+    """``Ascend910-0,Ascend910-3`` → {0, 3}."""
+    pattern = re.escape(extras.device_name).replace(re.escape("{index}"), r"(\d{1,4})")
+    found = (re.fullmatch(pattern, device.strip()) for device in text.split(","))
+    return {int(each[1]) for each in found if each is not None}
+
+
+def _highest(indices: Sequence[int], count: int) -> set[int]:
+    return set(sorted(indices)[-count:]) if count > 0 else set()
+
+
+def _status(node: Object) -> Object:
+    status: Object = node.get("status") or {}
+    return status

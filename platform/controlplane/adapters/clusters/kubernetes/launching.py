@@ -1,0 +1,235 @@
+"""From a Launch to its objects on the cluster, whole or not at all, however often it is asked for.
+
+The record comes first and its mark ``launched`` last: what lies between is made again by the next call, so that
+a worker that dies in between costs time and nothing else. Once the mark is there nothing is made any more: a pod
+that is missing then was taken away, and is never run twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from controlplane.adapters.clusters.kubernetes import inventories, manifests, names
+from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, Object
+from controlplane.adapters.clusters.kubernetes.archives import runtime_archive
+from controlplane.adapters.clusters.kubernetes.observing import Found, pod_path
+from controlplane.adapters.clusters.kubernetes.plans import Manifest, Plan, Replica
+from controlplane.adapters.clusters.kubernetes.profiles import Profile
+from controlplane.adapters.clusters.refusals import NAME, check_launch
+from controlplane.ports import registry
+from controlplane.ports.chips import PodExtras
+from controlplane.ports.clusters import ClusterUnavailable, LaunchRefused, ObservedNode
+from controlplane.ports.launches import Launch
+
+#: What the API says of a pod in a namespace that is too new.
+_NO_ACCOUNT_YET = "error looking up service account"
+
+Find = Callable[[Collection[str]], Mapping[str, Found]]
+
+
+class Launcher:
+    """Makes and withdraws what stands for a Launch; ``find`` looks Launches up by name."""
+
+    def __init__(self, api: Api, *, profile: Profile, installation: str, find: Find) -> None:
+        self.api = api
+        self.profile = profile
+        self.installation = installation
+        self._find = find
+        self._namespaces: set[str] = set()
+
+    def launch(self, launch: Launch) -> None:
+        plan = self._plan(launch)
+        path = f"/api/v1/namespaces/{plan.namespace}"
+        record = self.api.found(f"{path}/configmaps/{launch.name}")
+        if record is None:
+            plan = self._continuing(plan)
+            self._ensure_namespace(plan)
+        elif _annotations(record).keys() & {names.LAUNCHED, names.STOP_BY}:
+            return
+        try:
+            record = record or self._create(f"{path}/configmaps", manifests.record(plan))
+            for kind, manifest in self._owned(plan, record):
+                self._create(f"{path}/{kind}", manifest)
+        except ApiRefused as refusal:
+            self.withdraw(plan.namespace, launch.name, grace=1)
+            if _NO_ACCOUNT_YET in str(refusal):
+                # A controller makes it a moment after the namespace.
+                raise ClusterUnavailable(f"{plan.namespace} is not ready: {refusal}") from refusal
+            raise LaunchRefused(
+                f"the cluster refuses {launch.name}: {refusal} ({refusal.status})"
+            ) from refusal
+        mark = {"metadata": {"annotations": {names.LAUNCHED: datetime.now(UTC).isoformat()}}}
+        self.api.merge(f"{path}/configmaps/{launch.name}", mark)
+
+    def _plan(self, launch: Launch) -> Plan:
+        """:raises LaunchRefused: if it can never run here."""
+        wanted = {place.node for role in launch.roles for place in role.placements}
+        found = {node: self._node(node) for node in sorted(wanted)}
+        present = [node for node in found.values() if node is not None]
+        nodes = self._nodes(present)
+        check_launch(
+            launch,
+            nodes=nodes
+            if len(present) == len(wanted)
+            else self._nodes(self.api.list("/api/v1/nodes").items),
+        )
+        plugins = tuple(registry.chip_plugins().values())
+        cards = {
+            node["metadata"]["name"]: inventories.cards_of(
+                node, plugins=plugins, cpu_cards=self.profile.cpu_cards
+            )
+            for node in present
+        }
+        replicas = {
+            role.name: [
+                Replica(
+                    index=index,
+                    node=place.node,
+                    cards=tuple(cards[place.node][card] for card in place.cards),
+                )
+                for index, place in enumerate(role.placements)
+            ]
+            for role in launch.roles
+        }
+        plan = Plan(
+            launch=launch,
+            profile=self.profile,
+            installation=self.installation,
+            namespace=names.namespace_of(
+                launch.labels.get("team", ""), prefix=self.profile.namespace
+            ),
+            runtime=runtime_archive(),
+            replicas=replicas,
+            extras=_extras(replicas),
+            checkpoints=launch.name,
+        )
+        # Every refusal comes before the first object.
+        draft = {"metadata": {"name": launch.name, "uid": ""}}
+        manifests.record(plan)
+        for _ in self._owned(plan, draft):
+            pass
+        return plan
+
+    def _nodes(self, nodes: Sequence[Object]) -> tuple[ObservedNode, ...]:
+        return inventories.observed_nodes(
+            nodes,
+            (),
+            installation=self.installation,
+            plugins=tuple(registry.chip_plugins().values()),
+            cpu_cards=self.profile.cpu_cards,
+        )
+
+    def _node(self, name: str) -> dict[str, Any] | None:
+        return self.api.found(f"/api/v1/nodes/{name}") if NAME.fullmatch(name) else None
+
+    def _continuing(self, plan: Plan) -> Plan:
+        """The plan in the folder of the checkpoints that it continues, if there are any.
+
+        :raises LaunchRefused: if the Launch that it continues has not ended.
+        """
+        earlier = plan.launch.continues
+        if earlier is None:
+            return plan
+        found = self._find([earlier]).get(earlier)
+        if found is None:
+            return plan
+        if not found.launch.ended:
+            raise LaunchRefused(
+                f"{plan.launch.name} continues {earlier}, which has not ended: stop it first"
+            )
+        return plan.continuing(found.checkpoints)
+
+    def _ensure_namespace(self, plan: Plan) -> None:
+        name = plan.namespace
+        if name not in self._namespaces:
+            team = plan.launch.labels.get("team", "")
+            self._create(
+                "/api/v1/namespaces",
+                manifests.namespace(name, installation=self.installation, team=team),
+            )
+            self.api.apply(
+                f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies/{names.PRODUCT}",
+                manifests.network_policy(name, installation=self.installation),
+            )
+            self._namespaces.add(name)
+        path = f"/api/v1/namespaces/{name}/configmaps"
+        if self.api.found(f"{path}/{plan.runtime.name}") is None:
+            self._create(path, manifests.runtime(plan))
+
+    def _owned(self, plan: Plan, record: Object) -> Iterator[tuple[str, Manifest]]:
+        """What belongs to the record, with the word for its kind; pods last, as they need the rest."""
+        launch, owner = plan.launch, dict(record)
+        if launch.secrets:
+            yield "secrets", manifests.secret(plan, owner=owner)
+        yield "services", manifests.service(plan, owner=owner)
+        if vendors := manifests.vendor_map(plan, owner=owner):
+            yield "configmaps", vendors
+        for role in launch.roles:
+            for replica in plan.replicas[role.name]:
+                if role.ports and self.profile.reach == "node_port":
+                    yield (
+                        "services",
+                        manifests.node_port(plan, role, index=replica.index, owner=owner),
+                    )
+        for role in launch.roles:
+            for replica in plan.replicas[role.name]:
+                yield "pods", manifests.pod(plan, role, replica, owner=owner)
+
+    def _create(self, path: str, manifest: Object) -> dict[str, Any]:
+        """The object, made now or found made."""
+        try:
+            return self.api.create(path, manifest)
+        except ApiRefused as refusal:
+            if not refusal.exists:
+                raise
+        return self.api.found(f"{path}/{manifest['metadata']['name']}") or dict(manifest)
+
+    def withdraw(self, namespace: str, name: str, *, grace: int) -> None:
+        """Leave nothing of it. With 0 seconds of grace, for what has ended, its name is free at once."""
+        path = f"/api/v1/namespaces/{namespace}"
+        ours = {
+            "labelSelector": names.selector(
+                names.marks(installation=self.installation, launch=name)
+            )
+        }
+        for pod in self.api.list(f"{path}/pods", query=ours).items:
+            self.api.delete(pod_path(pod), grace=grace)
+            self._let_go(pod)
+        for kind in ("secrets", "services", "configmaps"):
+            for each in self.api.list(f"{path}/{kind}", query=ours).items:
+                if each["metadata"]["name"] != name or kind != "configmaps":
+                    self.api.delete(f"{path}/{kind}/{each['metadata']['name']}")
+        self.api.delete(f"{path}/configmaps/{name}")
+
+    def _let_go(self, pod: Object) -> None:
+        """Take our finalizer away: how it ended has been seen."""
+        finalizers = pod["metadata"].get("finalizers") or ()
+        kept = [each for each in finalizers if each != names.OBSERVED] or None
+        tolerating(
+            lambda: self.api.merge(pod_path(pod), {"metadata": {"finalizers": kept}}),
+        )
+
+
+def tolerating(change: Callable[[], object]) -> None:
+    """What is gone meanwhile needs no change."""
+    try:
+        change()
+    except ApiRefused as refusal:
+        if not refusal.missing:
+            raise
+
+
+def _extras(replicas: Mapping[str, Sequence[Replica]]) -> PodExtras:
+    """What the maker of the cards asks of pods."""
+    chips = {card.chip for each in replicas.values() for one in each for card in one.cards}
+    for chip in sorted(chips):
+        known = registry.chip_called(chip)
+        if known is not None:
+            return registry.chip_plugin(known).profile().pods.of(known)
+    return PodExtras()
+
+
+def _annotations(thing: Object) -> Mapping[str, str]:
+    return thing["metadata"].get("annotations") or {}

@@ -1,0 +1,61 @@
+"""How our objects are called and marked on a cluster, so that they are surely ours and found again.
+
+Names of a Launch derive from its own, which derives from a row's uid: creating twice is creating once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from controlplane.adapters.clusters.refusals import check_name
+
+DOMAIN: Final = "ninefold.io"
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+PRODUCT: Final = "ninefold"
+#: Which installation of the product an object belongs to: two may share a cluster.
+INSTALLATION: Final = f"{DOMAIN}/installation"
+LAUNCH: Final = f"{DOMAIN}/launch"
+ROLE: Final = f"{DOMAIN}/role"
+INDEX: Final = f"{DOMAIN}/index"
+TEAM: Final = f"{DOMAIN}/team"
+#: Annotation of the record: set once every object of the Launch has been made.
+LAUNCHED: Final = f"{DOMAIN}/launched"
+#: Annotation of a pod that was asked to stop: until when it may save.
+STOP_BY: Final = f"{DOMAIN}/stop-by"
+#: Annotation of a pod: what its Launch's record says, so that a list of pods tells everything.
+RECORD: Final = f"{DOMAIN}/record"
+#: Annotation of a pod: indices of the cards of its node that it was placed on.
+CARDS: Final = f"{DOMAIN}/cards"
+#: Keeps an ended pod until we have seen how it ended.
+OBSERVED: Final = f"{DOMAIN}/observed"
+NO_TEAM: Final = "shared"
+
+_LONGEST_NAMESPACE = 63
+
+
+def marks(*, installation: str, launch: str = "", **more: str) -> dict[str, str]:
+    """Labels of every object that is ours."""
+    labels = {MANAGED_BY: PRODUCT, INSTALLATION: installation, **more}
+    return labels | {LAUNCH: launch} if launch else labels
+
+
+def selector(labels: Mapping[str, str]) -> str:
+    """As the API's ``labelSelector`` wants it."""
+    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+
+
+def namespace_of(team: str, *, prefix: str) -> str:
+    """The namespace of a team's work.
+
+    :raises LaunchRefused: if the team's name makes no namespace.
+    """
+    name = f"{prefix}-{team or NO_TEAM}"
+    name = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:_LONGEST_NAMESPACE].rstrip("-")
+    check_name(name, what="a namespace's name")
+    return name
+
+
+def pod_name(launch: str, *, role: str, index: int) -> str:
+    return f"{launch}-{role}-{index}"

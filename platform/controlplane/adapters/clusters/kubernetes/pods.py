@@ -1,0 +1,316 @@
+"""The pod of one replica: what its container sees, may take, and is known by. Pure.
+
+Files and inputs are mounted one by one, read-only: a pod sees the blobs of its own inputs and nothing else of the
+store. What it writes goes into folders of its own, but for checkpoints where the cluster's profile says where they
+outlive the pod.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from controlplane.adapters.clusters.kubernetes import names
+from controlplane.adapters.clusters.kubernetes.plans import (
+    ARCHIVE,
+    CONTAINER,
+    HOME,
+    INPUTS,
+    RUNTIME,
+    WORK,
+    Manifest,
+    Plan,
+    Replica,
+    file_key,
+)
+from controlplane.adapters.clusters.kubernetes.profiles import Volume
+from controlplane.adapters.clusters.placeholders import fill
+from controlplane.domain.resources import Resources
+from controlplane.ports.chips import PodExtras
+from controlplane.ports.clusters import LaunchRefused
+from controlplane.ports.launches import Probe, Role
+
+CHECKPOINTS = "checkpoints"
+_MASTER_PORT = 29_500
+_MOST_FILES = 512
+_PROBE_EVERY = 2
+_DIGEST = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
+
+
+def pod_template(plan: Plan, role: Role, replica: Replica) -> Manifest:
+    """What any controller that makes the pod needs: labels, annotations and the pod's spec, without a node."""
+    launch, profile = plan.launch, plan.profile
+    volumes = _volumes(plan)
+    spec: Manifest = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        # The first process of a process namespace is deaf to signals that it has not asked for: SIGTERM would
+        # do nothing to most programs.
+        "shareProcessNamespace": True,
+        "hostname": names.pod_name(launch.name, role=role.name, index=replica.index)[:63].rstrip(
+            "-"
+        ),
+        "subdomain": launch.name,
+        "terminationGracePeriodSeconds": max(1, ceil(launch.grace.total_seconds())),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": profile.run_as,
+            "runAsGroup": profile.run_as,
+            "fsGroup": profile.run_as,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "tolerations": _tolerations(replica),
+        "volumes": [{"name": volume.name, **volume.source} for volume in volumes],
+        "containers": [_container(plan, role, replica, volumes=volumes)],
+    }
+    if launch.run_within is not None:
+        spec["activeDeadlineSeconds"] = max(1, ceil(launch.run_within.total_seconds()))
+    if profile.pull_secret:
+        spec["imagePullSecrets"] = [{"name": profile.pull_secret}]
+    if plan.host_network:
+        spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    annotations = {
+        **{key: plan.named(value) for key, value in plan.extras.annotations.items()},
+        **_devices(plan.extras, replica),
+        names.RECORD: plan.kept(),
+        names.CARDS: ",".join(str(card.index) for card in replica.cards),
+    }
+    return {
+        "metadata": {
+            "labels": plan.marks(**{names.ROLE: role.name, names.INDEX: str(replica.index)}),
+            "annotations": annotations,
+        },
+        "spec": spec,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mounted:
+    """A volume of the pod, and where the container sees what of it."""
+
+    name: str
+    source: Manifest
+    mounts: tuple[Manifest, ...]
+
+
+def _volumes(plan: Plan) -> list[_Mounted]:
+    """Outer folders before what is mounted inside of them."""
+    launch, profile = plan.launch, plan.profile
+    own = [("work", WORK), ("inputs", INPUTS), ("home", HOME), ("tmp", "/tmp")]  # noqa: S108 - the pod's own
+    found = [
+        _Mounted(name=name, source={"emptyDir": {}}, mounts=({"mountPath": path},))
+        for name, path in own
+    ]
+    found.append(
+        _Mounted(
+            name="shm",
+            source={"emptyDir": {"medium": "Memory", "sizeLimit": str(profile.shared_memory)}},
+            mounts=({"mountPath": "/dev/shm"},),  # noqa: S108 - where collectives look
+        )
+    )
+    found.append(_of_config_map("runtime", plan.runtime.name, {ARCHIVE: RUNTIME}))
+    if launch.files:
+        at = {file_key(path): f"{WORK}/{path}" for path in launch.files}
+        found.append(_of_config_map("files", launch.name, at))
+    if launch.inputs:
+        found.append(_inputs(plan))
+    if profile.work is not None:
+        checkpoints = f"{plan.checkpoints}/{CHECKPOINTS}"
+        kept = {"mountPath": f"{WORK}/{CHECKPOINTS}", "subPath": checkpoints}
+        found.append(_Mounted(name="kept", source=profile.work.source(), mounts=(kept,)))
+    hosts = [(each.host_path, each.at) for each in profile.mounts]
+    hosts += [(path, path) for path in plan.extras.host_paths]
+    for number, (path, at) in enumerate(hosts):
+        found.append(
+            _Mounted(
+                name=f"host-{number}",
+                source={"hostPath": {"path": path}},
+                mounts=({"mountPath": at, "readOnly": True},),
+            )
+        )
+    if plan.extras.config_map:
+        source = {"configMap": {"name": plan.named(plan.extras.config_map)}}
+        found.append(
+            _Mounted(
+                name="vendor",
+                source=source,
+                mounts=({"mountPath": plan.extras.config_map_at},),
+            )
+        )
+    return found
+
+
+def _of_config_map(volume: str, name: str, at: Mapping[str, str]) -> _Mounted:
+    return _Mounted(
+        name=volume,
+        source={"configMap": {"name": name}},
+        mounts=tuple(
+            {"mountPath": path, "subPath": key, "readOnly": True} for key, path in at.items()
+        ),
+    )
+
+
+def _inputs(plan: Plan) -> _Mounted:
+    """:raises LaunchRefused: if the cluster cannot reach the store, or there are too many files."""
+    store = plan.profile.store
+    if store is None:
+        raise LaunchRefused(
+            f"{plan.launch.name} has inputs and this cluster cannot reach the artifact store: set its option store"
+        )
+    count = sum(len(tree.files) for tree in plan.launch.inputs)
+    if count > _MOST_FILES:
+        raise LaunchRefused(
+            f"the inputs of {plan.launch.name} have {count} files; a pod takes {_MOST_FILES}: pack them into fewer"
+        )
+    mounts = tuple(
+        {
+            "mountPath": f"{INPUTS}/{tree.name}/{path}",
+            "subPath": _blob(digest),
+            "readOnly": True,
+        }
+        for tree in plan.launch.inputs
+        for path, digest in tree.files.items()
+    )
+    return _Mounted(name="store", source=_read_only(store), mounts=mounts)
+
+
+def _read_only(volume: Volume) -> Manifest:
+    source = volume.source()
+    if volume.claim:
+        source["persistentVolumeClaim"]["readOnly"] = True
+    return source
+
+
+def _blob(digest: str) -> str:
+    """Where the store keeps it, below its root."""
+    found = _DIGEST.fullmatch(digest)
+    if found is None:
+        raise LaunchRefused(f"an input needs a digest sha256:<64 hex>, got {digest!r}")
+    return f"sha256/{found[1]}/{found[2]}"
+
+
+def _container(
+    plan: Plan, role: Role, replica: Replica, *, volumes: Sequence[_Mounted]
+) -> Manifest:
+    values = plan.values(role, index=replica.index)
+    container: Manifest = {
+        "name": CONTAINER,
+        "image": plan.image,
+        "imagePullPolicy": plan.profile.pull_policy,
+        "command": [_literal(fill(part, values)) for part in role.argv],
+        "workingDir": WORK,
+        "env": _environment(plan, role, replica, values=values),
+        "resources": _resources(role.limits, replica),
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "privileged": False,
+            "readOnlyRootFilesystem": plan.profile.read_only_root,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        # Where it ends badly, its last lines stay with the pod when the log is gone.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": volume.name, **mount} for volume in volumes for mount in volume.mounts
+        ],
+        "ports": [
+            {"name": name[:15].rstrip("-"), "containerPort": number}
+            for name, number in plan.ports(role).items()
+        ],
+    }
+    if role.probe is not None:
+        container |= _probes(role.probe, plan.ports(role))
+    return container
+
+
+def _probes(probe: Probe, ports: Mapping[str, int]) -> Manifest:
+    """It may take its time until the first answer; after that, not answering takes it out of service only."""
+    get = {
+        "httpGet": {"path": probe.path, "port": ports[probe.port]},
+        "periodSeconds": _PROBE_EVERY,
+    }
+    tries = max(1, ceil(probe.start_within.total_seconds() / _PROBE_EVERY))
+    return {
+        "startupProbe": {**get, "failureThreshold": tries, "timeoutSeconds": 2},
+        "readinessProbe": {**get, "failureThreshold": 3, "timeoutSeconds": 5},
+    }
+
+
+def _environment(
+    plan: Plan, role: Role, replica: Replica, *, values: Mapping[str, str]
+) -> list[Manifest]:
+    launch = plan.launch
+    asked = {name: fill(text, values) for name, text in role.environment.items()}
+    python_path = [RUNTIME, *filter(None, [asked.get("PYTHONPATH")])]
+    plain = {
+        "HOME": HOME,
+        "TMPDIR": "/tmp",  # noqa: S108 - the pod's own
+        "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+        "NINEFOLD_WORK": WORK,
+        "NINEFOLD_INPUTS": INPUTS,
+        **_gang(plan, role, replica),
+        **asked,
+        **_visible(replica),
+        "PYTHONPATH": ":".join(python_path),
+    }
+    return [
+        *({"name": name, "value": _literal(value)} for name, value in sorted(plain.items())),
+        *(
+            {"name": name, "valueFrom": {"secretKeyRef": {"name": launch.name, "key": name}}}
+            for name in sorted(launch.secrets)
+        ),
+    ]
+
+
+def _gang(plan: Plan, role: Role, replica: Replica) -> Mapping[str, str]:
+    """The five names by which launchers of distributed work find each other; none for a single process."""
+    if len(role.placements) == 1:
+        return {}
+    return {
+        "MASTER_ADDR": plan.leader,
+        "MASTER_PORT": str(_MASTER_PORT),
+        "NNODES": str(len(role.placements)),
+        "NODE_RANK": str(replica.index),
+        "NPROC_PER_NODE": str(max(1, len(replica.cards))),
+    }
+
+
+def _visible(replica: Replica) -> Mapping[str, str]:
+    """A device plug-in gives the container its own devices, which count from 0 there."""
+    variables = {card.variable for card in replica.cards if card.resource and card.variable}
+    numbers = ",".join(str(place) for place in range(len(replica.cards)))
+    return dict.fromkeys(sorted(variables), numbers)
+
+
+def _resources(limits: Resources, replica: Replica) -> Manifest:
+    """Requests are limits: a pod that may take more than it asked for takes it from a neighbour."""
+    amounts: dict[str, str] = {}
+    if limits.cpu:
+        amounts["cpu"] = f"{limits.cpu}m"
+    if limits.memory:
+        amounts["memory"] = str(limits.memory)
+    for card in replica.cards:
+        if card.resource:
+            amounts[card.resource] = str(int(amounts.get(card.resource, "0")) + 1)
+    return {"requests": dict(amounts), "limits": dict(amounts)}
+
+
+def _tolerations(replica: Replica) -> list[Manifest]:
+    """Nodes with cards are often kept free of other work by a taint that is named like the resource."""
+    resources = sorted({card.resource for card in replica.cards if card.resource})
+    return [{"key": resource, "operator": "Exists"} for resource in resources]
+
+
+def _devices(extras: PodExtras, replica: Replica) -> dict[str, str]:
+    if not extras.device_annotation or not replica.cards:
+        return {}
+    devices = (extras.device_name.format(index=card.index) for card in replica.cards)
+    return {extras.device_annotation: ",".join(devices)}
+
+
+def _literal(text: str) -> str:
+    """So that the kubelet does not read ``$(NAME)`` in it as a variable."""
+    return text.replace("$(", "$$(")

@@ -1,0 +1,179 @@
+"""What an operator says of one Kubernetes cluster: where files lie on its nodes, and how its pods are built.
+
+Paths of hosts come from here alone, never from a Launch: whoever may submit work cannot reach a node's disk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from controlplane.adapters.clusters.refusals import check_name
+from controlplane.domain.resources import GIB, Bytes
+from controlplane.ports.clusters import ClusterError, LaunchRefused
+
+_PATH = re.compile(r"(/[A-Za-z0-9._@+-]+)+")
+_REACHES = ("pod", "node_port")
+_PULLS = ("Always", "IfNotPresent", "Never")
+#: Least and most of each number.
+_BOUNDS = {
+    "run_as": (1, 2**31 - 1),
+    "shared_memory": (1 << 20, 1 << 42),
+    "cpu_cards": (0, 4096),
+}
+_STRUCTURED = ("mounts", "store", "work")
+
+
+class ProfileRefused(ClusterError):
+    """An option of a cluster cannot be used; the message names it and what would be right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """Storage that pods share: a folder of the nodes, or a claim of the namespace."""
+
+    host_path: str = ""
+    claim: str = ""
+
+    def source(self) -> dict[str, Any]:
+        """As a pod's volume has it."""
+        if self.claim:
+            return {"persistentVolumeClaim": {"claimName": self.claim}}
+        return {"hostPath": {"path": self.host_path, "type": "Directory"}}
+
+    @classmethod
+    def read(cls, value: object, *, option: str) -> Self:
+        """:raises ProfileRefused: if it is neither."""
+        if not isinstance(value, Mapping) or set(value) not in ({"host_path"}, {"claim"}):
+            raise ProfileRefused(
+                f'{option} is {{"host_path": "/a/path"}} or {{"claim": "a-name"}}, got {value!r}'
+            )
+        path, claim = str(value.get("host_path", "")), str(value.get("claim", ""))
+        if claim:
+            _named(claim, option=f"{option}.claim")
+        else:
+            _path(path, option=f"{option}.host_path")
+        return cls(host_path=path, claim=claim)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A folder of the nodes that every pod sees, read-only."""
+
+    host_path: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """The options of a cluster, checked."""
+
+    #: Before the team's name in the names of namespaces.
+    namespace: str = "ninefold"
+    #: For Launches that bring no image of their own; empty: those are refused.
+    image: str = ""
+    #: The interpreter in images without an engine's environment.
+    python: str = "python3"
+    #: The folder of the nodes, below one of ``mounts``, where engines' environments lie by name; empty: images
+    #: bring what an engine needs.
+    engines: str = ""
+    mounts: tuple[Mount, ...] = ()
+    #: The artifact store's root, for inputs; None: Launches with inputs are refused.
+    store: Volume | None = None
+    #: Where working folders outlive their pods, so that a later attempt goes on from its checkpoints; None: a
+    #: folder of the pod's own.
+    work: Volume | None = None
+    pull_policy: str = "IfNotPresent"
+    #: A secret in each namespace with which images are pulled.
+    pull_secret: str = ""
+    #: Of ``/dev/shm``: data loaders and collectives need it.
+    shared_memory: Bytes = Bytes(8 * GIB)
+    #: How the gateway comes to a replica: by the pod's address, or by a port of its node.
+    reach: str = "pod"
+    #: The account of pods that need no root, as the image has it.
+    run_as: int = 65_532
+    #: Whether nothing but volumes can be written; some engines' images need their root.
+    read_only_root: bool = True
+    #: Processor cards to show for each node without accelerators; 0: such nodes take no work.
+    cpu_cards: int = 0
+    #: At which address pods reach the product; read by whoever renders the Launch.
+    control_url: str = ""
+
+    @classmethod
+    def read(cls, options: Mapping[str, Any]) -> Self:
+        """:raises ProfileRefused: if an option is unknown or cannot be used."""
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(options) - known)
+        if unknown:
+            raise ProfileRefused(
+                f"unknown option {unknown[0]!r}; a Kubernetes cluster has: {', '.join(sorted(known))}"
+            )
+        values = dict(options)
+        for option in ("store", "work"):
+            if values.get(option) is not None:
+                values[option] = Volume.read(values[option], option=option)
+        values["mounts"] = _mounts(values.get("mounts", ()))
+        for option, value in values.items():
+            _check_kind(option, value)
+        profile = cls(**values)
+        profile.check()
+        return profile
+
+    def check(self) -> None:
+        """:raises ProfileRefused: if a value cannot be used."""
+        _named(self.namespace, option="namespace")
+        for option, value, allowed in (
+            ("reach", self.reach, _REACHES),
+            ("pull_policy", self.pull_policy, _PULLS),
+        ):
+            if value not in allowed:
+                raise ProfileRefused(f"{option} is one of {', '.join(allowed)}, got {value!r}")
+        if self.pull_secret:
+            _named(self.pull_secret, option="pull_secret")
+        if self.engines:
+            _path(self.engines, option="engines")
+        for option, (least, most) in _BOUNDS.items():
+            number = getattr(self, option)
+            if not least <= number <= most:
+                raise ProfileRefused(f"{option} is a number from {least} to {most}, got {number}")
+
+
+def _check_kind(option: str, value: object) -> None:
+    """What JSON brings: a text, a number or yes and no, whichever the option is."""
+    if option in _BOUNDS:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ProfileRefused(f"{option} is a whole number, got {value!r}")
+    elif option == "read_only_root":
+        if not isinstance(value, bool):
+            raise ProfileRefused(f"{option} is true or false, got {value!r}")
+    elif option not in _STRUCTURED and not isinstance(value, str):
+        raise ProfileRefused(f"{option} is a text, got {value!r}")
+
+
+def _mounts(values: object) -> tuple[Mount, ...]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise ProfileRefused(f"mounts is a list, got {values!r}")
+    mounts = []
+    for number, value in enumerate(values):
+        if not isinstance(value, Mapping) or set(value) != {"host_path", "at"}:
+            raise ProfileRefused(
+                f'mounts[{number}] is {{"host_path": "/a/path", "at": "/a/path"}}, got {value!r}'
+            )
+        for word in ("host_path", "at"):
+            _path(str(value[word]), option=f"mounts[{number}].{word}")
+        mounts.append(Mount(host_path=str(value["host_path"]), at=str(value["at"])))
+    return tuple(mounts)
+
+
+def _path(path: str, *, option: str) -> None:
+    if not _PATH.fullmatch(path) or ".." in path.split("/"):
+        raise ProfileRefused(f"{option} is an absolute path without '..', got {path!r}")
+
+
+def _named(name: str, *, option: str) -> None:
+    try:
+        check_name(name, what=option)
+    except LaunchRefused as refusal:
+        raise ProfileRefused(str(refusal)) from refusal
