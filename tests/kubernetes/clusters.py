@@ -54,6 +54,10 @@ class LiveCluster:
         )
         self.advertise(self.node.name, CARDS)
 
+    def start_api_server(self) -> None:
+        """Once more, after it was stopped; what it knew it finds in etcd."""
+        self.control_plane.start_api_server(advertised=_own_address())
+
     def stop(self) -> None:
         self.node.stop()
         self.control_plane.stop()

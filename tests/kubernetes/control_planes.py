@@ -131,6 +131,23 @@ class ControlPlane:
             timeout=10,
         )
 
+    def stop_api_server(self) -> None:
+        """As ``kill -9`` does."""
+        processes.stop("kube-apiserver", folder=self.folder, hard=True)
+
+    def wipe(self, *prefixes: str) -> None:
+        """Take every object below those keys out of the store, past everybody."""
+        for prefix in prefixes:
+            # The first key behind all that begin so.
+            behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+            keys = {"key": prefix, "range_end": behind}
+            answer = requests.post(
+                f"http://127.0.0.1:{self.etcd_ports[0]}/v3/kv/deleterange",
+                json={name: b64encode(key.encode()).decode() for name, key in keys.items()},
+                timeout=10,
+            )
+            answer.raise_for_status()
+
     def stop(self) -> None:
         for name in ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"):
             processes.stop(name, folder=self.folder)

@@ -4,7 +4,8 @@ The client's typed models change with each of its releases; its connection handl
 not. Only these are used. Lists are read in pages, calls are paced, and every failure becomes one of ours::
 
     no connection, time-out, 429, 5xx ─▶ ClusterUnavailable     the same call may succeed later
-    401, 403, 404, 409, 410, 422 …    ─▶ ApiRefused             with the server's own reason and message
+    401, and 403 but of a creation    ─▶ ClusterUnavailable     as soon as an administrator has put it right
+    404, 409, 410, 422, 403 …         ─▶ ApiRefused             with the server's own reason and message
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Query = Mapping[str, str]
 FIELD_MANAGER: Final = "ninefold"
 _CONNECT, _READ = 5.0, 30.0
 _PAGE = 500
-_EXPIRED, _CONFLICT, _MISSING, _UNKNOWN_PERSON = 410, 409, 404, 401
+_EXPIRED, _CONFLICT, _MISSING, _FORBIDDEN, _UNKNOWN_PERSON = 410, 409, 404, 403, 401
 #: Too many requests, or a time-out on the server's side: ask again later.
 _LATER = (408, 429)
 _LARGEST_REFUSAL = 64 * 1024
@@ -60,6 +61,10 @@ class ApiRefused(ClusterError):
     def expired(self) -> bool:
         """The version or the page that was asked for is too old: list anew."""
         return self.status == _EXPIRED
+
+
+class NotAllowed(ApiRefused, ClusterUnavailable):
+    """Our credential is not accepted, or may not do this: work stands still until an administrator acts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +274,7 @@ class Api:
         except HTTPError as error:
             raise _unavailable(self.access, error) from error
         if response.status >= 400:
-            raise _judged(self.access, response)
+            raise _judged(self.access, response, method=method)
         return response
 
     def _authorization(self) -> Mapping[str, str]:
@@ -298,7 +303,7 @@ def _configuration(access: Access) -> Configuration:
     return configuration
 
 
-def _judged(access: Access, response: BaseHTTPResponse) -> ClusterError:
+def _judged(access: Access, response: BaseHTTPResponse, *, method: str) -> ClusterError:
     """What a refusal means; its body is read and the connection given back."""
     try:
         content = response.read(_LARGEST_REFUSAL)
@@ -312,10 +317,11 @@ def _judged(access: Access, response: BaseHTTPResponse) -> ClusterError:
         status = {"message": content[:200].decode(errors="replace")}
     if not isinstance(status, dict):
         status = {}
-    return _refusal(response.status, status)
+    return _refusal(response.status, status, creating=method == "POST")
 
 
-def _refusal(code: int, status: Object) -> ClusterError:
+def _refusal(code: int, status: Object, *, creating: bool = False) -> ClusterError:
+    """:param creating: 403 then says what may not exist, a quota for instance, and not what we may not do."""
     reason = str(status.get("reason") or "")
     message = str(status.get("message") or f"the API server answered {code}")
     if code in _LATER or code >= 500:
@@ -324,6 +330,9 @@ def _refusal(code: int, status: Object) -> ClusterError:
         message = (
             "the credential is not accepted (401): it has expired or was withdrawn; give a new one"
         )
+        return NotAllowed(status=code, reason=reason, message=message)
+    if code == _FORBIDDEN and not creating:
+        return NotAllowed(status=code, reason=reason, message=f"not permitted (403): {message}")
     return ApiRefused(status=code, reason=reason, message=message)
 
 

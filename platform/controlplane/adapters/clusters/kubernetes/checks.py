@@ -59,13 +59,27 @@ VOLCANO_PERMISSIONS: Final = (
     ),
     Permission(
         resource="podgroups",
-        verbs=("get", "list", "watch"),
+        verbs=("get", "list", "watch", "create", "delete"),
         group="scheduling.volcano.sh",
     ),
     Permission(
         resource="queues",
         verbs=("get", "list", "create", "patch", "delete"),
         group="scheduling.volcano.sh",
+        whole_cluster=True,
+    ),
+    Permission(resource="commands", verbs=("create",), group="bus.volcano.sh"),
+    Permission(
+        resource="hypernodes",
+        verbs=("list", "create", "patch", "delete"),
+        group="topology.volcano.sh",
+        whole_cluster=True,
+        lost="Volcano does not know where nodes stand in the network",
+    ),
+    Permission(
+        resource="priorityclasses",
+        verbs=("list", "create", "patch", "delete"),
+        group="scheduling.k8s.io",
         whole_cluster=True,
     ),
 )

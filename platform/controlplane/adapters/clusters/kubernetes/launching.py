@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import inventories, manifests, names
-from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, Object
+from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, NotAllowed, Object
 from controlplane.adapters.clusters.kubernetes.archives import runtime_archive
 from controlplane.adapters.clusters.kubernetes.observing import Found, pod_path
 from controlplane.adapters.clusters.kubernetes.plans import Manifest, Plan, Replica
@@ -52,6 +52,9 @@ class Launcher:
             record = record or self._create(f"{path}/configmaps", manifests.record(plan))
             for kind, manifest in self._owned(plan, record):
                 self._create(f"{path}/{kind}", manifest)
+        except NotAllowed:
+            # What stands already is completed as soon as we may again.
+            raise
         except ApiRefused as refusal:
             self.withdraw(plan.namespace, launch.name, grace=1)
             if _NO_ACCOUNT_YET in str(refusal):

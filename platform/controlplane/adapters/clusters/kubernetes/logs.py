@@ -11,11 +11,11 @@ Launch is asked to stop; what the pod printed after that is known by its last li
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
-from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused
+from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, NotAllowed
 from controlplane.adapters.clusters.kubernetes.plans import CONTAINER
-from controlplane.ports.clusters import ClusterError, LogChunk
+from controlplane.ports.clusters import LogChunk
 
 #: How much of a log its Launch's record keeps: an object of the API holds 1 MiB.
 KEPT = 64 * 1024
@@ -33,16 +33,10 @@ def read_log(
 
     ``ended``: the container writes no more. ``rest``: what stands in for a log that is gone.
     """
-    query = {"container": CONTAINER}
-    if offset >= 0:
-        query["limitBytes"] = str(offset + max(limit, len(_GONE)))
-    try:
-        pieces = list(api.stream(f"{pod_path}/log", query=query))
-    except ApiRefused:
-        # The container was not started yet, or its log went with it.
-        pieces = [rest] if ended else []
-    if ended and pieces and pieces[0].startswith(_GONE):
-        pieces = [rest]
+    query = {} if offset < 0 else {"limitBytes": str(offset + max(limit, len(_GONE)))}
+    pieces = _pieces(api, pod_path, query=query)
+    if ended:
+        pieces = _or_rest(pieces, rest)
     if offset < 0:
         return _tail(pieces, wanted=min(-offset, limit), back=-offset, ended=ended)
     return _from(pieces, offset=offset, limit=limit, ended=ended)
@@ -50,16 +44,33 @@ def read_log(
 
 def whole_log(api: Api, pod_path: str) -> bytes:
     """Its newest bytes, as many as are kept of a log; nothing if it cannot be had."""
+    kept = bytearray()
+    for piece in _or_rest(_pieces(api, pod_path, query={}), b""):
+        kept += piece
+        del kept[:-KEPT]
+    return bytes(kept)
+
+
+def _pieces(api: Api, pod_path: str, *, query: Mapping[str, str]) -> Iterator[bytes]:
+    """None where the container was not started yet, or is no more."""
     try:
-        content = b"".join(
-            api.stream(
-                f"{pod_path}/log", query={"container": CONTAINER}, read_within=_SAVED_WITHIN
-            )
-        )
-    except ClusterError:
-        # A node that is silent keeps nobody from stopping what runs there.
-        return b""
-    return content[-KEPT:]
+        yield from api.stream(f"{pod_path}/log", query={"container": CONTAINER, **query})
+    except ApiRefused as refusal:
+        if isinstance(refusal, NotAllowed):
+            raise
+
+
+def _or_rest(pieces: Iterator[bytes], rest: bytes) -> Iterator[bytes]:
+    """The log, or what stands in for it where there is none any more."""
+    beginning = b""
+    for piece in pieces:
+        beginning += piece
+        if len(beginning) >= len(_GONE):
+            break
+    if not beginning or beginning.startswith(_GONE):
+        beginning, pieces = rest, iter(())
+    yield beginning
+    yield from pieces
 
 
 def continued_by(saved: bytes, last_words: bytes) -> bytes:

@@ -58,7 +58,9 @@ class OurPods:
     metadata_only = True
 
     def __init__(self, *, installation: str, marks: Marks) -> None:
-        self.query = {"labelSelector": names.selector(names.marks(installation=installation))}
+        self.query: Mapping[str, str] = {
+            "labelSelector": names.selector(names.marks(installation=installation))
+        }
         self._marks = marks
         self._known: set[str] = set()
         self._seen: set[str] = set()
@@ -149,7 +151,7 @@ class OthersPods:
     metadata_only = True
 
     def __init__(self, *, installation: str, marks: Marks) -> None:
-        self.query = {
+        self.query: Mapping[str, str] = {
             # Which those without any label match, too.
             "labelSelector": f"{names.INSTALLATION}!={installation}",
             "fieldSelector": _HOLDS_A_NODE,

@@ -1,0 +1,291 @@
+"""What goes wrong on a real cluster: nothing is run twice, nothing is lost, and people read why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from controlplane.adapters.clusters.kubernetes import KubernetesCluster
+from controlplane.adapters.clusters.kubernetes.api import Api
+from controlplane.ports.clusters import (
+    ClusterUnavailable,
+    ExitCause,
+    LaunchRefused,
+    ObservedReplica,
+    Phase,
+)
+from controlplane.ports.launches import Launch, Placement, Role
+from tests.contract.waiting import until
+from tests.kubernetes import clusters, images
+from tests.kubernetes.clusters import NODE, LiveCluster
+
+pytestmark = pytest.mark.kubernetes
+
+WITHIN = 60.0
+SPACE = "/api/v1/namespaces/ninefold-maps"
+
+
+def sleeper(name: str, *, code: str = "import time; time.sleep(600)", count: int = 1) -> Launch:
+    role = Role(
+        name="main",
+        argv=("{python}", "-c", code),
+        placements=tuple(Placement(node=NODE) for _ in range(count)),
+    )
+    return Launch(name=name, roles=(role,), labels={"team": "maps"}, secrets={"KEY": "a secret"})
+
+
+def cluster_of(live: LiveCluster, **options: Any) -> KubernetesCluster:
+    return KubernetesCluster(
+        installation="faults",
+        kubeconfig=live.kubeconfig.read_text(),
+        **{**images.PROFILE, "cpu_cards": 2, **options},
+    )
+
+
+@pytest.fixture
+def cluster(live_cluster: LiveCluster) -> Iterator[KubernetesCluster]:
+    made = cluster_of(live_cluster)
+    yield made
+    for name in made.names():
+        made.stop(name, grace=timedelta(0))
+        until(
+            lambda name=name: made.observe([name])[name].ended, within=WITHIN, what=f"{name} ends"
+        )
+        made.remove(name)
+
+
+def first(cluster: KubernetesCluster, name: str) -> ObservedReplica:
+    return cluster.observe([name])[name].replicas[0]
+
+
+def runs(cluster: KubernetesCluster, name: str) -> ObservedReplica:
+    return in_phase(cluster, name, Phase.RUNNING)
+
+
+def in_phase(cluster: KubernetesCluster, name: str, phase: Phase) -> ObservedReplica:
+    def look() -> ObservedReplica | None:
+        seen = first(cluster, name)
+        return seen if seen.phase is phase else None
+
+    return until(look, within=WITHIN, what=f"{name} is {phase}")
+
+
+def pods(live: LiveCluster, name: str) -> list[Mapping[str, Any]]:
+    answer = live.control_plane.request(
+        "GET", f"{SPACE}/pods?labelSelector=ninefold.io/launch={name}"
+    )
+    found: list[Mapping[str, Any]] = answer.json()["items"]
+    return found
+
+
+class Killed(BaseException):
+    """The worker is gone, in the middle of a call."""
+
+
+@pytest.mark.parametrize("calls", range(6))
+def test_a_worker_that_dies_between_two_objects_leaves_one_launch_after_the_next_turn(
+    live_cluster: LiveCluster,
+    cluster: KubernetesCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    calls: int,
+) -> None:
+    launch = sleeper(f"dies-{calls}", count=2)
+    create, made = Api.create, []
+
+    def dying(self: Api, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        if len(made) == calls:
+            raise Killed
+        made.append(path)
+        return create(self, path, body)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Api, "create", dying)
+        with pytest.raises(Killed):
+            cluster_of(live_cluster).launch(launch)
+    before = {pod["metadata"]["uid"] for pod in pods(live_cluster, launch.name)}
+    cluster.launch(launch)
+    after = {pod["metadata"]["uid"] for pod in pods(live_cluster, launch.name)}
+    assert before <= after
+    assert len(after) == 2
+    runs(cluster, launch.name)
+
+
+def test_a_pod_that_somebody_deletes_ends_with_that_reason_and_is_not_made_again(
+    live_cluster: LiveCluster, cluster: KubernetesCluster
+) -> None:
+    launch = sleeper("deleted")
+    cluster.launch(launch)
+    runs(cluster, launch.name)
+    live_cluster.control_plane.request("DELETE", f"{SPACE}/pods/deleted-main-0")
+    ended = in_phase(cluster, launch.name, Phase.EXITED)
+    assert ended.cause is ExitCause.STOPPED
+    assert ended.message == "its pod was deleted on the cluster"
+    cluster.launch(launch)
+    assert first(cluster, launch.name).ended
+
+
+def test_what_vanished_with_its_finalizer_is_lost_and_not_made_again(
+    live_cluster: LiveCluster, cluster: KubernetesCluster
+) -> None:
+    launch = sleeper("vanished")
+    cluster.launch(launch)
+    runs(cluster, launch.name)
+    plane = live_cluster.control_plane
+    plane.request(
+        "PATCH",
+        f"{SPACE}/pods/vanished-main-0",
+        body={"metadata": {"finalizers": None}},
+        kind="application/merge-patch+json",
+    )
+    plane.request("DELETE", f"{SPACE}/pods/vanished-main-0?gracePeriodSeconds=0")
+    lost = in_phase(cluster, launch.name, Phase.LOST)
+    assert "deleted there" in lost.message
+    cluster.launch(launch)
+    assert pods(live_cluster, launch.name) == []
+
+
+def test_a_launch_whose_objects_are_all_gone_is_absent(
+    live_cluster: LiveCluster, cluster: KubernetesCluster
+) -> None:
+    launch = sleeper("wiped")
+    cluster.launch(launch)
+    runs(cluster, launch.name)
+    live_cluster.control_plane.wipe(
+        "/registry/pods/ninefold-maps/", "/registry/configmaps/ninefold-maps/"
+    )
+    assert cluster.observe([launch.name]) == {}
+    assert launch.name not in cluster.names()
+
+
+def test_an_image_that_does_not_exist_is_named(
+    cluster: KubernetesCluster,
+) -> None:
+    cluster.launch(replace(sleeper("pictureless"), image="ninefold.test/absent:9"))
+    seen = until(
+        lambda: (found := first(cluster, "pictureless")).message.startswith("the image") and found,
+        within=WITHIN,
+        what="the reason",
+    )
+    assert seen.phase is Phase.PREPARING
+    assert "ninefold.test/absent:9" in seen.message
+
+
+def test_what_a_quota_of_the_cluster_forbids_is_refused_and_leaves_nothing(
+    live_cluster: LiveCluster, cluster: KubernetesCluster
+) -> None:
+    cluster.launch(sleeper("makes-the-namespace"))
+    plane = live_cluster.control_plane
+    limit = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "full"},
+        "spec": {"hard": {"pods": "1"}},
+    }
+    plane.request("POST", f"{SPACE}/resourcequotas", body=limit)
+    try:
+        until(
+            lambda: (
+                plane.request("GET", f"{SPACE}/resourcequotas/full").json()["status"].get("used")
+            ),
+            what="the quota is counted",
+        )
+        with pytest.raises(LaunchRefused, match="exceeded quota: full"):
+            cluster.launch(sleeper("too-much"))
+    finally:
+        plane.request("DELETE", f"{SPACE}/resourcequotas/full")
+    assert cluster.names() == {"makes-the-namespace"}
+    secrets = plane.request("GET", f"{SPACE}/secrets").json()["items"]
+    assert "too-much" not in {secret["metadata"]["name"] for secret in secrets}
+
+
+def test_a_node_that_takes_no_work_keeps_it_waiting_with_the_reason(
+    live_cluster: LiveCluster, cluster: KubernetesCluster
+) -> None:
+    plane = live_cluster.control_plane
+    _cordon(live_cluster, cordoned=True)
+    try:
+        cluster.launch(sleeper("waits"))
+        seen = until(
+            lambda: (found := first(cluster, "waits")).message.startswith("the cluster") and found,
+            within=WITHIN,
+            what="the reason",
+        )
+        assert "unschedulable" in seen.message
+    finally:
+        _cordon(live_cluster, cordoned=False)
+    runs(cluster, "waits")
+    eviction = {
+        "apiVersion": "policy/v1beta1",
+        "kind": "Eviction",
+        "metadata": {"name": "waits-main-0", "namespace": "ninefold-maps"},
+    }
+    plane.request("POST", f"{SPACE}/pods/waits-main-0/eviction", body=eviction)
+    assert in_phase(cluster, "waits", Phase.EXITED).cause is ExitCause.STOPPED
+
+
+def test_a_credential_that_was_withdrawn_stops_nothing_and_says_so(
+    live_cluster: LiveCluster, cluster: KubernetesCluster
+) -> None:
+    token = live_cluster.control_plane.tokens["admin"]
+    stale = KubernetesCluster(
+        installation="faults",
+        kubeconfig=live_cluster.kubeconfig.read_text().replace(token, "0" * 32),
+        **images.PROFILE,
+    )
+    cluster.launch(sleeper("goes-on"))
+    for call in (stale.inventory, stale.names, lambda: stale.observe(["goes-on"])):
+        with pytest.raises(ClusterUnavailable, match="give a new one"):
+            call()
+    runs(cluster, "goes-on")
+
+
+def _cordon(live: LiveCluster, *, cordoned: bool) -> None:
+    live.control_plane.request(
+        "PATCH",
+        f"/api/v1/nodes/{NODE}",
+        body={"spec": {"unschedulable": cordoned}},
+        kind="application/merge-patch+json",
+    )
+
+
+def test_an_api_server_that_is_away_loses_nothing() -> None:
+    """On a cluster of its own, as others must not feel it; the node falls silent afterwards."""
+    try:
+        with clusters.running(say=print) as live:
+            made = cluster_of(live)
+            made.launch(sleeper("endures"))
+            started = runs(made, "endures").started_at
+            live.control_plane.stop_api_server()
+            for call in (made.inventory, made.names, lambda: made.observe(["endures"])):
+                with pytest.raises(ClusterUnavailable, match="does not answer"):
+                    call()
+            with pytest.raises(ClusterUnavailable):
+                made.launch(sleeper("later"))
+            live.start_api_server()
+            made.launch(sleeper("later"))
+            assert runs(made, "endures").started_at == started
+            _silent_node(live, made)
+    except clusters.NoCluster as reason:
+        pytest.skip(str(reason))
+
+
+def _silent_node(live: LiveCluster, made: KubernetesCluster) -> None:
+    """Silence is no end; an administrator's word that the machine is off is one."""
+    live.node.kill_kubelet()
+    until(lambda: not made.inventory()[0].ready, within=WITHIN, what="the node is not ready")
+    assert first(made, "endures").phase is Phase.RUNNING
+    made.stop("endures", grace=timedelta(0))
+    assert not first(made, "endures").ended
+    taint = {"key": "node.kubernetes.io/out-of-service", "value": "off", "effect": "NoExecute"}
+    live.control_plane.request(
+        "PATCH",
+        f"/api/v1/nodes/{NODE}",
+        body={"spec": {"taints": [taint]}},
+        kind="application/merge-patch+json",
+    )
+    lost = in_phase(made, "endures", Phase.LOST)
+    assert NODE in lost.message

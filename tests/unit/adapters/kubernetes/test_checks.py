@@ -1,0 +1,180 @@
+"""A connection is looked at point by point, and what is wrong comes with what is to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from controlplane.adapters.clusters.kubernetes.api import ApiRefused
+from controlplane.adapters.clusters.kubernetes.checks import PERMISSIONS, connection_checks
+from controlplane.ports import registry
+from controlplane.ports.clusters import Check, ClusterUnavailable, Verdict
+from tests.unit.adapters.kubernetes.answers import Answer, AnsweringApi, Review, listing
+from tests.unit.adapters.kubernetes.things import H800, OURS, node
+
+PLUGINS = tuple(registry.chip_plugins().values())
+GPU = "nvidia.com/gpu"
+NODES, NAMESPACES, VERSION = "/api/v1/nodes", "/api/v1/namespaces", "/version"
+WELL: Mapping[str, Answer] = {
+    VERSION: {"major": "1", "minor": "30", "gitVersion": "v1.30.4"},
+    NODES: listing(node("n1", {GPU: 8}, labels=H800)),
+    NAMESPACES: listing(),
+}
+
+
+def checked(
+    changed: Mapping[str, Answer] | None = None,
+    *,
+    may: Review = lambda _attributes: True,
+    **options: Any,
+) -> list[Check]:
+    api = AnsweringApi({**WELL, **(changed or {})}, may=may)
+    found = connection_checks(api, installation=OURS, prefix="ninefold", plugins=PLUGINS, **options)
+    return list(found)
+
+
+def one(name: str, found: list[Check]) -> Check:
+    (check,) = [check for check in found if check.name == name]
+    return check
+
+
+def test_a_cluster_that_has_everything_passes_every_check_in_a_fixed_order() -> None:
+    found = checked()
+    assert [check.name for check in found] == [
+        "api",
+        "permissions",
+        "namespaces",
+        "nodes",
+        "device-plugins",
+        "volcano",
+    ]
+    assert {check.verdict for check in found} == {Verdict.PASSED}
+    assert not any(check.remedy for check in found)
+    assert one("device-plugins", found).message == "1 nodes offer 8 cards"
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        ClusterUnavailable("the API server https://c does not answer: connection refused"),
+        ApiRefused(status=401, reason="Unauthorized", message="the credential is not accepted"),
+    ],
+)
+def test_a_cluster_that_does_not_answer_fails_one_check(trouble: Exception) -> None:
+    (check,) = checked({VERSION: trouble})
+    assert (check.name, check.verdict, check.message) == ("api", Verdict.FAILED, str(trouble))
+    assert "kubeconfig" in check.remedy
+
+
+@pytest.mark.parametrize(
+    ("minor", "verdict"),
+    [
+        ("19", Verdict.FAILED),
+        ("20+", Verdict.PASSED),
+        ("36", Verdict.PASSED),
+        ("37", Verdict.LACKING),
+    ],
+)
+def test_releases_that_are_too_old_fail_and_unknown_newer_ones_are_said(
+    minor: str, verdict: Verdict
+) -> None:
+    version = {"major": "1", "minor": minor, "gitVersion": f"v1.{minor}.0"}
+    assert one("api", checked({VERSION: version})).verdict is verdict
+
+
+def test_each_verb_that_is_missing_is_a_line_with_the_rule_to_bind() -> None:
+    missing = {("create", "pods"), ("delete", "pods"), ("list", "events")}
+    found = checked(may=lambda asked: (asked["verb"], asked["resource"]) not in missing)
+    lines = [check for check in found if check.name == "permissions"]
+    assert [(check.verdict, check.message) for check in lines] == [
+        (Verdict.FAILED, "The account may not create pods in every namespace"),
+        (Verdict.FAILED, "The account may not delete pods in every namespace"),
+        (
+            Verdict.LACKING,
+            "The account may not list events in every namespace: "
+            "what happened to pods and nodes is not seen",
+        ),
+    ]
+    assert "resources ['pods'], verbs ['create']" in lines[0].remedy
+
+
+def test_logs_are_asked_about_as_a_part_of_pods() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def may(attributes: Mapping[str, Any]) -> bool:
+        asked.append((attributes["resource"], attributes["subresource"]))
+        return True
+
+    checked(may=may)
+    assert ("pods", "log") in asked
+    wanted = sum(len(permission.verbs) for permission in PERMISSIONS)
+    assert len(asked) == wanted + 1  # whether namespaces can be made
+
+
+def test_without_the_right_to_make_namespaces_those_that_exist_are_used() -> None:
+    def may(attributes: Mapping[str, Any]) -> bool:
+        return (attributes["verb"], attributes["resource"]) != ("create", "namespaces")
+
+    spaces = listing({"metadata": {"name": "ninefold-vision"}}, {"metadata": {"name": "default"}})
+    there = one("namespaces", checked({NAMESPACES: spaces}, may=may))
+    assert there.verdict is Verdict.LACKING
+    assert there.message.endswith("ninefold-vision")
+    none = one("namespaces", checked(may=may))
+    assert none.verdict is Verdict.FAILED
+    assert f"ninefold.io/installation={OURS}" in none.remedy
+
+
+def test_nodes_that_take_no_work_are_named_with_what_keeps_it_away() -> None:
+    taint = {"key": "team", "value": "a", "effect": "NoSchedule"}
+    closed = [
+        node("n1", {GPU: 8}, labels=H800, unschedulable=True),
+        node("n2", {GPU: 8}, labels=H800, conditions=()),
+        node("n3", {GPU: 8}, labels=H800, taints=[taint]),
+    ]
+    check = one("nodes", checked({NODES: listing(*closed)}))
+    assert check.verdict is Verdict.FAILED
+    assert check.message == (
+        "0 of 3 nodes take work; n1 is cordoned, n2 is not ready, n3 is tainted with team=a:NoSchedule"
+    )
+    assert check.remedy
+    some = one("nodes", checked({NODES: listing(*closed, node("n4", {GPU: 8}, labels=H800))}))
+    assert (some.verdict, some.remedy) == (Verdict.PASSED, "")
+    assert some.message.startswith("1 of 4 nodes take work")
+
+
+def test_without_any_node_nothing_can_run() -> None:
+    check = one("nodes", checked({NODES: listing()}))
+    assert (check.verdict, check.message) == (Verdict.FAILED, "No node is seen")
+
+
+def test_a_node_with_accelerators_and_no_device_plug_in_is_named() -> None:
+    nodes = listing(node("n1", {GPU: 8}, labels=H800), node("n2", labels=H800))
+    check = one("device-plugins", checked({NODES: nodes}))
+    assert check.verdict is Verdict.LACKING
+    assert "labels of n2 say" in check.message
+    assert "device plug-in" in check.remedy
+    alone = one("device-plugins", checked({NODES: listing(node("n2", labels=H800))}))
+    assert alone.verdict is Verdict.FAILED
+
+
+def test_a_chip_that_no_plug_in_knows_is_named_with_its_resource() -> None:
+    labels = {"nvidia.com/gpu.product": "NVIDIA-X9000"}
+    check = one("device-plugins", checked({NODES: listing(node("n1", {GPU: 2}, labels=labels))}))
+    assert check.verdict is Verdict.FAILED
+    assert "2 × nvidia.com/gpu on n1" in check.message
+    assert "docs/adding-a-chip.md" in check.remedy
+
+
+def test_processors_do_where_the_profile_shows_them_as_cards() -> None:
+    plain = {NODES: listing(node("n1"))}
+    assert one("device-plugins", checked(plain)).verdict is Verdict.FAILED
+    assert one("device-plugins", checked(plain, cpu_cards=4)).verdict is Verdict.PASSED
+
+
+def test_volcano_is_missed_only_where_it_has_to_place_the_work() -> None:
+    assert one("volcano", checked()).verdict is Verdict.PASSED
+    assert one("volcano", checked(volcano=True)).verdict is Verdict.LACKING
+    there = {"/apis/batch.volcano.sh": {"kind": "APIGroup"}}
+    assert one("volcano", checked(there, volcano=True)).verdict is Verdict.PASSED

@@ -1,0 +1,170 @@
+"""What stands for a Launch on Kubernetes, as text that people look at, and the promises that it keeps."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from controlplane.adapters.clusters.kubernetes import manifests
+from controlplane.adapters.clusters.kubernetes.plans import Plan
+from controlplane.adapters.clusters.kubernetes.pods import pod_template
+from controlplane.ports.clusters import LaunchRefused
+from controlplane.ports.launches import EngineEnvironment, InputTree
+from tests.golden.manifests import compare
+from tests.unit.adapters.volcano.plans import OWNER, planned, server, trainer
+
+DIGEST = f"sha256:{'ab' * 32}"
+CASES: dict[str, Plan] = {
+    "processors": planned(trainer(nodes=1, cards=1), cpu_cards=2),
+    "nvidia-two-nodes": planned(trainer(), chip="nvidia-h800", shared_memory=1 << 30),
+    "ascend-two-nodes": planned(trainer(), chip="ascend-910b3"),
+    "served": planned(server(nodes=1, cards=1), chip="nvidia-h800", reach="node_port"),
+}
+
+
+def objects(plan: Plan) -> list[dict[str, Any]]:
+    """Everything that belongs to the Launch, in the order in which it is made."""
+    made = [
+        manifests.record(plan),
+        manifests.secret(plan, owner=OWNER),
+        manifests.service(plan, owner=OWNER),
+    ]
+    vendors = manifests.vendor_map(plan, owner=OWNER)
+    made += [vendors] if vendors else []
+    for role in plan.launch.roles:
+        for replica in plan.replicas[role.name]:
+            if role.ports and plan.profile.reach == "node_port":
+                made.append(manifests.node_port(plan, role, index=replica.index, owner=OWNER))
+            made.append(manifests.pod(plan, role, replica, owner=OWNER))
+    return made
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_launch_is_rendered_as_it_was_when_somebody_looked(case: str) -> None:
+    compare(objects(CASES[case]), case=f"kubernetes/{case}")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_pod_has_a_privilege_or_a_way_to_the_clusters_api(case: str) -> None:
+    for pod in (made for made in objects(CASES[case]) if made["kind"] == "Pod"):
+        spec = pod["spec"]
+        assert spec["automountServiceAccountToken"] is False
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        (container,) = spec["containers"]
+        security = container["securityContext"]
+        assert (security["privileged"], security["allowPrivilegeEscalation"]) == (False, False)
+        assert security["capabilities"] == {"drop": ["ALL"]}
+        hosts = {volume["name"] for volume in spec["volumes"] if "hostPath" in volume}
+        mounts = [mount for mount in container["volumeMounts"] if mount["name"] in hosts]
+        assert all(mount["readOnly"] for mount in mounts)
+
+
+def test_secrets_stand_in_no_object_but_the_secret() -> None:
+    plan = CASES["processors"]
+    plan = replace(plan, launch=replace(plan.launch, secrets={"TOKEN": "very-secret-value"}))
+    for made in objects(plan):
+        assert "very-secret-value" not in json.dumps(made)
+
+
+def container_of(plan: Plan) -> dict[str, Any]:
+    role = plan.launch.roles[0]
+    template = pod_template(plan, role, plan.replicas[role.name][0])
+    found: dict[str, Any] = template["spec"]["containers"][0]
+    return found
+
+
+def test_a_pod_sees_the_blobs_of_its_inputs_one_by_one_and_nothing_else_of_the_store() -> None:
+    plan = planned(trainer(nodes=1, cards=1), store={"host_path": "/srv/artifacts"})
+    tree = InputTree(name="model", files={"weights/a.safetensors": DIGEST})
+    plan = replace(plan, launch=replace(plan.launch, inputs=(tree,)))
+    mounts = [one for one in container_of(plan)["volumeMounts"] if one["name"] == "store"]
+    assert mounts == [
+        {
+            "name": "store",
+            "mountPath": "/ninefold/inputs/model/weights/a.safetensors",
+            "subPath": f"sha256/ab/{'ab' * 31}",
+            "readOnly": True,
+        }
+    ]
+
+
+def test_a_devices_variable_counts_the_containers_own_cards() -> None:
+    """The device plug-in gives the container four of eight cards: there they are 0 to 3."""
+    plan = planned(trainer(nodes=1, cards=4), chip="nvidia-h800")
+    card = replace(plan.replicas["trainer"][0].cards[0], variable="CUDA_VISIBLE_DEVICES")
+    cards = tuple(replace(card, index=index) for index in (4, 5, 6, 7))
+    replica = replace(plan.replicas["trainer"][0], cards=cards)
+    plan = replace(plan, replicas={"trainer": [replica]})
+    variables = {one["name"]: one.get("value") for one in container_of(plan)["env"]}
+    assert variables["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
+
+
+def test_members_of_a_gang_find_each_other_by_the_five_names() -> None:
+    variables = {one["name"]: one.get("value") for one in container_of(planned(trainer()))["env"]}
+    names = ("MASTER_ADDR", "MASTER_PORT", "NNODES", "NODE_RANK", "NPROC_PER_NODE")
+    assert [variables[name] for name in names] == [
+        "attempt-1-trainer-0.attempt-1.ninefold-vision.svc",
+        "29500",
+        "2",
+        "0",
+        "8",
+    ]
+
+
+def with_launch(plan: Plan, **changes: Any) -> Plan:
+    return replace(plan, launch=replace(plan.launch, **changes))
+
+
+IMPOSSIBLE = {
+    "no image": (
+        lambda: container_of(with_launch(planned(trainer(nodes=1, cards=1)), image="")),
+        "set its option image",
+    ),
+    "inputs without a store": (
+        lambda: container_of(
+            with_launch(planned(trainer(nodes=1, cards=1)), inputs=(InputTree(name="m", files={}),))
+        ),
+        "set its option store",
+    ),
+    "too many files": (
+        lambda: container_of(
+            with_launch(
+                planned(trainer(nodes=1, cards=1), store={"claim": "artifacts"}),
+                inputs=(InputTree(name="m", files=dict.fromkeys(map(str, range(600)), DIGEST)),),
+            )
+        ),
+        "600 files; a pod takes 512",
+    ),
+    "files too large": (
+        lambda: manifests.record(
+            with_launch(planned(trainer(nodes=1, cards=1)), files={"a": "x" * 500_000})
+        ),
+        "500000 bytes",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IMPOSSIBLE)
+def test_what_no_pod_can_carry_is_refused_with_what_would_be_right(case: str) -> None:
+    render, words = IMPOSSIBLE[case]
+    with pytest.raises(LaunchRefused, match=words):
+        render()
+
+
+def test_an_engines_environment_on_the_nodes_is_used_where_the_profile_has_it() -> None:
+    plan = planned(trainer(nodes=1, cards=1), engines="/opt/engines", image="host:1")
+    engine = EngineEnvironment(name="transformers-1", preinstall=(), lock="")
+    container = container_of(with_launch(plan, engine=engine))
+    assert container["command"][0] == "/opt/engines/transformers-1/bin/python"
+    assert container["image"] == "host:1"
+
+
+def test_a_limit_of_time_is_the_clusters_to_keep() -> None:
+    plan = with_launch(planned(trainer(nodes=1, cards=1)), run_within=timedelta(minutes=5))
+    role = plan.launch.roles[0]
+    spec = pod_template(plan, role, plan.replicas[role.name][0])["spec"]
+    assert spec["activeDeadlineSeconds"] == 300

@@ -1,0 +1,59 @@
+"""Options of a cluster: each is used as it is meant, or refused with its name and what would be right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controlplane.adapters.clusters.kubernetes.profiles import (
+    Mount,
+    Profile,
+    ProfileRefused,
+    Volume,
+)
+
+
+def test_options_are_read_from_json() -> None:
+    profile = Profile.read(
+        {
+            "image": "company/engine:1",
+            "mounts": [{"host_path": "/opt/models", "at": "/models"}],
+            "store": {"claim": "artifacts"},
+            "work": {"host_path": "/mnt/work"},
+            "reach": "node_port",
+        }
+    )
+    assert profile.mounts == (Mount(host_path="/opt/models", at="/models"),)
+    assert profile.store == Volume(claim="artifacts")
+    assert profile.work == Volume(host_path="/mnt/work")
+    assert profile.namespace == "ninefold"
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "an unknown option": ({"imgae": "x"}, "unknown option 'imgae'"),
+    "a relative path": ({"engines": "opt/engines"}, "engines is an absolute path"),
+    "a path above": (
+        {"mounts": [{"host_path": "/a/../etc", "at": "/b"}]},
+        r"mounts\[0\].host_path",
+    ),
+    "a mount without its place": ({"mounts": [{"host_path": "/a"}]}, r"mounts\[0\] is"),
+    "mounts that are a text": ({"mounts": "/a"}, "mounts is a list"),
+    "a store of both kinds": ({"store": {"claim": "a", "host_path": "/b"}}, "store is"),
+    "a claim with a slash": ({"work": {"claim": "a/b"}}, "work.claim"),
+    "an unknown way in": ({"reach": "tunnel"}, "reach is one of pod, node_port"),
+    "root": ({"run_as": 0}, "run_as is a number from 1"),
+    "a number that is a text": ({"cpu_cards": "2"}, "cpu_cards is a whole number"),
+    "yes for a number": ({"cpu_cards": True}, "cpu_cards is a whole number"),
+    "a text that is a number": ({"image": 7}, "image is a text"),
+    "a word for yes": ({"read_only_root": "yes"}, "read_only_root is true or false"),
+    "a namespace in capitals": ({"namespace": "Ninefold"}, "namespace is 1 to 63"),
+}
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED.values(), ids=REFUSED.keys())
+def test_an_option_that_cannot_be_used_is_refused_by_name(
+    options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ProfileRefused, match=words):
+        Profile.read(options)

@@ -1,0 +1,234 @@
+"""How a watch goes on after each end, what it marks, and how long it pauses."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
+)
+
+from controlplane.adapters.clusters.kubernetes.api import ApiRefused
+from controlplane.adapters.clusters.kubernetes.names import LAUNCH
+from controlplane.adapters.clusters.kubernetes.watching_rules import (
+    End,
+    Garbled,
+    Marks,
+    Pauses,
+    end_of,
+    step_after,
+)
+from controlplane.adapters.clusters.kubernetes.watching_subjects import Nodes, OurPods, node_digest
+from controlplane.ports.clusters import ClusterUnavailable
+
+
+def unavailable(cause: Exception | None) -> ClusterUnavailable:
+    error = ClusterUnavailable("the API server does not answer")
+    error.__cause__ = cause
+    return error
+
+
+def refused(status: int) -> ApiRefused:
+    return ApiRefused(status=status, reason="", message="no")
+
+
+#: urllib3 says which pool and which connection failed; nobody here asks.
+ANY: Any = None
+
+
+@pytest.mark.parametrize(
+    ("error", "lived", "end"),
+    [
+        (None, 240.0, End.AS_ASKED),
+        (None, 239.0, End.AS_ASKED),
+        (None, 100.0, End.EARLY),
+        (ReadTimeoutError(ANY, "/", "read timed out"), 75.0, End.SILENT),
+        (ProtocolError("ended prematurely"), 3.0, End.BROKEN),
+        (ConnectionResetError(104, "reset by peer"), 3.0, End.BROKEN),
+        (unavailable(ReadTimeoutError(ANY, "/", "read timed out")), 15.0, End.HALF_OPEN),
+        (unavailable(NewConnectionError(ANY, "refused")), 0.0, End.UNREACHABLE),
+        (unavailable(ConnectTimeoutError("timed out")), 5.0, End.UNREACHABLE),
+        (unavailable(ProtocolError("aborted")), 0.1, End.BROKEN),
+        (unavailable(ValueError("no JSON")), 0.1, End.GARBLED),
+        (unavailable(None), 0.1, End.BUSY),
+        (refused(410), 0.1, End.EXPIRED),
+        (refused(403), 0.1, End.REFUSED),
+        (refused(401), 0.1, End.REFUSED),
+        (Garbled("<html>"), 0.1, End.GARBLED),
+        (KeyError("metadata"), 0.1, End.GARBLED),
+    ],
+)
+def test_every_end_has_its_name(error: Exception | None, lived: float, end: End) -> None:
+    assert end_of(error, lived=lived, asked=240.0) is end
+
+
+@pytest.mark.parametrize("lived", [0.1, 60.0])
+@pytest.mark.parametrize("end", list(End))
+def test_every_end_has_its_next_step(end: End, lived: float) -> None:
+    step = step_after(end, lived=lived)
+    assert step.lists == (end in {End.EXPIRED, End.REFUSED, End.GARBLED})
+    if end in {End.AS_ASKED, End.SILENT}:
+        assert not step.waits
+    elif end in {End.EARLY, End.EXPIRED}:
+        assert step.waits == (lived < 5.0)
+    else:
+        assert step.waits
+
+
+def test_what_fails_at_once_again_and_again_never_becomes_a_busy_loop() -> None:
+    instant = {end for end in End if not step_after(end, lived=0.0).waits}
+    # Both take as long as was asked for, by what they are.
+    assert instant == {End.AS_ASKED, End.SILENT}
+
+
+@given(chance=st.floats(0.0, 1.0, exclude_max=True), failures=st.integers(1, 2000))
+def test_pauses_grow_from_a_second_to_half_a_minute_and_no_further(
+    chance: float, failures: int
+) -> None:
+    pauses = Pauses(chance=lambda: chance)
+    said = [pauses.next() for _ in range(failures)]
+    assert 1.0 <= said[0] < 2.0
+    assert all(1.0 <= pause <= 30.0 for pause in said)
+    assert said == sorted(said)
+    pauses.reset()
+    assert pauses.next() == said[0]
+
+
+def test_clients_that_lost_a_server_together_do_not_return_together() -> None:
+    assert len({Pauses().next() for _ in range(20)}) > 10
+
+
+def test_a_name_marked_many_times_is_taken_once_and_then_no_more() -> None:
+    marks = Marks()
+    for _ in range(3):
+        marks.launches(["a", "b"])
+    assert marks.some.is_set()
+    assert marks.take() == (frozenset({"a", "b"}), False)
+    assert not marks.some.is_set()
+    marks.launches([])
+    assert not marks.some.is_set()
+    marks.nodes()
+    assert marks.some.is_set()
+    assert marks.take() == (frozenset(), True)
+    assert marks.take() == (frozenset(), False)
+
+
+def test_no_name_is_lost_between_those_who_mark_and_the_one_who_takes() -> None:
+    marks, taken = Marks(), set[str]()
+
+    def write(part: int) -> None:
+        for number in range(2000):
+            marks.launches([f"{part}-{number}"])
+
+    writers = [threading.Thread(target=write, args=(part,)) for part in range(3)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        taken |= marks.take()[0]
+    taken |= marks.take()[0]
+    assert len(taken) == 6000
+
+
+def pod(launch: str) -> dict[str, Any]:
+    return {"metadata": {"labels": {LAUNCH: launch}}}
+
+
+def listed(subject: OurPods, *launches: str) -> None:
+    subject.listing_begins()
+    for launch in launches:
+        subject.listed(pod(launch))
+    subject.listing_ends()
+
+
+def test_a_listing_marks_what_is_there_and_what_is_there_no_more() -> None:
+    marks = Marks()
+    subject = OurPods(installation="east", marks=marks)
+    listed(subject, "a", "b")
+    subject.changed("ADDED", pod("c"))
+    assert marks.take()[0] == {"a", "b", "c"}
+
+    listed(subject, "b")
+    assert marks.take()[0] == {"a", "b", "c"}
+    listed(subject, "b")
+    assert marks.take()[0] == {"b"}
+
+
+def test_a_listing_that_was_begun_anew_counts_from_its_beginning() -> None:
+    marks = Marks()
+    subject = OurPods(installation="east", marks=marks)
+    subject.listing_begins()
+    subject.listed(pod("seen-in-the-first-half"))
+    listed(subject, "b")
+    assert marks.take()[0] == {"b"}
+
+
+def test_a_pod_without_labels_marks_nothing() -> None:
+    marks = Marks()
+    OurPods(installation="east", marks=marks).changed("ADDED", {"metadata": {}})
+    assert not marks.some.is_set()
+
+
+def node(**changes: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "metadata": {"name": "n1", "uid": "u", "resourceVersion": "1", "labels": {"zone": "a"}},
+        "spec": {},
+        "status": {
+            "allocatable": {"nvidia.com/gpu": "8"},
+            "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "1"}],
+        },
+    }
+    for path, value in changes.items():
+        where, _, key = path.partition("__")
+        made[where] = {**made[where], key: value}
+    return made
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        node(),
+        node(metadata__resourceVersion="2"),
+        node(
+            status__conditions=[{"type": "Ready", "status": "True", "lastHeartbeatTime": "2"}],
+        ),
+        node(status__images=[{"names": ["another"]}]),
+        node(metadata__managedFields=[{}]),
+    ],
+)
+def test_a_heartbeat_leaves_the_digest_of_a_node_as_it_was(same: dict[str, Any]) -> None:
+    assert node_digest(same) == node_digest(node())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        node(metadata__uid="another machine of that name"),
+        node(metadata__labels={"zone": "b"}),
+        node(metadata__annotations={"ninefold.io/rings": "0-3_4-7"}),
+        node(metadata__deletionTimestamp="now"),
+        node(spec__unschedulable=True),
+        node(spec__taints=[{"key": "k", "effect": "NoSchedule"}]),
+        node(status__allocatable={"nvidia.com/gpu": "7"}),
+        node(status__conditions=[{"type": "Ready", "status": "Unknown"}]),
+    ],
+)
+def test_what_matters_of_a_node_changes_its_digest(other: dict[str, Any]) -> None:
+    assert node_digest(other) != node_digest(node())
+
+
+def test_a_node_that_was_deleted_twice_is_news_once() -> None:
+    marks = Marks()
+    nodes = Nodes(marks=marks)
+    nodes.changed("ADDED", node())
+    assert marks.take()[1]
+    nodes.changed("DELETED", node())
+    assert marks.take()[1]
+    nodes.changed("DELETED", node())
+    assert not marks.some.is_set()

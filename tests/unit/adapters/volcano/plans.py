@@ -1,0 +1,80 @@
+"""Launches with everything that their objects depend on, as a cluster would have found it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from controlplane.adapters.clusters.kubernetes.archives import RuntimeArchive
+from controlplane.adapters.clusters.kubernetes.inventories import NodeCard
+from controlplane.adapters.clusters.kubernetes.plans import Plan, Replica
+from controlplane.adapters.clusters.kubernetes.profiles import Profile
+from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.ports import registry
+from controlplane.ports.chips import PodExtras
+from controlplane.ports.launches import Launch, Placement, Probe, Role
+from tests.unit.adapters.volcano.trees import OURS
+
+OWNER = {"metadata": {"name": "attempt-1", "uid": "u-1"}}
+LIMITS = Resources(cpu=Millicpu(8000), memory=Bytes(64 * GIB))
+
+
+def trainer(*, nodes: int = 2, cards: int = 8, **more: Any) -> Role:
+    values: dict[str, Any] = {
+        "name": "trainer",
+        "argv": ("{python}", "train.py", "--rank", "{index}", "--peers", "{leader}"),
+        "environment": {"RANK_FILE": "{work}/ranks/{index}", "PRICE": "$(NOT_A_VARIABLE)"},
+        "limits": LIMITS,
+    }
+    places = tuple(Placement(node=f"n{n}", cards=tuple(range(cards))) for n in range(nodes))
+    return Role(placements=places, **{**values, **more})
+
+
+def server(*, nodes: int = 2, cards: int = 8) -> Role:
+    return trainer(
+        nodes=nodes,
+        cards=cards,
+        name="server",
+        argv=("{python}", "-m", "serve", "{port:http}"),
+        environment={},
+        ports=("http",),
+        probe=Probe(port="http", path="/health"),
+    )
+
+
+def planned(*roles: Role, chip: str = "", launch: str = "attempt-1", **options: Any) -> Plan:
+    """All on that chip; without one, on processors."""
+    known = registry.chips()[chip] if chip else None
+    resource = known.resource if known else ""
+    replicas = {
+        role.name: [
+            Replica(
+                index=index,
+                node=place.node,
+                cards=tuple(
+                    NodeCard(index=each, chip=chip or "cpu", resource=resource)
+                    for each in place.cards
+                ),
+            )
+            for index, place in enumerate(role.placements)
+        ]
+        for role in roles
+    }
+    extras = registry.chip_plugin(known).profile().pods.of(known) if known else PodExtras()
+    return Plan(
+        launch=Launch(
+            name=launch,
+            roles=roles,
+            secrets={"TOKEN": "t"},
+            image="registry.example/engine:1",
+            labels={"team": "vision", "kind": "job", "uid": "a1"},
+            grace=timedelta(seconds=60),
+        ),
+        profile=Profile.read(options),
+        installation=OURS,
+        namespace="ninefold-vision",
+        runtime=RuntimeArchive(content=b"zip", name="ninefold-runtime-0"),
+        replicas=replicas,
+        extras=extras,
+        checkpoints=launch,
+    )
