@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from unittest import mock
 
 from django.test import Client
@@ -46,5 +47,15 @@ def test_pages_stay_the_same_when_another_team_arrives(db: None) -> None:
         sides.side(sides.MARK, company)
         factories.schedule()
         after = {str(row): still(text_of(ask(client, row, names))) for row in rows}
-    differing = [row for row, text in before.items() if after[row] != text]
+    differing = [
+        "\n".join((row, *_difference(text, after[row])))
+        for row, text in before.items()
+        if after[row] != text
+    ]
     assert not differing, "\n".join(differing)
+
+
+def _difference(before: str, after: str) -> list[str]:
+    """The first lines that changed."""
+    changes = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
+    return list(changes)[:10]
