@@ -9,6 +9,8 @@ class NinefoldConfig(AppConfig):
 
     def ready(self) -> None:
         # Its models can be imported from here on.
+        from apps.fleet.selectors import connect_occupancy  # noqa: PLC0415
+        from apps.serving.selectors.occupancy import WorkOccupancy  # noqa: PLC0415
         from config.loops import TurnKeeper  # noqa: PLC0415
         from config.storage import connect_sources  # noqa: PLC0415
         from config.wiring import TOPICS  # noqa: PLC0415
@@ -17,3 +19,4 @@ class NinefoldConfig(AppConfig):
         messages.hear(TOPICS)
         TurnKeeper().connect()
         connect_sources()
+        connect_occupancy(WorkOccupancy())

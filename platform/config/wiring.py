@@ -7,6 +7,7 @@ from typing import Any
 
 from celery import Task
 
+from apps.fleet import handlers as fleet
 from apps.jobs import handlers as jobs
 from apps.monitoring import handlers as monitoring
 from apps.quotas import handlers as quotas
@@ -19,10 +20,12 @@ TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
     "claim.admitted": [jobs.on_claim_admitted, serving.on_claim_admitted],
     "claim.revoking": [jobs.on_claim_revoking, serving.on_claim_revoking],
     "attempt.changed": [jobs.on_attempt_changed],
+    "cluster.changed": [fleet.on_cluster_changed],
     "deployment.changed": [serving.on_deployment_changed],
     "deployment.ready": [workflows.on_deployment_ready, monitoring.on_deployment_ready],
     "deployment.troubled": [monitoring.on_deployment_troubled],
     "job.ended": [workflows.on_job_ended, monitoring.on_job_ended],
+    "launches.observed": [jobs.on_launches_changed, serving.on_launches_changed],
     "model.imported": [monitoring.on_model_imported],
     "model.refused": [monitoring.on_model_refused],
     "outbound.due": [monitoring.on_outbound_due],

@@ -148,6 +148,11 @@ def services(configuration: Configuration) -> tuple[Service, ...]:
             ready=Answers(url=f"{configuration.gateway_url}/healthz"),
             grace_seconds=12.0,
         ),
+        Service(
+            name="watcher",
+            command=(python, "-m", "launcher.lobby", python, "manage.py", "watch_clusters"),
+            stop_wave=1,
+        ),
         *((_demo(configuration),) if configuration.demo else ()),
     )
 

@@ -58,6 +58,8 @@ EMAIL_TIMEOUT = 10
 NINEFOLD_EMAIL_FROM = DEFAULT_FROM_EMAIL = _mail.sender
 
 NINEFOLD_MODEL_ROOTS = env.list("NINEFOLD_MODEL_ROOTS", default=[])
+#: Whether this machine itself takes work; off where the product runs in containers.
+NINEFOLD_LOCAL_CLUSTER = env.bool("NINEFOLD_LOCAL_CLUSTER", default=True)
 #: Cards that this machine offers; 0 means one per processor core.
 NINEFOLD_LOCAL_CARDS = env.int("NINEFOLD_LOCAL_CARDS", default=0)
 #: Seconds in which work has to save and stop if its cards are taken back for somebody else.

@@ -61,9 +61,9 @@ class Collectives:
 class PodExtras:
     """What pods with a vendor's cards need beside the extended resource.
 
-    Texts may hold ``{name}`` (of the Launch), and ``{resource}``, ``{device}`` (the resource without its
-    domain) and ``{family}``, which ``of`` fills in. Nothing of it was run on such a chip unless the vendor's
-    profile says so.
+    Texts may hold ``{name}`` (of the Launch); labels and annotations ``{family}`` and what names devices
+    ``{resource}`` and ``{device}`` (the resource without its domain), which ``of`` fills in. Nothing of it was
+    run on such a chip unless the vendor's profile says so.
     """
 
     #: Labels of the pods and of what owns them.
@@ -89,26 +89,28 @@ class PodExtras:
     def of(self, chip: Chip) -> PodExtras:
         """What pods with cards of that chip need; labels that no family is known for are left out."""
         family = self.families.get(chip.name, "")
-        values = {"resource": chip.resource, "device": chip.resource.rpartition("/")[2]}
-
-        def filled(text: str) -> str:
-            for name, value in (*values.items(), ("family", family)):
-                text = text.replace(f"{{{name}}}", value)
-            return text
 
         def known(texts: Mapping[str, str]) -> dict[str, str]:
             return {
-                key: filled(text) for key, text in texts.items() if family or "{family}" not in text
+                key: text.replace("{family}", family)
+                for key, text in texts.items()
+                if family or "{family}" not in text
             }
 
         return replace(
-            self,
+            self.of_resource(chip.resource),
             labels=known(self.labels),
             annotations=known(self.annotations),
             config_map_labels=known(self.config_map_labels),
-            device_annotation=filled(self.device_annotation) if chip.resource else "",
-            device_name=filled(self.device_name),
         )
+
+    def of_resource(self, resource: str) -> PodExtras:
+        """The same, with how devices of that extended resource are called."""
+        values = {"{resource}": resource, "{device}": resource.rpartition("/")[2]}
+        annotation, name = self.device_annotation, self.device_name
+        for mark, value in values.items():
+            annotation, name = annotation.replace(mark, value), name.replace(mark, value)
+        return replace(self, device_annotation=annotation, device_name=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from controlplane.domain.egress import EgressPolicy
 from controlplane.domain.geometry import Geometry, MalformedGroups
 from controlplane.ports.artifacts import ArtifactStore
 from controlplane.ports.chips import ChipPlugin
-from controlplane.ports.clusters import Cluster, ClusterError, Watchable
+from controlplane.ports.clusters import Cluster, ClusterError, Inspectable, Watchable
 from controlplane.ports.discovery import geometry_on
 from controlplane.ports.engines import Engine, EngineProfile
 from controlplane.ports.hubs import Hub
@@ -51,13 +51,24 @@ def cluster(kind: str, options: Mapping[str, Any]) -> Cluster:
     return cast(Cluster, adapter(**options))
 
 
+@cache
 def cluster_is_watchable(kind: str) -> bool:
     """Whether clusters of that kind say when something changed. False if no package provides the kind."""
+    return _cluster_is(kind, Watchable)
+
+
+def cluster_is_inspectable(kind: str) -> bool:
+    """Whether clusters of that kind say what stands on them. False if no package provides the kind."""
+    return _cluster_is(kind, Inspectable)
+
+
+@cache
+def _cluster_is(kind: str, protocol: type) -> bool:
     try:
         provided = _load("ninefold.clusters", kind)
     except UnknownAdapter:
         return False
-    return isinstance(provided, type) and issubclass(provided, Watchable)
+    return isinstance(provided, type) and issubclass(provided, protocol)
 
 
 def cluster_kinds() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import pytest
 from controlplane.adapters.chips.profiles import DataChips, ProfileRefused, read_vendor
 from controlplane.domain.accelerators import Confidence, Dtype
 from controlplane.domain.resources import GIB
+from controlplane.ports import registry
 
 LEAST = 'vendor = "acme"\ntitle = "Acme"\n'
 CHIP = '[[chips]]\nname = "acme-one"\nkind = "npu"\n'
@@ -110,3 +111,33 @@ def test_runs_of_codes_are_written_out_and_the_graver_level_holds(tmp_path: Path
         "7": "ISOLATE",
         "[x,y]": "NOTE",
     }
+
+
+def test_what_pods_need_is_filled_in_for_their_chip(tmp_path: Path) -> None:
+    text = (
+        LEAST
+        + '[pods]\ndevice_annotation = "{resource}"\ndevice_name = "{device}-{index}"\n'
+        + 'host_paths = ["/opt/acme"]\nlabels = { "acme.com/family" = "{family}", "acme.com/job" = "{name}" }\n'
+        + '[pods.families]\nacme-one = "first"\n'
+        + '[pods.config_map]\nname = "ranks-{name}"\nat = "/ranks"\ndata = { "table.json" = "{}" }\n'
+        + CHIP
+        + 'resource = "acme.com/One"\n'
+        + '[[chips]]\nname = "acme-two"\nkind = "npu"\n'
+    )
+    vendor = read_vendor(folder_of(tmp_path, text))
+    first, second = (vendor.profile.pods.of(chip) for chip in vendor.chips)
+
+    assert first.labels == {"acme.com/family": "first", "acme.com/job": "{name}"}
+    assert (first.device_annotation, first.device_name) == ("acme.com/One", "One-{index}")
+    assert (first.config_map, first.config_map_at) == ("ranks-{name}", "/ranks")
+    # Nobody says of which family it is, or by which resource it is had.
+    assert second.labels == {"acme.com/job": "{name}"}
+    assert second.device_annotation == ""
+
+
+def test_the_plug_in_of_ascend_writes_devices_under_the_name_of_their_resource() -> None:
+    extras = registry.chip_plugins()["ascend"].profile().pods.of_resource("huawei.com/Ascend310P")
+    assert (extras.device_annotation, extras.device_name) == (
+        "huawei.com/Ascend310P",
+        "Ascend310P-{index}",
+    )

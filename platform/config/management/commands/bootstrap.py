@@ -1,4 +1,4 @@
-"""Everything that a first day needs: an administrator, a team, a queue, this machine, sample models.
+"""Everything that a first day needs: an administrator, a team, a queue, a place for work, sample models.
 
 Safe to repeat: what is there is left alone.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.utils import timezone
@@ -35,7 +36,8 @@ class Command(BaseCommand):
         admin = administrator_ensure(username=ADMINISTRATOR, password=secret("admin_password"))
         team = team_ensure(name="Default", slug="default", administrator=admin)
         queue = quotas.queue_ensure_default()
-        fleet.cluster_ensure(name="local", kind="local")
+        if settings.NINEFOLD_LOCAL_CLUSTER:
+            fleet.cluster_ensure(name="local", kind="local")
         fleet_reconcilers.inventories_sync(at=timezone.now())
         loaded = catalog_load(catalog=catalog_published(), at=timezone.now())
         self.stdout.write(f"the catalog of models: {loaded.lines()[-1]}")

@@ -18,7 +18,7 @@ from controlplane.domain.accelerators import Chip, ChipKind, Confidence, Dtype
 from controlplane.domain.faults import FaultLevel, FaultMap
 from controlplane.domain.geometry import Geometry, MalformedGroups, groups_of
 from controlplane.domain.resources import MIB, Bytes
-from controlplane.ports.chips import Collectives, Exporter, Series, VendorProfile
+from controlplane.ports.chips import Collectives, Exporter, PodExtras, Series, VendorProfile
 
 GIGA, TERA = 1e9, 1e12
 PROFILE, FAULTS = "profile.toml", "faults.toml"
@@ -139,6 +139,7 @@ def read_vendor(folder: Path) -> Vendor:
         layout_label=labels.text("layout"),
         layouts={name: _geometry(section) for name, section in top.sections("layouts")},
         runtime_variable=top.text("runtime_variable"),
+        pods=_pods(top.section("pods")),
         exporter=_exporter(top.section("exporter")),
         faults=_faults(_open(faults)) if faults.is_file() else FaultMap(),
         images=top.words("images"),
@@ -215,6 +216,28 @@ def _setup_scripts(section: Section) -> tuple[str, ...]:
                 "setup_scripts", f"has {script!r}; it must be an absolute path without ':'"
             )
     return scripts
+
+
+def _pods(section: Section | None) -> PodExtras:
+    if section is None:
+        return PodExtras()
+    config_map = section.section("config_map") or Section({}, at=section.at)
+    extras = PodExtras(
+        labels=section.words("labels"),
+        annotations=section.words("annotations"),
+        device_annotation=section.text("device_annotation"),
+        device_name=section.text("device_name"),
+        host_paths=section.texts("host_paths"),
+        host_network_across_nodes=section.take("host_network_across_nodes", bool, default=False),
+        families=section.words("families"),
+        config_map=config_map.text("name"),
+        config_map_data=config_map.words("data"),
+        config_map_labels=config_map.words("labels"),
+        config_map_at=config_map.text("at"),
+    )
+    config_map.done()
+    section.done()
+    return extras
 
 
 def _exporter(section: Section | None) -> Exporter | None:

@@ -6,24 +6,30 @@ injected clock's alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from controlplane.adapters.clusters.refusals import check_launch
 from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import (
+    Check,
     ClusterError,
+    ClusterEvent,
+    ClusterObject,
     ClusterUnavailable,
+    CredentialRefused,
     Endpoint,
     ExitCause,
     LaunchRefused,
     LogChunk,
+    NodeView,
     ObservedCard,
     ObservedLaunch,
     ObservedNode,
     ObservedReplica,
     Phase,
+    Verdict,
 )
 from controlplane.ports.launches import Launch
 
@@ -48,10 +54,22 @@ class _Held:
         return all(replica.ended for replica in self.replicas.values())
 
 
-class FakeCluster:
-    """Implements ``controlplane.ports.clusters.Cluster``.
+@dataclass(slots=True)
+class _Told:
+    """What it says of itself."""
 
-    ``obedient`` processes end as soon as they are asked to; others are killed when the grace is over.
+    version: str = "v0-fake"
+    checks: tuple[Check, ...] = ()
+    objects: dict[str, tuple[ClusterObject, ...]] = field(default_factory=dict)
+    events: dict[str, tuple[ClusterEvent, ...]] = field(default_factory=dict)
+    nodes: dict[str, NodeView] = field(default_factory=dict)
+
+
+class FakeCluster:
+    """Implements ``controlplane.ports.clusters.Cluster`` and ``Inspectable``.
+
+    ``obedient`` processes end as soon as they are asked to; others are killed when the grace is over. With
+    ``secret`` it takes only a ``kubeconfig`` in which that word stands. ``lacking`` names checks that fail.
     """
 
     runs_images = True
@@ -64,8 +82,28 @@ class FakeCluster:
         chip: str = "cpu",
         obedient: bool = True,
         clock: Callable[[], datetime] = _system_clock,
+        installation: str = "",
+        kubeconfig: str = "",
+        secret: str = "",
+        control_url: str = "",
+        lacking: Sequence[str] = (),
     ) -> None:
+        if secret not in kubeconfig:
+            raise CredentialRefused("the fake cluster does not know this kubeconfig; give another")
+        self.installation = installation
+        self.control_url = control_url
         self.obedient = obedient
+        self._told = _Told(
+            checks=tuple(
+                Check(
+                    name=name,
+                    verdict=Verdict.FAILED if name in lacking else Verdict.PASSED,
+                    message=f"{name} was looked at",
+                    remedy=f"mend {name}" if name in lacking else "",
+                )
+                for name in sorted({"api", "permissions", *lacking})
+            )
+        )
         self._clock = clock
         self._launches: dict[str, _Held] = {}
         self._reachable = True
@@ -174,6 +212,44 @@ class FakeCluster:
             url=f"http://127.0.0.1:{held.ports[role, index, port]}",
             credential=held.launch.secrets.get("NINEFOLD_ENGINE_KEY", ""),
         )
+
+    def version(self) -> str:
+        self._contact()
+        return self._told.version
+
+    def checks(self) -> tuple[Check, ...]:
+        if self._reachable:
+            return self._told.checks
+        return (Check(name="api", verdict=Verdict.FAILED, message="it does not answer"),)
+
+    def objects(self, name: str) -> tuple[ClusterObject, ...]:
+        self._contact()
+        return self._told.objects.get(name, ())
+
+    def events(self, name: str) -> tuple[ClusterEvent, ...]:
+        self._contact()
+        return self._told.events.get(name, ())
+
+    def node(self, name: str) -> NodeView | None:
+        self._contact()
+        return self._told.nodes.get(name)
+
+    def tell_checks(self, *checks: Check, version: str = "v0-fake") -> None:
+        """What ``checks`` and ``version`` say from now on."""
+        self._told.checks, self._told.version = checks, version
+
+    def tell_node(self, view: NodeView) -> None:
+        self._told.nodes[view.name] = view
+
+    def tell_launch(
+        self,
+        name: str,
+        *,
+        objects: Sequence[ClusterObject] = (),
+        events: Sequence[ClusterEvent] = (),
+    ) -> None:
+        """What stands for a Launch, and what happened to that; whether or not it was launched here."""
+        self._told.objects[name], self._told.events[name] = tuple(objects), tuple(events)
 
     def prepare(self, name: str, message: str) -> None:
         """Say what its preparation is doing."""

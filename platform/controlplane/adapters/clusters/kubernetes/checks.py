@@ -30,24 +30,28 @@ class Permission:
     resource: str
     verbs: tuple[str, ...]
     group: str = ""
-    #: Of objects outside of any namespace.
-    whole_cluster: bool = False
-    #: What is lost without it; empty where nothing can run.
-    lost: str = ""
+    #: Says what is lost without it; empty where nothing can run.
+    message: str = ""
 
 
 #: Everything that we do there. The role that the documentation proposes has the same.
 PERMISSIONS: Final = (
-    Permission(resource="nodes", verbs=("get", "list", "watch"), whole_cluster=True),
-    Permission(resource="namespaces", verbs=("list",), whole_cluster=True),
+    Permission(resource="nodes", verbs=("get", "list", "watch")),
+    Permission(resource="namespaces", verbs=("list",)),
     Permission(resource="pods", verbs=("get", "list", "watch", "create", "patch", "delete")),
-    Permission(resource="pods/log", verbs=("get",), lost="the output of running work is not seen"),
+    Permission(
+        resource="pods/log",
+        verbs=("get",),
+        message="The account may not read logs of pods: the output of running work is not seen",
+    ),
     Permission(resource="configmaps", verbs=("get", "list", "create", "patch", "delete")),
     Permission(resource="secrets", verbs=("get", "list", "create", "delete")),
     Permission(resource="services", verbs=("get", "list", "create", "delete")),
     Permission(resource="networkpolicies", verbs=("create", "patch"), group="networking.k8s.io"),
     Permission(
-        resource="events", verbs=("list",), lost="what happened to pods and nodes is not seen"
+        resource="events",
+        verbs=("list",),
+        message="The account may not list events: what happened to pods and nodes is not seen",
     ),
 )
 #: Only where Volcano places the work.
@@ -66,21 +70,18 @@ VOLCANO_PERMISSIONS: Final = (
         resource="queues",
         verbs=("get", "list", "create", "patch", "delete"),
         group="scheduling.volcano.sh",
-        whole_cluster=True,
     ),
     Permission(resource="commands", verbs=("create",), group="bus.volcano.sh"),
     Permission(
         resource="hypernodes",
         verbs=("list", "create", "patch", "delete"),
         group="topology.volcano.sh",
-        whole_cluster=True,
-        lost="Volcano does not know where nodes stand in the network",
+        message="The account may not keep HyperNodes: Volcano does not know where nodes stand in the network",
     ),
     Permission(
         resource="priorityclasses",
         verbs=("list", "create", "patch", "delete"),
         group="scheduling.k8s.io",
-        whole_cluster=True,
     ),
 )
 
@@ -104,8 +105,8 @@ def connection_checks(
         found += _permissions(api, volcano=volcano)
         found.append(_namespaces(api, installation=installation, prefix=prefix))
         nodes = _nodes(api)
-        found.append(_ready(nodes))
-        found.append(_device_plugins(nodes, plugins=plugins, cpu_cards=cpu_cards))
+        found += _ready(nodes)
+        found += _device_plugins(nodes, plugins=plugins, cpu_cards=cpu_cards)
         found.append(_volcano(api, wanted=volcano))
     except ClusterError as error:
         return (_silent(error),)
@@ -177,14 +178,13 @@ def _may(api: Api, verb: str, *, resource: str, group: str, namespace: str = "")
 
 
 def _missing(permission: Permission, verb: str) -> Check:
-    where = "" if permission.whole_cluster else " in every namespace"
+    kind = f"{permission.resource}.{permission.group}".rstrip(".")
+    rule = f"{{apiGroups: [{permission.group!r}], resources: [{permission.resource!r}], verbs: [{verb}]}}"
     return Check(
         name="permissions",
-        verdict=Verdict.LACKING if permission.lost else Verdict.FAILED,
-        message=f"The account may not {verb} {permission.resource}{where}"
-        + (f": {permission.lost}" if permission.lost else ""),
-        remedy=f"Bind a ClusterRole to it with apiGroups [{permission.group!r}], "
-        f"resources [{permission.resource!r}], verbs [{verb!r}]",
+        verdict=Verdict.LACKING if permission.message else Verdict.FAILED,
+        message=permission.message or f"The account may not {verb} {kind}",
+        remedy=f"Bind a ClusterRole to the account with this rule: {rule}",
     )
 
 
@@ -232,69 +232,77 @@ def _nodes(api: Api) -> Sequence[Object]:
         return ()
 
 
-def _ready(nodes: Sequence[Object]) -> Check:
-    obstacles = {_name(node): _obstacle(node) for node in nodes}
-    open_ones = [name for name, obstacle in obstacles.items() if not obstacle]
-    closed = [f"{name} is {obstacle}" for name, obstacle in obstacles.items() if obstacle]
-    message = f"{len(open_ones)} of {len(nodes)} nodes take work" if nodes else "No node is seen"
-    if closed:
-        message += f"; {_some(closed)}"
-    if open_ones:
-        return Check(name="nodes", verdict=Verdict.PASSED, message=message)
-    return Check(
+def _ready(nodes: Sequence[Object]) -> Iterator[Check]:
+    ill = [_name(node) for node in nodes if not inventories.is_well(node)]
+    cordoned = [_name(node) for node in nodes if inventories.is_cordoned(node)]
+    tainted = [
+        f"{_name(node)} ({', '.join(taints)})" for node in nodes if (taints := _untolerated(node))
+    ]
+    closed = {*ill, *cordoned, *(each.partition(" ")[0] for each in tainted)}
+    count = len(nodes) - len(closed)
+    yield Check(
         name="nodes",
-        verdict=Verdict.FAILED,
-        message=message,
-        remedy="See `kubectl describe node` for what they wait for; pods put up with taints that are "
-        "named like the resource of their cards, and with no others",
+        verdict=Verdict.PASSED if count else Verdict.FAILED,
+        message=f"{count} of {len(nodes)} nodes take work",
+        remedy=""
+        if count
+        else "Let a node take work: see `kubectl describe node` for what keeps it away",
     )
+    if ill:
+        yield Check(
+            name="nodes",
+            verdict=Verdict.LACKING,
+            message=f"Not ready: {_some(ill)}",
+            remedy="See `kubectl describe node` for what they wait for",
+        )
+    if cordoned:
+        yield Check(name="nodes", verdict=Verdict.PASSED, message=f"Cordoned: {_some(cordoned)}")
+    if tainted:
+        yield Check(
+            name="nodes",
+            verdict=Verdict.PASSED,
+            message=f"Kept for others by a taint: {_some(tainted)}",
+            remedy="To use them, take it away; only taints named like the resource of a card are put up with",
+        )
 
 
-def _obstacle(node: Object) -> str:
-    """What keeps our pods away from it; empty if nothing does."""
-    if (node.get("spec") or {}).get("unschedulable"):
-        return "cordoned"
-    if not inventories.is_ready(node):
-        return "not ready"
+def _untolerated(node: Object) -> tuple[str, ...]:
     offered = (node.get("status") or {}).get("allocatable") or {}
-    taints = inventories.untolerated(node, resources=offered)
-    return f"tainted with {', '.join(taints)}" if taints else ""
+    return inventories.untolerated(node, resources=offered)
 
 
 def _device_plugins(
     nodes: Sequence[Object], *, plugins: Sequence[ChipPlugin], cpu_cards: int
-) -> Check:
+) -> Iterator[Check]:
     """Whether cards are offered, and by every node that has some."""
-    cards = {
-        _name(node): len(inventories.cards_of(node, plugins=plugins, cpu_cards=cpu_cards))
-        for node in nodes
-    }
-    offering = [name for name, count in cards.items() if count]
-    message = f"{len(offering)} nodes offer {sum(cards.values())} cards"
-    lacking = list(_without_plugin(nodes, plugins))
-    unknown = inventories.unknown_cards(nodes, plugins=plugins)
-    remedies = []
-    if lacking:
-        message += (
-            f"; labels of {_some(lacking)} say that there are accelerators, and no resource does"
-        )
-        remedies.append(
-            "Install the maker's device plug-in, or see why its pod does not run on those nodes"
-        )
-    if unknown:
-        message += f"; no plug-in knows the chip of {_some(unknown)}"
-        remedies.append(
-            "Let the maker's feature discovery label those nodes, or add the chip as docs/adding-a-chip.md says"
-        )
-    if not offering and not remedies:
-        remedies.append(
-            "Install the device plug-in of the accelerators' maker; for work on processors, "
-            "set the option cpu_cards of the cluster"
-        )
-    verdict = Verdict.FAILED if not offering else Verdict.LACKING if remedies else Verdict.PASSED
-    return Check(
-        name="device-plugins", verdict=verdict, message=message, remedy="; ".join(remedies)
+    counts = [
+        len(inventories.cards_of(node, plugins=plugins, cpu_cards=cpu_cards)) for node in nodes
+    ]
+    offering = sum(count > 0 for count in counts)
+    yield Check(
+        name="device-plugins",
+        verdict=Verdict.PASSED if offering else Verdict.FAILED,
+        message=f"Cards that nodes offer: {sum(counts)}, on {offering} of {len(nodes)} nodes",
+        remedy=""
+        if offering
+        else "Install the device plug-in of the accelerators' maker; for work on processors, "
+        "set the option cpu_cards of the cluster",
     )
+    if silent := list(_without_plugin(nodes, plugins)):
+        yield Check(
+            name="device-plugins",
+            verdict=Verdict.LACKING,
+            message=f"Labels say that there are accelerators, and no resource counts them: {_some(silent)}",
+            remedy="Install the maker's device plug-in, or see why its pod does not run on those nodes",
+        )
+    if unknown := inventories.unknown_cards(nodes, plugins=plugins):
+        yield Check(
+            name="device-plugins",
+            verdict=Verdict.LACKING,
+            message=f"Nothing says which chip this is: {_some(unknown)}",
+            remedy="Let the maker's feature discovery label those nodes, or add the chip as "
+            "docs/adding-a-chip.md says",
+        )
 
 
 def _without_plugin(nodes: Sequence[Object], plugins: Sequence[ChipPlugin]) -> Iterator[str]:
@@ -344,6 +352,6 @@ def _name(node: Object) -> str:
 
 
 def _some(listed: Sequence[str]) -> str:
-    """``a, b, c and 4 more``."""
+    """``a, b, c (+4)``."""
     shown, more = ", ".join(listed[:_SHOWN]), len(listed) - _SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    return f"{shown} (+{more})" if more > 0 else shown

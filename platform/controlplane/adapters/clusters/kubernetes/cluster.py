@@ -57,8 +57,8 @@ from controlplane.ports.launches import Launch
 
 #: The secret of a Launch that its engine demands from callers.
 ENGINE_KEY = "NINEFOLD_ENGINE_KEY"
-#: Names that one list asks for; a selector is part of the address.
-_NAMES_AT_ONCE = 40
+#: Most names that a list is asked for by a selector, which is part of the address.
+_NAMES_IN_SELECTOR = 40
 #: Replicas whose logs a record has room for.
 _LOGS_SAVED = 8
 
@@ -138,20 +138,21 @@ class KubernetesCluster:
         return found
 
     def _pods(self, sought: Sequence[str]) -> Mapping[str, Sequence[Object]]:
-        """By the Launch's name."""
+        """By the Launch's name. A selector saves the server no reading: of many names, all are listed once."""
+        if not sought:
+            return {}
+        which = f" in ({','.join(sought)})" if len(sought) <= _NAMES_IN_SELECTOR else ""
+        listing = self.api.list("/api/v1/pods", query={"labelSelector": self._selector(which)})
+        wanted = set(sought)
         pods: dict[str, list[Object]] = {}
-        for start in range(0, len(sought), _NAMES_AT_ONCE):
-            some = sought[start : start + _NAMES_AT_ONCE]
-            listing = self.api.list(
-                "/api/v1/pods", query={"labelSelector": self._selector(f"in ({','.join(some)})")}
-            )
-            for pod in listing.items:
-                pods.setdefault(pod["metadata"]["labels"][names.LAUNCH], []).append(pod)
+        for pod in listing.items:
+            if (name := pod["metadata"]["labels"][names.LAUNCH]) in wanted:
+                pods.setdefault(name, []).append(pod)
         return pods
 
     def _selector(self, which: str) -> str:
         ours = names.selector(names.marks(installation=self.installation))
-        return f"{ours},{names.LAUNCH} {which}"
+        return f"{ours},{names.LAUNCH}{which}"
 
     def _record(self, name: str, pods: Sequence[Object]) -> Object | None:
         """The record, where the pods do not say everything."""

@@ -58,7 +58,7 @@ def objects(api: Api, *, name: str, namespace: str, installation: str) -> tuple[
     found = []
     for plural, kind in _KINDS.items():
         for each in _listed(api, f"{path}/{plural}", selector=ours):
-            found.append(_shown(each, kind=kind))
+            found.append(shown(each, kind=kind))
     return tuple(found[:MOST_OBJECTS])
 
 
@@ -126,7 +126,8 @@ def _listed(api: Api, path: str, *, selector: str) -> Sequence[Object]:
 # -- Objects --
 
 
-def _shown(thing: Object, *, kind: str) -> ClusterObject:
+def shown(thing: Object, *, kind: str) -> ClusterObject:
+    """As a page shows it: without values of secrets and the bookkeeping of the API."""
     metadata = {key: value for key, value in thing["metadata"].items() if key != "managedFields"}
     annotations = dict(metadata.get("annotations") or {})
     if annotations.pop(_COPIES, None) is not None:

@@ -153,11 +153,15 @@ def taint_text(taint: Object) -> str:
     return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
 
 
-def is_ready(node: Object) -> bool:
-    """Whether its kubelet says so, and nobody cordoned it there."""
+def is_well(node: Object) -> bool:
+    """Whether its kubelet says so."""
     conditions = (node.get("status") or {}).get("conditions") or ()
-    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-    return ready and not (node.get("spec") or {}).get("unschedulable")
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def is_cordoned(node: Object) -> bool:
+    """Whether an administrator of the cluster keeps new pods away from it."""
+    return bool((node.get("spec") or {}).get("unschedulable"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +195,9 @@ class _Look:
                 for card in cards
             ),
             capacity=self._left(asked),
-            ready=is_ready(self.node) and not untolerated(self.node, resources=resources),
+            ready=is_well(self.node)
+            and not is_cordoned(self.node)
+            and not untolerated(self.node, resources=resources),
             labels={**self._labels(), **labels_of(domains)},
             rings=_rings(found),
         )
@@ -259,7 +265,7 @@ class _Look:
         """Which devices of the resource the plug-in wrote into the pod's annotation; none where it does not."""
         annotations = pod["metadata"].get("annotations") or {}
         for plugin in self.plugins:
-            extras = plugin.profile().pods
+            extras = plugin.profile().pods.of_resource(resource)
             if extras.device_annotation == resource and resource in annotations:
                 return _devices(extras, annotations[resource])
         return set()

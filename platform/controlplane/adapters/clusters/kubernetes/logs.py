@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, NotAllowed
 from controlplane.adapters.clusters.kubernetes.plans import CONTAINER
-from controlplane.ports.clusters import LogChunk
+from controlplane.ports.clusters import ClusterError, LogChunk
 
 #: How much of a log its Launch's record keeps: an object of the API holds 1 MiB.
 KEPT = 64 * 1024
@@ -45,16 +46,25 @@ def read_log(
 def whole_log(api: Api, pod_path: str) -> bytes:
     """Its newest bytes, as many as are kept of a log; nothing if it cannot be had."""
     kept = bytearray()
-    for piece in _or_rest(_pieces(api, pod_path, query={}), b""):
-        kept += piece
-        del kept[:-KEPT]
+    # A node that is silent keeps nobody from stopping what runs there.
+    with suppress(ClusterError):
+        pieces = _pieces(api, pod_path, query={}, within=_SAVED_WITHIN)
+        for piece in _or_rest(pieces, b""):
+            kept += piece
+            del kept[:-KEPT]
     return bytes(kept)
 
 
-def _pieces(api: Api, pod_path: str, *, query: Mapping[str, str]) -> Iterator[bytes]:
-    """None where the container was not started yet, or is no more."""
+def _pieces(
+    api: Api, pod_path: str, *, query: Mapping[str, str], within: float | None = None
+) -> Iterator[bytes]:
+    """None where the container was not started yet, or is no more.
+
+    :param within: seconds that each piece may take.
+    """
+    asked = {"container": CONTAINER, **query}
     try:
-        yield from api.stream(f"{pod_path}/log", query={"container": CONTAINER, **query})
+        yield from api.stream(f"{pod_path}/log", query=asked, read_within=within)
     except ApiRefused as refusal:
         if isinstance(refusal, NotAllowed):
             raise

@@ -123,12 +123,12 @@ def _volumes(plan: Plan) -> list[_Mounted]:
         found.append(_Mounted(name="kept", source=profile.work.source(), mounts=(kept,)))
     hosts = [(each.host_path, each.at) for each in profile.mounts]
     hosts += [(path, path) for path in plan.extras.host_paths]
-    for number, (path, at) in enumerate(hosts):
+    for number, (path, where) in enumerate(hosts):
         found.append(
             _Mounted(
                 name=f"host-{number}",
                 source={"hostPath": {"path": path}},
-                mounts=({"mountPath": at, "readOnly": True},),
+                mounts=({"mountPath": where, "readOnly": True},),
             )
         )
     if plan.extras.config_map:

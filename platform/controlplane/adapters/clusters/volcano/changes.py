@@ -1,0 +1,190 @@
+"""What to do so that a cluster has our Queues, in an order that Volcano's admission takes at every step.
+
+Amounts that fall and amounts that rise are two passes: a child may not outgrow its parent even for a moment::
+
+    1 narrow   from the bottom up   each queue to the smaller of what it has and what it shall have
+    2 widen    from the top down    new queues are made, each queue gets all that it shall have
+    3 command  from the top down    opened, or closed
+    4 delete   from the bottom up   what is ours and no longer in the tree
+
+After the first pass every queue has at most what it had and at most what it shall have, so the sums below each
+still fit; in the second a parent is always raised before its children. A queue that moves counts in neither sum,
+so it and those below it state nothing between the two passes: for as long as these calls take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from controlplane.adapters.clusters.volcano import names, queues, rules
+from controlplane.adapters.clusters.volcano.names import Manifest, Object
+from controlplane.adapters.clusters.volcano.queues import Translation
+from controlplane.domain.fields import Finding
+
+_CLOSED = ("Closed", "Closing")
+_METADATA = ("name", "labels", "annotations")
+_PLAIN = ("parent", "weight", "reclaimable", "dequeueStrategy")
+_AMOUNTS = ("guarantee", "deserved", "capability")
+
+
+class Act(StrEnum):
+    CREATE = "create"
+    APPLY = "apply"
+    COMMAND = "command"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    act: Act
+    #: The object as it shall be; of a deletion, as it is.
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    changes: tuple[Change, ...]
+    #: What cannot be done now, and what has to happen first.
+    findings: tuple[Finding, ...]
+
+
+def plan(ours: Translation, theirs: Sequence[Object], *, installation: str) -> Plan:
+    """From what the cluster has to what it shall have; queues that are not ours stay as they are."""
+    there = {
+        queue["metadata"]["name"]: queue
+        for queue in theirs
+        if names.is_ours(queue, installation=installation)
+    }
+    wanted = {queue["metadata"]["name"]: queue for queue in ours.queues}
+    stale = [queue for name, queue in there.items() if name not in wanted]
+    deletions, findings = _deletions(stale, theirs, wanted)
+    narrowed, then = _narrowed(there, wanted)
+    return Plan(
+        changes=(
+            *narrowed,
+            *_widened(then, ours.queues),
+            *_commanded(there, ours),
+            *deletions,
+        ),
+        findings=tuple(findings),
+    )
+
+
+def _narrowed(
+    there: Mapping[str, Object], wanted: Mapping[str, Manifest]
+) -> tuple[list[Change], Mapping[str, Object]]:
+    """The changes, and the queues as they are after them."""
+    changes: list[Change] = []
+    after = dict(there)
+    for queue in reversed(_from_the_top(there)):
+        name = queue["metadata"]["name"]
+        stays = _way_up(name, there) == _way_up(name, wanted)
+        spec = _smaller(queue, wanted[name] if stays and name in wanted else None)
+        if any(
+            rules.amounts(queue, word) != rules.amounts({"spec": spec}, word) for word in _AMOUNTS
+        ):
+            metadata = wanted.get(name, queue)["metadata"]
+            body = {
+                "apiVersion": names.QUEUES,
+                "kind": "Queue",
+                # Without what the server keeps there.
+                "metadata": {word: metadata[word] for word in _METADATA if word in metadata},
+                "spec": spec,
+            }
+            changes.append(Change(act=Act.APPLY, manifest=body))
+            after[name] = {**queue, **body}
+    return changes, after
+
+
+def _smaller(queue: Object, shall: Manifest | None) -> Manifest:
+    """Its spec with the smaller of each amount.
+
+    A cap that it shall not have any more goes at once and one that it has not had waits: a cap may be no higher
+    than that of a queue above, which at this moment may be the old one or the new.
+    """
+    spec: Manifest = {word: queue["spec"][word] for word in _PLAIN if word in queue["spec"]}
+    for word in _AMOUNTS:
+        has, most = rules.amounts(queue, word), rules.amounts(shall or {}, word)
+        least = {
+            resource: str(min(amount, most[resource]))
+            for resource, amount in sorted(has.items())
+            if resource in most
+        }
+        if least:
+            spec[word] = {"resource": least} if word == "guarantee" else least
+    return spec
+
+
+def _widened(there: Mapping[str, Object], wanted: Sequence[Manifest]) -> Iterator[Change]:
+    for queue in wanted:
+        has = there.get(queue["metadata"]["name"])
+        if has is None:
+            yield Change(act=Act.CREATE, manifest=queue)
+        elif _differs(has, queue):
+            yield Change(act=Act.APPLY, manifest=queue)
+
+
+def _differs(has: Object, queue: Manifest) -> bool:
+    spec = has.get("spec") or {}
+    named = (has["metadata"].get("annotations") or {}).get(names.TITLE)
+    return (
+        named != queue["metadata"]["annotations"][names.TITLE]
+        or any(rules.amounts(has, word) != rules.amounts(queue, word) for word in _AMOUNTS)
+        or any(spec.get(word) != queue["spec"][word] for word in _PLAIN)
+    )
+
+
+def _commanded(there: Mapping[str, Object], ours: Translation) -> Iterator[Change]:
+    """A new queue opens by itself; the uid that a command has to name is only known of one that is there."""
+    for queue in ours.queues:
+        name = queue["metadata"]["name"]
+        has = there.get(name)
+        if has is None:
+            continue
+        closed = ((has.get("status") or {}).get("state") or "Open") in _CLOSED
+        closing = name in ours.closed
+        if closed != closing and not (closing and queue["spec"]["parent"] in ours.closed):
+            uid = str(has["metadata"].get("uid") or "")
+            yield Change(act=Act.COMMAND, manifest=queues.command(queue, closing=closing, uid=uid))
+
+
+def _deletions(
+    stale: Sequence[Object], theirs: Sequence[Object], wanted: Mapping[str, Manifest]
+) -> tuple[list[Change], list[Finding]]:
+    """Children before parents; one that cannot go yet keeps those above it."""
+    changes: list[Change] = []
+    findings: list[Finding] = []
+    gone: set[str] = set()
+    parents = {
+        each["metadata"]["name"]: wanted.get(each["metadata"]["name"], each)["spec"].get("parent")
+        for each in theirs
+    }
+    for queue in reversed(_from_the_top({each["metadata"]["name"]: each for each in stale})):
+        name = queue["metadata"]["name"]
+        children = sum(
+            1 for child, parent in parents.items() if parent == name and child not in gone
+        )
+        if refusal := rules.refusal_of_deletion(queue, children=children):
+            findings.append(Finding(field=rules.title(queue), message=refusal))
+        else:
+            gone.add(name)
+            changes.append(Change(act=Act.DELETE, manifest=dict(queue)))
+    return changes, findings
+
+
+def _from_the_top(there: Mapping[str, Object]) -> list[Object]:
+    """Each after the one above it, as the cluster has them."""
+    return [
+        there[name] for name in sorted(there, key=lambda name: (len(_way_up(name, there)), name))
+    ]
+
+
+def _way_up(name: str, queues: Mapping[str, Object]) -> tuple[str, ...]:
+    """The queue and those above it; where they go in a circle, each once."""
+    way: dict[str, None] = {}
+    while name in queues and name not in way:
+        way[name] = None
+        name = rules.parent(queues[name])
+    return tuple(way)

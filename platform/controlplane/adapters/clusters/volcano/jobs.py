@@ -1,0 +1,251 @@
+"""From a Launch to what Volcano schedules as a gang: pure, dicts in and dicts out.
+
+::
+
+    work that ends       ─▶ Job         one task per role; Volcano makes the pods, named as ours are
+    what answers probes  ─▶ PodGroup    with pods that we make: a replica that serves has no end to wait for
+
+A Launch says on which nodes our own scheduler would have put it. Here that is a forecast: the number of replicas
+and the cards of each are taken from it, and Volcano chooses nodes and devices.
+
+Policies of a Job: ``PodEvicted → AbortJob``, because a gang that lost a member waits for ever, and so that nobody
+but us starts it again; ``PodFailed → TerminateJob`` and not AbortJob as well, so that the Job's phase alone tells
+whether its cards were taken or it failed, even when no pod is left to ask. Both let pods that have ended stay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from controlplane.adapters.clusters.kubernetes import manifests
+from controlplane.adapters.clusters.kubernetes import names as marking
+from controlplane.adapters.clusters.kubernetes.plans import Plan, Replica
+from controlplane.adapters.clusters.kubernetes.pods import pod_template
+from controlplane.adapters.clusters.volcano import names
+from controlplane.adapters.clusters.volcano.names import Manifest
+from controlplane.ports.clusters import LaunchRefused
+from controlplane.ports.launches import Launch, Role
+
+#: Volcano counts restarts and fails a Job at this many; 3 where nothing is said. Restarts are ours to count.
+MANY_RETRIES: Final = 1000
+#: The variable in which a pod finds its place: a task has one template for all.
+INDEX_VARIABLE: Final = "NINEFOLD_INDEX"
+#: Stands in texts for the place until the template is made; a character that no text of a user bears.
+_PLACE = "\ue000"
+_EVICTED, _FAILED = "PodEvicted", "PodFailed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """In which queue, how urgent and how close together a Launch is to run."""
+
+    #: Name of the Queue.
+    queue: str
+    #: Name of the PriorityClass; empty for the cluster's default.
+    priority: str = ""
+    #: All of it below one HyperNode of this tier or a tighter one; None: anywhere.
+    tier: int | None = None
+
+
+def serves(launch: Launch) -> bool:
+    """Whether it runs until it is stopped."""
+    return any(role.probe is not None for role in launch.roles)
+
+
+def job(plan: Plan, target: Target, *, owner: Manifest) -> Manifest:
+    """:raises LaunchRefused: if replicas of one role ask for different cards."""
+    shared = _shared(plan)
+    spec: Manifest = {
+        "schedulerName": names.SCHEDULER,
+        "queue": target.queue,
+        "minAvailable": plan.size,
+        "maxRetry": MANY_RETRIES,
+        "plugins": {
+            # Gives pods their host names; the Service and the network policy are ours.
+            "svc": ["--publish-not-ready-addresses=true", "--disable-network-policy=true"]
+        },
+        "policies": [
+            {"event": _EVICTED, "action": "AbortJob"},
+            {"event": _FAILED, "action": "TerminateJob"},
+        ],
+        "tasks": [
+            {
+                "name": role.name,
+                "replicas": len(role.placements),
+                "minAvailable": len(role.placements),
+                "template": _template(shared, role, target),
+            }
+            for role in shared.launch.roles
+        ],
+    }
+    if target.priority:
+        spec["priorityClassName"] = target.priority
+    if target.tier is not None:
+        spec["networkTopology"] = _close(target.tier)
+    return {
+        "apiVersion": names.JOBS,
+        "kind": "Job",
+        "metadata": _metadata(plan, owner),
+        "spec": spec,
+    }
+
+
+def pod_group(plan: Plan, target: Target, *, owner: Manifest) -> Manifest:
+    spec: Manifest = {
+        "minMember": plan.size,
+        "queue": target.queue,
+        "minResources": _together(plan),
+    }
+    if target.priority:
+        spec["priorityClassName"] = target.priority
+    if target.tier is not None:
+        spec["networkTopology"] = _close(target.tier)
+    return {
+        "apiVersion": names.QUEUES,
+        "kind": "PodGroup",
+        "metadata": _metadata(plan, owner),
+        "spec": spec,
+    }
+
+
+def member(
+    plan: Plan, role: Role, replica: Replica, target: Target, *, owner: Manifest
+) -> Manifest:
+    """A pod of the PodGroup."""
+    made = manifests.pod(_unbound(plan), role, replica, owner=owner)
+    made["spec"].pop("affinity")
+    made["metadata"]["annotations"].pop(marking.CARDS)
+    made["metadata"]["annotations"][names.GROUP] = plan.launch.name
+    return {**made, "spec": _scheduled(plan, made["spec"], target)}
+
+
+def command(launch: str, *, namespace: str, uid: str, labels: Mapping[str, str]) -> Manifest:
+    """Tells Volcano to abort the Job; consumed and deleted by it. Twice is once."""
+    return {
+        "apiVersion": names.COMMANDS,
+        "kind": "Command",
+        "metadata": {"name": f"{launch}-abort", "namespace": namespace, "labels": dict(labels)},
+        "action": "AbortJob",
+        "target": {
+            "apiVersion": names.JOBS,
+            "kind": "Job",
+            "name": launch,
+            "uid": uid,
+            "controller": True,
+        },
+        "reason": "NinefoldStop",
+    }
+
+
+def _shared(plan: Plan) -> Plan:
+    """The plan with texts in which no replica's own place stands."""
+    roles = tuple(
+        replace(
+            role,
+            argv=tuple(part.replace("{index}", _PLACE) for part in role.argv),
+            environment={
+                name: text.replace("{index}", _PLACE) for name, text in role.environment.items()
+            },
+        )
+        for role in plan.launch.roles
+    )
+    return replace(_unbound(plan), launch=replace(plan.launch, roles=roles))
+
+
+def _unbound(plan: Plan) -> Plan:
+    """Without the wish for certain devices: the device plug-in, or Volcano for it, gives those that are free."""
+    return replace(plan, extras=replace(plan.extras, device_annotation=""))
+
+
+def _template(plan: Plan, role: Role, target: Target) -> Manifest:
+    replicas = plan.replicas[role.name]
+    asked = {_cards(replica) for replica in replicas}
+    if len(asked) > 1:
+        told = " and ".join(sorted(_told(each) for each in asked))
+        raise LaunchRefused(
+            f"role {role.name!r} of {plan.launch.name} asks for {told}; under Volcano all replicas of a role "
+            "ask for the same: choose nodes of one kind, or give the larger replica a role of its own"
+        )
+    template = pod_template(plan, role, replicas[0])
+    labels, annotations = template["metadata"]["labels"], template["metadata"]["annotations"]
+    spec = template["spec"]
+    # What differs from pod to pod: Volcano says it by a label and a host name of its own.
+    labels.pop(marking.INDEX)
+    annotations.pop(marking.CARDS)
+    spec.pop("hostname")
+    for container in spec["containers"]:
+        _placed(container, several=len(replicas) > 1, given=role.environment)
+    return {
+        "metadata": {"labels": labels, "annotations": annotations},
+        "spec": _scheduled(plan, spec, target),
+    }
+
+
+def _placed(container: Manifest, *, several: bool, given: Mapping[str, str]) -> None:
+    """Fill in the place of the replica, which the kubelet reads where Volcano has written it."""
+    place = f"$({INDEX_VARIABLE})"
+    container["command"] = [part.replace(_PLACE, place) for part in container["command"]]
+    variables: list[Manifest] = container["env"]
+    for variable in variables:
+        if several and variable["name"] == "NODE_RANK" and "NODE_RANK" not in given:
+            variable["value"] = place
+        elif "value" in variable:
+            variable["value"] = variable["value"].replace(_PLACE, place)
+    where = {"fieldPath": f"metadata.annotations['{names.TASK_INDEX}']"}
+    # Before those that refer to it, or they would not be filled.
+    container["env"] = [{"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": where}}, *variables]
+
+
+def _scheduled(plan: Plan, spec: Manifest, target: Target) -> Manifest:
+    changed = {**spec, "schedulerName": names.SCHEDULER}
+    if target.priority:
+        changed["priorityClassName"] = target.priority
+    if plan.host_network:
+        # Ports on the host are the same for all of them.
+        apart = {
+            "labelSelector": {"matchLabels": {marking.LAUNCH: plan.launch.name}},
+            "topologyKey": "kubernetes.io/hostname",
+        }
+        changed["affinity"] = {
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+        }
+    return changed
+
+
+def _close(tier: int) -> Manifest:
+    return {"mode": "hard", "highestTierAllowed": tier}
+
+
+def _together(plan: Plan) -> dict[str, str]:
+    """What all pods ask for."""
+    cpu = memory = 0
+    cards: Counter[str] = Counter()
+    for role in plan.launch.roles:
+        for replica in plan.replicas[role.name]:
+            cpu += role.limits.cpu
+            memory += role.limits.memory
+            cards.update(card.resource for card in replica.cards if card.resource)
+    amounts = {"cpu": f"{cpu}m" if cpu else "", "memory": str(memory or "")}
+    amounts |= {resource: str(count) for resource, count in sorted(cards.items())}
+    return {resource: amount for resource, amount in amounts.items() if amount}
+
+
+def _cards(replica: Replica) -> tuple[tuple[str, int], ...]:
+    """How many of each resource it asks for; cards that are processors ask for none."""
+    return tuple(sorted(Counter(card.resource for card in replica.cards if card.resource).items()))
+
+
+def _told(cards: tuple[tuple[str, int], ...]) -> str:
+    return ", ".join(f"{count} × {resource}" for resource, count in cards) or "no cards"
+
+
+def _metadata(plan: Plan, owner: Manifest) -> Manifest:
+    """Volcano copies labels and annotations of a Job to its PodGroup."""
+    extras = {key: plan.named(value) for key, value in plan.extras.annotations.items()}
+    return {
+        **manifests.owned_by(plan, owner, name=plan.launch.name),
+        "annotations": extras,
+    }

@@ -1,0 +1,242 @@
+"""The adapter can do all that it does with the roles of docker/kubernetes/access, and they allow nothing else."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import urllib3
+
+from controlplane.adapters.clusters.kubernetes import KubernetesCluster
+from controlplane.adapters.clusters.kubernetes.access import from_kubeconfig
+from controlplane.ports.clusters import Phase
+from controlplane.ports.launches import Launch
+from tests.contract.cluster_harness import SLEEPS, observed, phase_is, python_role
+from tests.contract.waiting import until
+from tests.kubernetes import images
+from tests.kubernetes.clusters import LiveCluster
+from tests.kubernetes.control_planes import kubeconfig as kubeconfig_of
+from tests.unit.deployment.kustomizations import KUBERNETES, Manifest, built
+from tests.unit.deployment.rights import NAMESPACES, PICTURE, Right, granted
+
+pytestmark = pytest.mark.kubernetes
+
+ACCESS = KUBERNETES / "access"
+WITHIN = 60.0
+_SINGLE = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
+_PATH = re.compile(
+    r"/(?:api|apis/(?P<group>[^/]+))/[^/]+(?:/namespaces/[^/]+(?=/[^/]))?/(?P<resource>[a-z]+)"
+    r"(?P<name>/[^/]+)?(?P<part>/[a-z]+)?"
+)
+#: Of what every account may ask.
+_OF_ALL = "authorization.k8s.io"
+
+
+@dataclass(slots=True)
+class Notes:
+    """The rights that calls needed."""
+
+    rights: set[Right] = field(default_factory=set)
+
+    def take(self, method: str, address: str, headers: Mapping[str, str]) -> None:
+        parts = urlsplit(address)
+        found = _PATH.fullmatch(parts.path)
+        if found is None or found["group"] == _OF_ALL:
+            return
+        resource = found["resource"] + (found["part"] or "")
+        verbs = [_SINGLE[method]] if method in _SINGLE else []
+        if method == "GET":
+            watches = "watch" in parse_qs(parts.query)
+            verbs = ["watch" if watches else "get" if found["name"] else "list"]
+        if "apply-patch" in headers.get("Content-Type", ""):
+            # What is not there yet is created by it.
+            verbs.append("create")
+        self.rights.update((found["group"] or "", resource, verb) for verb in verbs)
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
+    """Of every call that the adapter makes from here on."""
+    taken = Notes()
+    request = urllib3.PoolManager.request
+
+    def noted(pool: urllib3.PoolManager, method: str, url: str, **rest: Any) -> Any:
+        taken.take(method, url, rest.get("headers") or {})
+        return request(pool, method, url, **rest)
+
+    monkeypatch.setattr(urllib3.PoolManager, "request", noted)
+    return taken
+
+
+@pytest.fixture(scope="module")
+def token(live_cluster: LiveCluster) -> Iterator[str]:
+    """Of the account, once everything in the folder was applied."""
+    plane, made = live_cluster.control_plane, built(ACCESS)
+    for manifest in made:
+        plane.request("POST", _collection(manifest), body=manifest).raise_for_status()
+
+    def given() -> str:
+        path = "/api/v1/namespaces/ninefold/secrets/ninefold-runner-token"
+        return str(plane.request("GET", path).json().get("data", {}).get("token", ""))
+
+    yield base64.b64decode(until(given, within=WITHIN, what="the token is given")).decode()
+    for manifest in made:
+        if manifest["kind"] in ("Namespace", "ClusterRole", "ClusterRoleBinding"):
+            plane.request("DELETE", f"{_collection(manifest)}/{manifest['metadata']['name']}")
+    gone = "/api/v1/namespaces/ninefold"
+    until(lambda: plane.request("GET", gone).status_code == 404, within=WITHIN, what="it is empty")
+
+
+def _collection(manifest: Manifest) -> str:
+    version, kind = manifest["apiVersion"], manifest["kind"]
+    space = manifest["metadata"].get("namespace")
+    group = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    return f"{group}{f'/namespaces/{space}' if space else ''}/{kind.lower()}s"
+
+
+@pytest.fixture
+def cluster(live_cluster: LiveCluster, token: str) -> Iterator[KubernetesCluster]:
+    """The adapter as that account, and nobody else."""
+    plane = live_cluster.control_plane
+    made = KubernetesCluster(
+        installation="rights",
+        kubeconfig=json.dumps(kubeconfig_of(plane, token=token)),
+        cpu_cards=2,
+        reach="node_port",
+        namespace="rights",
+        **images.PROFILE,
+    )
+    yield made
+    plane.request("DELETE", "/api/v1/namespaces/rights-maps")
+
+
+def test_all_that_the_adapter_does_is_allowed_and_nothing_else_is(
+    cluster: KubernetesCluster, live_cluster: LiveCluster, notes: Notes
+) -> None:
+    troubles = [each.message for each in cluster.checks() if each.name == "permissions"]
+    assert troubles == [f"The account may do all {_count()} things that are needed"]
+    with _watched(cluster):
+        _lived_through(cluster, live_cluster)
+    assert notes.rights == granted(built(ACCESS))
+
+
+def test_without_its_roles_it_is_told_which_verb_it_lacks(
+    cluster: KubernetesCluster, live_cluster: LiveCluster
+) -> None:
+    plane = live_cluster.control_plane
+    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    [binding] = [
+        each
+        for each in built(ACCESS)
+        if each["kind"] == "ClusterRoleBinding" and each["metadata"]["name"] == "ninefold-runner"
+    ]
+    plane.request("DELETE", f"{bindings}/ninefold-runner").raise_for_status()
+    try:
+        said = until(
+            lambda: [each.message for each in cluster.checks() if "create pods" in each.message],
+            what="the server has noticed",
+        )
+    finally:
+        plane.request("POST", bindings, body=binding).raise_for_status()
+    assert said == ["The account may not create pods in every namespace"]
+
+
+def test_the_script_prints_the_same_access_as_a_kubeconfig(
+    live_cluster: LiveCluster, token: str
+) -> None:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not on PATH")
+    plane = live_cluster.control_plane
+    done = subprocess.run(
+        ["sh", ACCESS / "kubeconfig.sh"],
+        env={"KUBECONFIG": str(live_cluster.kubeconfig), "PATH": _path_with(kubectl)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    made = from_kubeconfig(done.stdout)
+    assert (made.server, made.token) == (plane.url, token)
+    assert made.authority.strip() == (plane.folder / "ca.crt").read_text().strip()
+
+
+def _path_with(program: str) -> str:
+    return f"{program.rpartition('/')[0]}:/usr/bin:/bin"
+
+
+def _count() -> int:
+    return len(granted(built(ACCESS)) - {NAMESPACES, PICTURE})
+
+
+@contextmanager
+def _watched(cluster: KubernetesCluster) -> Iterator[None]:
+    """Follows the cluster's news meanwhile, until both kinds have been heard of."""
+    stopping, pods, nodes = (threading.Event() for _ in range(3))
+    thread = threading.Thread(
+        target=cluster.watch,
+        kwargs={
+            "launches_changed": lambda names: pods.set() if names else None,
+            "nodes_changed": nodes.set,
+            "alive": lambda: None,
+            "stopping": stopping,
+        },
+    )
+    thread.start()
+    try:
+        yield
+        assert pods.wait(WITHIN)
+        assert nodes.wait(WITHIN)
+    finally:
+        stopping.set()
+        thread.join(WITHIN)
+
+
+def _lived_through(cluster: KubernetesCluster, live: LiveCluster) -> None:
+    """A Launch from its beginning to its end, with every question that is asked of one."""
+    assert cluster.inventory()
+    role = python_role(f"print('here', flush=True)\n{SLEEPS}", ports=("http",))
+    launch = Launch(
+        name="attempt-rights",
+        roles=(role,),
+        files={"spec.json": "{}"},
+        secrets={"NINEFOLD_ENGINE_KEY": "only this once"},
+        labels={"team": "maps"},
+    )
+    cluster.launch(launch)
+    # As if we had died before the record said that all is there.
+    record = "/api/v1/namespaces/rights-maps/configmaps/attempt-rights"
+    forgotten = {"metadata": {"annotations": {"ninefold.io/launched": None}}}
+    live.control_plane.request(
+        "PATCH", record, body=forgotten, kind="application/merge-patch+json"
+    ).raise_for_status()
+    cluster.launch(launch)
+    until(phase_is(cluster, launch.name, Phase.RUNNING), within=WITHIN, what="it runs")
+    found = cluster.endpoint(launch.name, role="main", index=0, port="http")
+    assert found is not None
+    assert found.credential == "only this once"
+    until(lambda: _log(cluster, launch.name), what="it says something")
+    assert {each.kind for each in cluster.objects(launch.name)} >= {"Pod", "Secret", "Service"}
+    assert cluster.events(launch.name)
+    assert cluster.node("real-1") is not None
+    assert cluster.names() == {launch.name}
+    cluster.stop(launch.name, grace=timedelta(seconds=1))
+    until(lambda: observed(cluster, launch.name).ended, within=WITHIN, what="it ends")
+    cluster.remove(launch.name)
+    assert cluster.names() == frozenset()
+
+
+def _log(cluster: KubernetesCluster, name: str) -> bool:
+    return b"here" in cluster.log(name, role="main", index=0, offset=0, limit=99).content

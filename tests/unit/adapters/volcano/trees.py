@@ -1,0 +1,73 @@
+"""Queue trees in few words, and an admission that refuses what Volcano's does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from controlplane.adapters.clusters.volcano import names, rules
+from controlplane.adapters.clusters.volcano.changes import Act, Change
+from controlplane.domain.queue_documents import QueueDocument
+from controlplane.domain.quotas import Entitlement
+
+OURS = "0123456789abcdef0123456789abcdef"
+B3, B2, H800 = "ascend-910b3", "ascend-910b2", "nvidia-h800"
+NPU, GPU = "huawei.com/Ascend910", "nvidia.com/gpu"
+RESOURCES = {B3: NPU, H800: GPU}
+
+
+def queue(
+    name: str,
+    *,
+    parent: str = "",
+    chip: str = B3,
+    reserved: int = 0,
+    guaranteed: int = 0,
+    cap: int | None = None,
+    **more: Any,
+) -> QueueDocument:
+    """Its uid is its name."""
+    stated = Entitlement(reserved=reserved, guaranteed=guaranteed, cap=cap)
+    entitlements = more.pop("entitlements", {chip: stated} if stated != Entitlement() else {})
+    return QueueDocument(uid=name, name=name, parent=parent, entitlements=entitlements, **more)
+
+
+def tree(*documents: QueueDocument) -> Mapping[str, QueueDocument]:
+    return {document.uid: document for document in documents}
+
+
+def called(name: str) -> str:
+    return names.queue_name(name, installation=OURS)
+
+
+class Refused(Exception):
+    """The admission of the cluster says no."""
+
+
+class Cluster:
+    """Queues of a cluster, each change admitted by Volcano's rules or refused."""
+
+    def __init__(self, queues: Sequence[Mapping[str, Any]] = ()) -> None:
+        self.queues: dict[str, dict[str, Any]] = {
+            one["metadata"]["name"]: dict(one) for one in queues
+        }
+        self.commands: list[str] = []
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            manifest = change.manifest
+            name = manifest["metadata"]["name"]
+            if change.act is Act.COMMAND:
+                self.commands.append(f"{manifest['action']} {manifest['target']['name']}")
+                continue
+            if change.act is Act.DELETE:
+                children = sum(rules.parent(one) == name for one in self.queues.values())
+                if refusal := rules.refusal_of_deletion(self.queues[name], children=children):
+                    raise Refused(refusal)
+                del self.queues[name]
+                continue
+            assert (change.act is Act.CREATE) == (name not in self.queues)
+            kept = self.queues.get(name, {"status": {"state": "Open"}})
+            self.queues[name] = {**kept, **manifest}
+            if wrong := rules.violations(list(self.queues.values())):
+                raise Refused("; ".join(finding.message for finding in wrong))

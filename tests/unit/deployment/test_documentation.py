@@ -1,0 +1,49 @@
+"""What an administrator of a cluster reads is what there is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+from controlplane.adapters.clusters.kubernetes.profiles import Profile
+from tests.unit.deployment.kustomizations import KUBERNETES, ROOT, built
+from tests.unit.deployment.rights import Right, granted
+
+
+def section(heading: str) -> list[list[str]]:
+    """The cells of every table line between that heading and the next."""
+    text = (ROOT / "docs" / "kubernetes.md").read_text()
+    found = re.search(
+        rf"^###? {re.escape(heading)}$(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    assert found is not None, heading
+    lines = (line for line in found[1].splitlines() if line.startswith("| `"))
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def documented() -> set[Right]:
+    rights = set()
+    for what, verbs, why in section("What it may do, verb by verb"):
+        group, _, resource = what.strip("` ").rpartition(" ")
+        assert why
+        rights |= {(group, resource, verb) for verb in re.findall(r"`(\w+)`", verbs)}
+    return rights
+
+
+def test_every_verb_of_the_roles_is_told_with_what_needs_it() -> None:
+    assert documented() == granted(built(KUBERNETES / "access")) | granted(
+        built(KUBERNETES / "volcano")
+    )
+
+
+def test_every_option_of_a_cluster_is_told_and_none_that_there_is_not() -> None:
+    told = {row[0].strip("`") for row in section("Options of a cluster")}
+    assert told == {field.name for field in fields(Profile)} | {"in_cluster"}
+
+
+def test_every_folder_and_file_that_it_names_exists() -> None:
+    text = (ROOT / "docs" / "kubernetes.md").read_text()
+    for path in re.findall(r"\b(docker/[\w./-]+[\w])", text):
+        assert (ROOT / path).exists() or path == "docker/.env", path
+    for overlay in re.findall(r"`(overlays/\w+)`", text):
+        assert (KUBERNETES / overlay).is_dir(), overlay

@@ -1,0 +1,63 @@
+"""What a cluster is asked to allow is what the adapter does there, and not a verb more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from controlplane.adapters.clusters.kubernetes.checks import (
+    PERMISSIONS,
+    VOLCANO_PERMISSIONS,
+    Permission,
+)
+from tests.unit.deployment.kustomizations import KUBERNETES, ROOT, built
+from tests.unit.deployment.rights import NAMESPACES, PICTURE, Right, granted
+
+ADAPTERS = ROOT / "platform" / "controlplane" / "adapters" / "clusters"
+
+
+def needed(permissions: Iterable[Permission]) -> set[Right]:
+    return {(each.group, each.resource, verb) for each in permissions for verb in each.verbs}
+
+
+def test_the_roles_are_what_the_adapter_checks_for_before_it_works() -> None:
+    assert granted(built(KUBERNETES / "access")) == needed(PERMISSIONS) | {NAMESPACES, PICTURE}
+
+
+def test_the_roles_for_volcano_are_what_the_adapter_checks_for_and_a_look_at_its_scheduler() -> (
+    None
+):
+    made = built(KUBERNETES / "volcano")
+    across = [each for each in made if each["kind"] == "ClusterRole"]
+    [role] = [each for each in made if each["kind"] == "Role"]
+    assert granted(across) == needed(VOLCANO_PERMISSIONS)
+    assert role["metadata"]["namespace"] == "volcano-system"
+    assert all(rule["resourceNames"] and rule["verbs"] == ["get"] for rule in role["rules"])
+
+
+def test_every_resource_that_a_role_names_is_one_that_the_adapters_speak_of() -> None:
+    spoken = "".join(path.read_text() for path in ADAPTERS.glob("[kv]*/*.py"))
+    for folder in ("access", "volcano"):
+        for group, resource, _ in granted(built(KUBERNETES / folder)):
+            assert re.search(rf"\b{resource.partition('/')[0]}\b", spoken), (group, resource)
+
+
+def test_no_role_has_a_star_and_none_reaches_roles_or_accounts() -> None:
+    rights = granted(built(KUBERNETES / "access")) | granted(built(KUBERNETES / "volcano"))
+    words = {word for right in rights for word in right}
+    assert not words & {"*", "serviceaccounts", "clusterroles", "rolebindings", "impersonate"}
+    # Whoever may watch or update these could take over what others keep there.
+    assert not {
+        ("", "secrets", "watch"),
+        ("", "secrets", "update"),
+        ("", "pods/exec", "create"),
+    } & (rights)
+
+
+def test_the_roles_are_bound_to_the_account_of_the_token_alone() -> None:
+    made = built(KUBERNETES / "access")
+    for binding in (each for each in made if each["kind"] == "ClusterRoleBinding"):
+        assert binding["subjects"] == [
+            {"kind": "ServiceAccount", "name": "ninefold-runner", "namespace": "ninefold"}
+        ]
+        assert binding["roleRef"]["name"] == binding["metadata"]["name"]
