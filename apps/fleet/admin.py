@@ -47,7 +47,17 @@ class ClusterAdmin(AuditedAdmin[Cluster]):
     list_display = ("name", "kind", "binding", "last_seen_at", "trouble")
     list_filter = ("kind", "binding")
     search_fields = ("name", "uid")
-    readonly_fields = ("uid", "created_at", "last_seen_at", "trouble", "isolation")
+    readonly_fields = (
+        "uid",
+        "created_at",
+        "created_by_name",
+        "version",
+        "last_seen_at",
+        "reachable_at",
+        "checked_at",
+        "trouble",
+        "isolation",
+    )
 
 
 @admin.register(Node)

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 from django.db import models
 
 from controlplane.domain.accelerators import CardState
 from controlplane.persistence.models import Entity
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+class Standing(models.Manager[Row], Generic[Row]):
+    """Without what was removed with its cluster: such rows stay only because past work points at them."""
+
+    def get_queryset(self) -> models.QuerySet[Row]:
+        return super().get_queryset().filter(removed_at=None)
 
 
 class Cluster(Entity):
@@ -25,6 +36,21 @@ class Cluster(Entity):
     trouble = models.TextField(blank=True)
     #: What keeps work apart from the product there, as its adapter says.
     isolation = models.TextField(blank=True)
+    #: How its API is reached, encrypted (``controlplane.persistence.encryption``); None: its kind needs none.
+    kubeconfig = models.BinaryField(null=True, blank=True)
+    #: Of its API, as it calls it; empty where nobody has asked yet.
+    version = models.CharField(max_length=60, blank=True, default="", db_default="")
+    checked_at = models.DateTimeField(null=True, blank=True)
+    #: What the last check found: ``[{"name", "verdict", "message", "remedy"}]``.
+    checks = models.JSONField(
+        default=list, db_default=models.Value([], models.JSONField()), blank=True
+    )
+    #: When the connection that watches it last proved itself.
+    reachable_at = models.DateTimeField(null=True, blank=True)
+    created_by_name = models.CharField(max_length=150, blank=True, default="", db_default="")
+    removed_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects = Standing["Cluster"]()
 
     class Meta:
         ordering = ("name",)
@@ -45,6 +71,9 @@ class Node(Entity):
     cordoned = models.BooleanField(default=False)
     labels = models.JSONField(default=dict, blank=True)
     last_seen_at = models.DateTimeField(null=True, blank=True)
+    removed_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects = Standing["Node"]()
 
     class Meta:
         ordering = ("name",)
@@ -72,6 +101,9 @@ class Card(Entity):
     parent = models.ForeignKey(
         "self", on_delete=models.CASCADE, null=True, blank=True, related_name="slices"
     )
+    removed_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects = Standing["Card"]()
 
     class Meta:
         ordering = ("node__name", "index")

@@ -13,10 +13,11 @@ from controlplane.ports.registry import UnknownAdapter
 log = logging.getLogger(__name__)
 
 
-def inventories_sync(*, at: datetime) -> int:
-    """Look at every cluster once; say how many answered. One that does not answer spoils no other."""
+def inventories_sync(*, at: datetime, uid: str | None = None) -> int:
+    """Look at every cluster once, or at one; say how many answered. One that does not answer spoils no other."""
     answered = 0
-    for cluster in Cluster.objects.all():
+    clusters = Cluster.objects.all()
+    for cluster in clusters if uid is None else clusters.filter(uid=uid):
         try:
             adapter = selectors.cluster_adapter(cluster)
             nodes = adapter.inventory()

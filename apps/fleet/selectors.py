@@ -3,35 +3,163 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, Protocol, TypeVar
 
 from django.conf import settings
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 
+from apps.accounts import selectors as accounts
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.accelerators import CardState, Chip
+from controlplane.domain.permissions import Permission
+from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.ports import registry
 from controlplane.ports.chips import VendorProfile
+from controlplane.ports.clusters import (
+    Check,
+    ClusterError,
+    ClusterUnavailable,
+    Inspectable,
+    Verdict,
+)
 from controlplane.ports.clusters import Cluster as ClusterAdapter
 
 #: Options whose value comes from this installation rather than from the row.
 _LOCAL = "local"
+#: Kinds that are reached over the network: they get a kubeconfig, and know their objects by our uid.
+REMOTE_KINDS: tuple[str, ...] = ("kubernetes", "volcano")
+#: The longest that a page waits for a cluster, in seconds.
+PATIENCE = 6.0
+
+Answer = TypeVar("Answer")
 
 
-@lru_cache(maxsize=32)
-def _adapter(kind: str, options: str) -> ClusterAdapter:
-    return registry.cluster(kind, json.loads(options))
+@lru_cache(maxsize=64)
+def _adapter(kind: str, options: str, uid: str, sealed: bytes) -> ClusterAdapter:
+    given: dict[str, Any] = json.loads(options)
+    if kind in REMOTE_KINDS:
+        given |= {"installation": uid, "kubeconfig": _unsealed(sealed)}
+    return registry.cluster(kind, given)
+
+
+def _unsealed(sealed: bytes) -> str:
+    try:
+        return decrypt(sealed).decode() if sealed else ""
+    except Undecryptable as error:
+        raise ClusterUnavailable(f"its kubeconfig cannot be read: {error}") from error
 
 
 def cluster_adapter(cluster: Cluster) -> ClusterAdapter:
-    """The adapter of that cluster, kept for as long as its options stay the same."""
+    """The adapter of that cluster, kept for as long as its options and its kubeconfig stay the same.
+
+    :raises UnknownAdapter: if no package provides its kind.
+    :raises ClusterError: if its options or its kubeconfig cannot be used.
+    """
     options = dict(cluster.options)
+    uid, sealed = "", b""
     if cluster.kind == _LOCAL:
         options.setdefault("home", str(settings.NINEFOLD_HOME))
         if settings.NINEFOLD_LOCAL_CARDS:
             options.setdefault("cards", settings.NINEFOLD_LOCAL_CARDS)
-    return _adapter(cluster.kind, json.dumps(options, sort_keys=True))
+    elif cluster.kind in REMOTE_KINDS:
+        uid, sealed = cluster.uid, bytes(cluster.kubeconfig or b"")
+    return _adapter(cluster.kind, json.dumps(options, sort_keys=True), uid, sealed)
+
+
+def remote_kinds() -> tuple[str, ...]:
+    """Kinds of clusters that people can register: those over the network that a package provides."""
+    installed = registry.cluster_kinds()
+    return tuple(kind for kind in REMOTE_KINDS if kind in installed)
+
+
+def control_url(cluster: Cluster | None) -> str:
+    """Where work on that cluster reaches the product, without a slash at its end."""
+    named = str(cluster.options.get("control_url") or "") if cluster is not None else ""
+    return (named or str(settings.NINEFOLD_CONTROL_URL)).rstrip("/")
+
+
+def inspectable(cluster: Cluster | None) -> bool:
+    """Whether there is more to be seen of it than where work runs; nothing is asked of the cluster itself."""
+    return cluster is not None and registry.cluster_is_inspectable(cluster.kind)
+
+
+#: A thread that waits for a cluster holds up no request: the request goes on after ``PATIENCE``.
+_waiting = ThreadPoolExecutor(max_workers=8, thread_name_prefix="ask-cluster")
+
+
+def inspect(cluster: Cluster, question: Callable[[Inspectable], Answer]) -> Answer:
+    """What the cluster answers, for a page: never after more than ``PATIENCE``.
+
+    :raises ClusterError: if it does not answer in time, refuses, or is of a kind that says nothing of itself.
+    """
+    try:
+        adapter = cluster_adapter(cluster)
+    except registry.UnknownAdapter as unknown:
+        raise ClusterError(str(unknown)) from unknown
+    if not isinstance(adapter, Inspectable):
+        raise ClusterError(f"a cluster of kind {cluster.kind!r} says nothing of itself")
+    answer = _waiting.submit(question, adapter)
+    try:
+        return answer.result(timeout=PATIENCE)
+    except TimeoutError:
+        answer.cancel()
+        raise ClusterUnavailable(
+            f"the cluster {cluster.name} did not answer within {PATIENCE:.0f} s"
+        ) from None
+
+
+def checks_of(cluster: Cluster) -> tuple[Check, ...]:
+    """What the last check found; empty if there was none."""
+    return tuple(
+        Check(
+            name=one["name"],
+            verdict=Verdict(one["verdict"]),
+            message=one["message"],
+            remedy=one["remedy"],
+        )
+        for one in cluster.checks
+    )
+
+
+def operates(user: accounts.Person) -> bool:
+    """Whether they operate the fleet: that permission in any team will do, for nodes belong to everybody."""
+    if accounts.is_company_administrator(user):
+        return True
+    return accounts.teams_where(user, Permission.OPERATE_FLEET).exists()
+
+
+def require_operator(user: accounts.Person) -> None:
+    """:raises PermissionRefused: unless they operate the fleet."""
+    if not operates(user):
+        raise accounts.PermissionRefused(
+            "this is for operators and administrators of a team; you are none of these"
+        )
+
+
+class Occupancy(Protocol):
+    """An app above this one that knows who uses a cluster."""
+
+    def occupants(self, cluster: Cluster) -> Iterable[str]:
+        """In words, each job, deployment or claim that holds cards of it or runs there."""
+        ...
+
+
+_occupancies: list[Occupancy] = []
+
+
+def connect_occupancy(source: Occupancy) -> None:
+    """Have it asked before a cluster is removed."""
+    if source not in _occupancies:
+        _occupancies.append(source)
+
+
+def occupants_of(cluster: Cluster) -> tuple[str, ...]:
+    """Whatever holds cards of it or runs there, in words, in alphabetical order."""
+    return tuple(sorted({one for source in _occupancies for one in source.occupants(cluster)}))
 
 
 def nodes_with_cards() -> QuerySet[Node]:
@@ -104,6 +232,41 @@ def clusters_without_images(chip: str) -> list[str]:
 
 
 def clusters() -> QuerySet[Cluster]:
+    """With ``node_count`` and ``card_count``."""
     return Cluster.objects.annotate(
         node_count=Count("nodes", distinct=True), card_count=Count("nodes__cards")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stock:
+    """Cards of one chip on one cluster."""
+
+    chip: str
+    total: int
+    #: Of these, how many take new work.
+    usable: int
+    #: Bytes of the largest; 0 where cards have no memory of their own.
+    memory: int
+
+
+def stock_of(cluster: Cluster) -> list[Stock]:
+    """The cluster's cards by chip, the most first."""
+    rows = Card.objects.filter(node__cluster=cluster).values("chip")
+    counted = rows.annotate(
+        total=Count("id"),
+        usable=Count("id", filter=Q(state=CardState.USABLE)),
+        most=Max("memory"),
+    ).order_by("-total", "chip")
+    return [
+        Stock(chip=row["chip"], total=row["total"], usable=row["usable"], memory=row["most"])
+        for row in counted
+    ]
+
+
+def nodes_of(cluster: Cluster) -> QuerySet[Node]:
+    """With ``card_count`` and ``usable_count``."""
+    return Node.objects.filter(cluster=cluster).annotate(
+        card_count=Count("cards"),
+        usable_count=Count("cards", filter=Q(cards__state=CardState.USABLE)),
     )

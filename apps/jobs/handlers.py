@@ -7,6 +7,8 @@ from django.utils import timezone
 
 from apps.jobs.models import Attempt
 from apps.jobs.reconcilers import attempts
+from apps.jobs.reconcilers.sweeps import PREFIX
+from controlplane.domain.jobs import ATTEMPT
 
 
 @shared_task
@@ -22,6 +24,15 @@ def on_claim_revoking(*, claim_uid: str) -> None:
 @shared_task
 def on_attempt_changed(*, attempt_uid: str) -> None:
     attempts.attempts_reconcile(at=timezone.now(), uid=attempt_uid)
+
+
+@shared_task
+def on_launches_changed(*, names: list[str]) -> None:
+    """A cluster says that something happened to Launches of these names."""
+    uids = [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
+    live = Attempt.objects.filter(uid__in=uids).exclude(state__in=ATTEMPT.final)
+    for uid in list(live.values_list("uid", flat=True)):
+        attempts.attempts_reconcile(at=timezone.now(), uid=uid)
 
 
 def _turn(claim_uid: str) -> None:

@@ -33,6 +33,7 @@ app.conf.beat_schedule = {
     "schedule": _every(2, "apps.quotas.tasks.run_cycle"),
     "look ahead": _every(60, "apps.quotas.tasks.refresh_forecasts"),
     "carry out rearrangements": _every(5, "apps.quotas.tasks.carry_out_rearrangements"),
+    "keep copies of queues": _every(60, "apps.quotas.tasks.keep_copies"),
     "answer what-ifs": _every(5, "apps.quotas.tasks.answer_what_ifs"),
     "turn jobs": _every(1, "apps.jobs.tasks.reconcile_attempts"),
     "sweep launches": _every(30, "apps.jobs.tasks.sweep_launches"),

@@ -31,7 +31,7 @@ TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
     "outbound.due": [monitoring.on_outbound_due],
     "pipeline.changed": [workflows.on_pipeline_changed],
     "pipeline.ended": [monitoring.on_pipeline_ended],
-    "queues.changed": [quotas.on_queues_changed],
+    "queues.changed": [quotas.on_queues_changed, quotas.on_queues_changed_keep_copies],
     "what_if.asked": [quotas.on_what_if_asked],
 }
 

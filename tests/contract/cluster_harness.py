@@ -188,6 +188,8 @@ class KubernetesHarness(RealHarness):
 
 
 class LocalHarness(RealHarness):
+    cluster: LocalCluster
+
     def __init__(self, *, home: Path | None = None, **options: Any) -> None:
         self.home = home or open_folder()
         self.cluster = LocalCluster(self.home, node=NODE, cards=2, **options)

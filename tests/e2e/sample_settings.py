@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 
 from config.settings.base import *  # noqa: F403
-from config.settings.base import STORAGES
+from config.settings.base import INSTALLED_APPS, STORAGES
 
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.e2e.sample_clusters.SampleClusters"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 if "NINEFOLD_SAMPLE_COLLECTED" not in os.environ:
     WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = True

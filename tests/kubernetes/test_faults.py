@@ -19,6 +19,7 @@ from controlplane.ports.clusters import (
     Phase,
 )
 from controlplane.ports.launches import Launch, Placement, Role
+from tests.contract.cluster_harness import ended
 from tests.contract.waiting import until
 from tests.kubernetes import clusters, images
 from tests.kubernetes.clusters import NODE, LiveCluster
@@ -52,9 +53,7 @@ def cluster(live_cluster: LiveCluster) -> Iterator[KubernetesCluster]:
     yield made
     for name in made.names():
         made.stop(name, grace=timedelta(0))
-        until(
-            lambda name=name: made.observe([name])[name].ended, within=WITHIN, what=f"{name} ends"
-        )
+        ended(made, name)
         made.remove(name)
 
 
@@ -72,6 +71,16 @@ def in_phase(cluster: KubernetesCluster, name: str, phase: Phase) -> ObservedRep
         return seen if seen.phase is phase else None
 
     return until(look, within=WITHIN, what=f"{name} is {phase}")
+
+
+def saying(cluster: KubernetesCluster, name: str, words: str) -> ObservedReplica:
+    """The replica, as soon as what is told of it begins so."""
+
+    def look() -> ObservedReplica | None:
+        seen = first(cluster, name)
+        return seen if seen.message.startswith(words) else None
+
+    return until(look, within=WITHIN, what=f"{name}: {words} …")
 
 
 def pods(live: LiveCluster, name: str) -> list[Mapping[str, Any]]:
@@ -94,7 +103,8 @@ def test_a_worker_that_dies_between_two_objects_leaves_one_launch_after_the_next
     calls: int,
 ) -> None:
     launch = sleeper(f"dies-{calls}", count=2)
-    create, made = Api.create, []
+    create = Api.create
+    made: list[str] = []
 
     def dying(self: Api, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         if len(made) == calls:
@@ -121,9 +131,9 @@ def test_a_pod_that_somebody_deletes_ends_with_that_reason_and_is_not_made_again
     cluster.launch(launch)
     runs(cluster, launch.name)
     live_cluster.control_plane.request("DELETE", f"{SPACE}/pods/deleted-main-0")
-    ended = in_phase(cluster, launch.name, Phase.EXITED)
-    assert ended.cause is ExitCause.STOPPED
-    assert ended.message == "its pod was deleted on the cluster"
+    end = in_phase(cluster, launch.name, Phase.EXITED)
+    assert end.cause is ExitCause.STOPPED
+    assert end.message == "its pod was deleted on the cluster"
     cluster.launch(launch)
     assert first(cluster, launch.name).ended
 
@@ -165,11 +175,7 @@ def test_an_image_that_does_not_exist_is_named(
     cluster: KubernetesCluster,
 ) -> None:
     cluster.launch(replace(sleeper("pictureless"), image="ninefold.test/absent:9"))
-    seen = until(
-        lambda: (found := first(cluster, "pictureless")).message.startswith("the image") and found,
-        within=WITHIN,
-        what="the reason",
-    )
+    seen = saying(cluster, "pictureless", "the image")
     assert seen.phase is Phase.PREPARING
     assert "ninefold.test/absent:9" in seen.message
 
@@ -209,11 +215,7 @@ def test_a_node_that_takes_no_work_keeps_it_waiting_with_the_reason(
     _cordon(live_cluster, cordoned=True)
     try:
         cluster.launch(sleeper("waits"))
-        seen = until(
-            lambda: (found := first(cluster, "waits")).message.startswith("the cluster") and found,
-            within=WITHIN,
-            what="the reason",
-        )
+        seen = saying(cluster, "waits", "the cluster")
         assert "unschedulable" in seen.message
     finally:
         _cordon(live_cluster, cordoned=False)

@@ -16,8 +16,10 @@ from controlplane.domain.permissions import Role
 
 SENTENCES: Mapping[str, Promise] = {
     "audit.prune": _("%(actor)s let old audit entries go"),
+    "cluster.check": _("%(actor)s checked the connection to the cluster %(name)s"),
     "cluster.change": _("%(actor)s changed the cluster %(name)s"),
     "cluster.create": _("%(actor)s added the cluster %(name)s"),
+    "cluster.remove": _("%(actor)s removed the cluster %(name)s"),
     "code.upload": _("%(actor)s uploaded code"),
     "dataset.add_version": _("%(actor)s added a version to the dataset %(name)s"),
     "dataset.change": _("%(actor)s changed the dataset %(name)s"),

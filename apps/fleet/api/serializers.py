@@ -2,12 +2,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.selectors import KnownChip
+from apps.fleet.selectors import KnownChip, checks_of
+from apps.fleet.services.clusters import Change, Registration
 from controlplane.domain.accelerators import CardState, ChipKind, Confidence
-from controlplane.web.rest import Filters, Reference
+from controlplane.ports.clusters import Verdict
+from controlplane.web.rest import Filters, Reference, StrictSerializer
+
+#: Characters; the adapter has a bound of its own.
+LONGEST_KUBECONFIG = 300_000
+
+
+class CheckSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    verdict = serializers.ChoiceField(choices=[(one.value, one.value) for one in Verdict])
+    message = serializers.CharField()
+    remedy = serializers.CharField(help_text="What to do about it; empty: nothing.")
 
 
 class ClusterSerializer(serializers.ModelSerializer[Cluster]):
@@ -16,7 +29,7 @@ class ClusterSerializer(serializers.ModelSerializer[Cluster]):
 
     class Meta:
         model = Cluster
-        fields = (
+        fields: tuple[str, ...] = (
             "uid",
             "name",
             "kind",
@@ -24,9 +37,65 @@ class ClusterSerializer(serializers.ModelSerializer[Cluster]):
             "isolation",
             "trouble",
             "last_seen_at",
+            "reachable_at",
+            "version",
+            "checked_at",
             "nodes",
             "cards",
         )
+        extra_kwargs = {
+            "reachable_at": {"help_text": "When the connection that watches it last proved itself."}
+        }
+
+
+class ClusterDetailSerializer(ClusterSerializer):
+    """For whoever operates the fleet."""
+
+    options = serializers.DictField(help_text="Of its adapter; nothing secret is among them.")
+    checks = serializers.SerializerMethodField(help_text="What the last check found.")
+
+    class Meta(ClusterSerializer.Meta):
+        fields = (*ClusterSerializer.Meta.fields, "options", "checks", "created_by_name")
+
+    @extend_schema_field(CheckSerializer(many=True))
+    def get_checks(self, cluster: Cluster) -> list[dict[str, Any]]:
+        return list(CheckSerializer(checks_of(cluster), many=True).data)
+
+
+_KUBECONFIG = (
+    "Kept encrypted and never shown again. Empty: the product runs inside of that cluster."
+)
+
+
+class ClusterChangeSerializer(StrictSerializer[Any]):
+    options = serializers.DictField(required=False, help_text="All of them; others are forgotten.")
+    binding = serializers.ChoiceField(choices=Cluster.Binding.choices, required=False)
+    kubeconfig = serializers.CharField(
+        required=False,
+        write_only=True,
+        allow_blank=True,
+        trim_whitespace=False,
+        max_length=LONGEST_KUBECONFIG,
+        help_text=_KUBECONFIG,
+    )
+    although_unfit = serializers.BooleanField(
+        required=False, default=False, help_text="Keep it although a check of the connection fails."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        although_unfit = attrs.pop("although_unfit")
+        return {"change": Change(**attrs), "although_unfit": although_unfit}
+
+
+class ClusterCreateSerializer(ClusterChangeSerializer):
+    name = serializers.CharField(
+        max_length=40, help_text="Small Latin letters, digits and hyphens; unique."
+    )
+    kind = serializers.CharField(max_length=20, help_text="Such as kubernetes.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        although_unfit = attrs.pop("although_unfit")
+        return {"registration": Registration(**attrs), "although_unfit": although_unfit}
 
 
 class NodeSerializer(serializers.ModelSerializer[Node]):

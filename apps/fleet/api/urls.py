@@ -3,7 +3,10 @@ from __future__ import annotations
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from apps.fleet.api import views
+from apps.fleet.api import problems, views
+
+#: Imported so that they register how refusals look.
+REGISTERS = (problems,)
 
 router = SimpleRouter(trailing_slash=False)
 router.register("clusters", views.ClusterViewSet, basename="cluster")

@@ -1,23 +1,33 @@
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import QuerySet
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import mixins
+from rest_framework import mixins, status
+from rest_framework.decorators import action
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
 from apps.fleet import selectors
 from apps.fleet.api.serializers import (
     CardFilters,
     CardSerializer,
     ChipSerializer,
+    ClusterChangeSerializer,
+    ClusterCreateSerializer,
+    ClusterDetailSerializer,
     ClusterSerializer,
     NodeFilters,
     NodeSerializer,
 )
 from apps.fleet.models import Card, Cluster, Node
+from apps.fleet.services import clusters
 from controlplane.domain.permissions import Scope
 from controlplane.web.rest import Query, ResourceViewSet
 
@@ -34,6 +44,61 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 
     def get_queryset(self) -> QuerySet[Cluster]:
         return selectors.clusters()
+
+    @extend_schema(
+        summary="Register a cluster",
+        description="Its connection is checked first. The kubeconfig must hold its credential itself: programs "
+        "to run and paths of files are refused. For administrators of the company.",
+        tags=["fleet"],
+        request=ClusterCreateSerializer,
+        responses={201: ClusterDetailSerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.checked(ClusterCreateSerializer)
+        cluster = clusters.cluster_register(actor=acting_user(request), at=timezone.now(), **given)
+        return Response(self._detail(cluster), status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Change a cluster",
+        description="Its connection is checked first. For administrators of the company.",
+        tags=["fleet"],
+        request=ClusterChangeSerializer,
+        responses=ClusterDetailSerializer,
+    )
+    def partial_update(self, request: Request, uid: str) -> Response:
+        found, actor = self.get_object(), acting_user(request)
+        given = self.checked(ClusterChangeSerializer)
+        clusters.cluster_change(cluster=found, actor=actor, at=timezone.now(), **given)
+        return Response(self._detail(found))
+
+    @extend_schema(
+        summary="Remove a cluster",
+        description="Refused while work holds its cards or runs there. What stands on the cluster stays there.",
+        tags=["fleet"],
+        responses={204: None},
+    )
+    def destroy(self, request: Request, uid: str) -> Response:
+        found, actor = self.get_object(), acting_user(request)
+        clusters.cluster_remove(cluster=found, actor=actor, at=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(
+        summary="Check the connection to a cluster",
+        tags=["fleet"],
+        request=None,
+        responses=ClusterDetailSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def check(self, request: Request, uid: str) -> Response:
+        found, actor = self.get_object(), acting_user(request)
+        clusters.cluster_check(cluster=found, actor=actor, at=timezone.now())
+        return Response(self._detail(found))
+
+    def _detail(self, cluster: Cluster) -> dict[str, Any]:
+        counted = self.get_queryset().get(pk=cluster.pk)
+        return dict(ClusterDetailSerializer(counted, context=self.get_serializer_context()).data)
 
 
 @extend_schema_view(

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
-
 from apps.fleet import selectors as fleet
 from apps.jobs import selectors
 from apps.jobs.models import Attempt
@@ -47,7 +45,7 @@ def stop(attempt: Attempt, *, grace: timedelta) -> None:
 def render(attempt: Attempt) -> Launch:
     """The Launch of an attempt. Rendering twice gives the same one."""
     job = attempt.job
-    claim = Claim.objects.get(uid=attempt.claim_uid)
+    claim = Claim.objects.select_related("queue").get(uid=attempt.claim_uid)
     artifacts = {
         "model": job.model_version.artifact if job.model_version else None,
         "dataset": job.dataset_version.artifact if job.dataset_version else None,
@@ -65,10 +63,15 @@ def render(attempt: Attempt) -> Launch:
                 for name, artifact in artifacts.items()
                 if artifact is not None
             ),
-            report_url=f"{settings.NINEFOLD_CONTROL_URL}/api/v1/attempts/{attempt.uid}",
+            report_url=f"{fleet.control_url(attempt.cluster)}/api/v1/attempts/{attempt.uid}",
             token=selectors.attempt_token(attempt),
             continues=attempt.continues.launch_name if attempt.continues else None,
-            labels={"team": job.team.slug, "kind": selectors.OWNER_KIND, "uid": attempt.uid},
+            labels={
+                "team": job.team.slug,
+                "kind": selectors.OWNER_KIND,
+                "uid": attempt.uid,
+                **quotas.launch_labels(claim),
+            },
             model=registry_selectors.model_facts(job.model_version) if job.model_version else None,
         )
     )

@@ -19,6 +19,7 @@ from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.headway import headway_of
 from apps.jobs.selectors.histories import changes_of, events_of, runs_of
 from apps.jobs.selectors.utilization import utilization_of
+from apps.jobs.web.cluster_objects import cluster_context, inspected_attempts
 from apps.jobs.web.logs import log_context
 from apps.jobs.web.renderings import job_rendering
 from apps.jobs.web.specs import repeated, spec_json, spec_rows
@@ -30,7 +31,7 @@ from controlplane.domain.claims import ClaimState
 from controlplane.domain.jobs import ENDED_JOB_STATES, JOB, JobEvent, JobKind, JobState
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.permissions import Permission, allows
-from controlplane.web.pages import Tab, acting, show
+from controlplane.web.pages import Tab, acting, is_fragment, show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,22 +50,32 @@ def job(request: SignedIn, uid: str) -> HttpResponseBase:
     found = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     attempts = list(found.attempts.select_related("cluster", "job").order_by("-number"))
     tab = request.GET.get("tab", "")
-    parts = {"log": log_context, "events": _events, "spec": _spec, "rendered": _rendered}
+    parts = {
+        "log": log_context,
+        "events": _events,
+        "spec": _spec,
+        "rendered": _rendered,
+        "cluster": cluster_context,
+    }
     part = parts.get(tab, _overview)
     tab = tab if tab in parts else "overview"
     context = {
-        **job_context(request, found, tab=tab),
+        **job_context(request, found, attempts, tab=tab),
         "attempts": attempts,
         "attempt": attempts[0],
         **part(request, found, attempts),
     }
-    if tab in ("log", "spec", "rendered"):
+    if tab == "cluster" and is_fragment(request):
+        return render(request, "jobs/cluster.html#seen", context)
+    if tab in ("log", "spec", "rendered", "cluster"):
         return render(request, f"jobs/{tab}.html", context)
     changing = found.state not in ENDED_JOB_STATES
     return show(request, f"jobs/{tab}.html", context, fragment="live", changing=changing)
 
 
-def job_context(request: SignedIn, found: Job, *, tab: str) -> dict[str, Any]:
+def job_context(
+    request: SignedIn, found: Job, attempts: list[Attempt], *, tab: str
+) -> dict[str, Any]:
     """What surrounds every part of the page."""
     page = reverse("job", args=[found.uid])
     files = reverse("job-files", args=[found.uid])
@@ -78,8 +89,16 @@ def job_context(request: SignedIn, found: Job, *, tab: str) -> dict[str, Any]:
             Tab(label=_("Files"), href=files, current=tab == "files"),
             Tab(label=_("What was asked for"), href=f"{page}?tab=spec", current=tab == "spec"),
             Tab(label=_("What runs"), href=f"{page}?tab=rendered", current=tab == "rendered"),
+            *_cluster_tab(attempts, href=f"{page}?tab=cluster", current=tab == "cluster"),
         ],
     }
+
+
+def _cluster_tab(attempts: list[Attempt], *, href: str, current: bool) -> list[Tab]:
+    """Only where there is a cluster to ask."""
+    if not current and not inspected_attempts(attempts):
+        return []
+    return [Tab(label=_("Cluster objects"), href=href, current=current)]
 
 
 def _acts(request: SignedIn, found: Job) -> Acts:

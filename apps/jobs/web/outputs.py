@@ -22,7 +22,11 @@ from controlplane.ports.artifacts import BlobMissing
 def job_files(request: SignedIn, uid: str) -> HttpResponse:
     """What it made, to be downloaded one by one."""
     found = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
-    context = {**job_context(request, found, tab="files"), "artifact": _artifact(found)}
+    attempts = list(found.attempts.select_related("cluster"))
+    context = {
+        **job_context(request, found, attempts, tab="files"),
+        "artifact": _artifact(found),
+    }
     return render(request, "jobs/files.html", context)
 
 

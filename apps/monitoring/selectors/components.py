@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,12 +16,15 @@ from django.conf import settings
 from django.db import connection
 
 from apps.fleet.models import Cluster
+from apps.fleet.services.watching import LEASE
 from apps.models.selectors import artifact_store
 from apps.monitoring.selectors.loops import Loops
 from apps.serving import selectors as serving
 from apps.serving.models import Gateway
 from controlplane.domain.loops import Culprit, culprit
 from controlplane.outbox import broker, messages
+from controlplane.persistence.leases import holder_of
+from controlplane.ports import registry
 
 #: A gateway that has been gone for longer is no part of the product any more.
 GATEWAY_FORGOTTEN = timedelta(days=1)
@@ -51,6 +54,7 @@ class Kind(StrEnum):
     BROKER = "broker"
     OUTBOX = "outbox"
     GATEWAY = "gateway"
+    WATCHER = "watcher"
     CLUSTER = "cluster"
     DISK = "disk"
 
@@ -88,6 +92,7 @@ def broker_waiting() -> Waiting:
 
 def components(loops: Loops, *, waiting: Waiting) -> tuple[Component, ...]:
     """Every part, those that all others stand on first."""
+    clusters = list(Cluster.objects.all())
     return (
         _web(),
         *_processes(loops, waiting=waiting),
@@ -95,7 +100,8 @@ def components(loops: Loops, *, waiting: Waiting) -> tuple[Component, ...]:
         _broker(waiting),
         _outbox(),
         *_gateways(at=loops.at),
-        *_clusters(at=loops.at),
+        *_watcher(clusters, at=loops.at),
+        *_clusters(clusters, at=loops.at),
         *_disks(),
     )
 
@@ -198,8 +204,30 @@ def _gateways(*, at: datetime) -> Iterator[Component]:
         )
 
 
-def _clusters(*, at: datetime) -> Iterator[Component]:
-    for cluster in Cluster.objects.all():
+def _watcher(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Component]:
+    """The process that follows clusters; no part of a product whose clusters do not speak by themselves."""
+    speaking = {
+        kind: registry.cluster_is_watchable(kind) for kind in {one.kind for one in clusters}
+    }
+    followed = [cluster for cluster in clusters if speaking[cluster.kind]]
+    if not followed:
+        return
+    silent = [
+        cluster.name
+        for cluster in followed
+        if at - (cluster.reachable_at or cluster.created_at) > CLUSTER_SILENCE
+    ]
+    holder = holder_of(LEASE)
+    condition = Condition.TROUBLED if silent else Condition.WELL
+    yield Component(
+        kind=Kind.WATCHER,
+        condition=condition if holder else Condition.DOWN,
+        facts={"holder": holder, "clusters": len(followed), "silent": silent},
+    )
+
+
+def _clusters(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Component]:
+    for cluster in clusters:
         seen = cluster.last_seen_at
         if cluster.trouble:
             condition = Condition.DOWN

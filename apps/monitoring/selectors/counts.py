@@ -8,8 +8,9 @@ from typing import Any
 
 from django.db import connection
 from django.db.models import CharField, Count, F, QuerySet, Value
+from django.db.models.functions import Now
 
-from apps.fleet.models import Card
+from apps.fleet.models import Card, Cluster
 from apps.jobs.models import Attempt, Job
 from apps.quotas.models import Claim
 from apps.serving.models import Deployment, Replica
@@ -40,10 +41,12 @@ class Counts:
     outbox: Backlog
     #: ``(state,)`` of this database's connections → how many.
     connections: Tally
+    #: ``(cluster,)`` → seconds since the connection that watches it last proved itself, for those that ever did.
+    cluster_silence: Mapping[tuple[str, ...], float]
 
 
 def counts_now() -> Counts:
-    """Everything in three queries beside the outbox's own.
+    """Everything in four queries beside the outbox's own.
 
     :raises django.db.Error: if the database does not answer.
     """
@@ -54,7 +57,16 @@ def counts_now() -> Counts:
         waiting_claims=waiting,
         outbox=messages.backlog(),
         connections=_connections(),
+        cluster_silence=_cluster_silence(),
     )
+
+
+def _cluster_silence() -> dict[tuple[str, ...], float]:
+    watched = Cluster.objects.exclude(reachable_at=None).annotate(silence=Now() - F("reachable_at"))
+    return {
+        (name,): max(0.0, silence.total_seconds())
+        for name, silence in watched.values_list("name", "silence")
+    }
 
 
 def _rows() -> tuple[dict[str, dict[tuple[str, ...], int]], Tally, Tally]:

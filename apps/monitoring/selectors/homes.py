@@ -12,6 +12,7 @@ from django.db.models import Count, Q
 from apps.accounts.models import User
 from apps.accounts.selectors import is_company_administrator, roles_by_team
 from apps.fleet.models import Card
+from apps.fleet.services import TAKEN
 from apps.jobs import selectors as jobs
 from apps.jobs.models import Job
 from apps.models import selectors as models
@@ -136,6 +137,8 @@ def _queues(user: User) -> list[Queue]:
 
 def _unusable_cards() -> list[Card]:
     broken = Card.objects.filter(state__in=(CardState.ISOLATED, CardState.UNKNOWN))
+    # What others have on a shared cluster is in order.
+    broken = broken.exclude(state_reason=TAKEN)
     return list(broken.select_related("node")[:SHOWN])
 
 

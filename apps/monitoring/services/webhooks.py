@@ -27,7 +27,7 @@ from controlplane.domain.egress import EgressRefused
 from controlplane.domain.news import NEWS, NewsKind
 from controlplane.domain.permissions import Permission
 from controlplane.outbox.messages import publish
-from controlplane.persistence.encryption import encrypt
+from controlplane.persistence.encryption import encrypt, sealed_again
 from controlplane.persistence.models import new_uid
 from controlplane.web.outside import outbound
 
@@ -165,6 +165,22 @@ def webhook_rotate(*, webhook: Webhook, actor: User) -> str:
     webhook.save(update_fields=["secret"])
     _audit(webhook, actor=actor, action="webhook.rotate")
     return secret
+
+
+def webhook_secrets_seal_again() -> int:
+    """Encrypt by the first key what another one encrypted; say how many that were.
+
+    :raises Undecryptable: if no key fits one of them.
+    """
+    count = 0
+    for key in Webhook.objects.order_by("pk").values_list("pk", flat=True):
+        with transaction.atomic():
+            row = Webhook.objects.select_for_update(no_key=True).filter(pk=key).first()
+            sealed = sealed_again(row.secret) if row else None
+            if sealed is not None:
+                Webhook.objects.filter(pk=key).update(secret=sealed)
+                count += 1
+    return count
 
 
 @transaction.atomic

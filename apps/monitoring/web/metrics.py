@@ -134,6 +134,12 @@ def _of_counts(counts: Counts) -> Iterator[Metric]:
         labels=("topic",),
     )
     yield _gauge(
+        "ninefold_cluster_silence_seconds",
+        "Since the connection that watches a cluster last proved itself.",
+        counts.cluster_silence,
+        labels=("cluster",),
+    )
+    yield _gauge(
         "ninefold_database_connections",
         "Connections to the product's database by what they do.",
         counts.connections,

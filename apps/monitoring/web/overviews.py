@@ -165,13 +165,19 @@ def _divided(nodes: list[dict[str, Any]], *, opened: str) -> dict[str, Any]:
     }
 
 
-def _node(node: Node, holders: dict[int, Holder]) -> dict[str, Any]:
-    cards = sorted(node.cards.all(), key=lambda card: card.index)
+def cells_of(node: Node, holders: dict[int, Holder]) -> list[dict[str, Any]]:
+    """The node's cards in the order of their numbers, each with who holds it and what that means."""
     cells = []
-    for card in cards:
+    for card in sorted(node.cards.all(), key=lambda card: card.index):
         holder = holders.get(card.pk)
         use = _use(card, holder)
         cells.append({"card": card, "holder": holder, "use": use, "word": _USES[use]})
+    return cells
+
+
+def _node(node: Node, holders: dict[int, Holder]) -> dict[str, Any]:
+    cells = cells_of(node, holders)
+    cards = [cell["card"] for cell in cells]
     kinds = Counter((card.chip, card.memory) for card in cards)
     return {
         "node": node,

@@ -28,6 +28,7 @@ LOOPS: Mapping[str, Word] = {
     "apps.quotas.tasks.refresh_forecasts": gettext_lazy("Foretell when what waits will start"),
     "apps.quotas.tasks.carry_out_rearrangements": gettext_lazy("Carry out approved moves"),
     "apps.quotas.tasks.answer_what_ifs": gettext_lazy("Answer “what if”"),
+    "apps.quotas.tasks.keep_copies": gettext_lazy("Tell clusters our queues"),
     "apps.jobs.tasks.reconcile_attempts": gettext_lazy("Start and watch jobs"),
     "apps.jobs.tasks.sweep_launches": gettext_lazy("Stop what no job owns"),
     "apps.serving.tasks.reconcile_deployments": gettext_lazy("Start and watch deployments"),
@@ -171,6 +172,17 @@ def _gateway(it: Component) -> str:
     return _("has the newest snapshot, version %(snapshot)s") % it.facts
 
 
+def _watcher(it: Component) -> str:
+    if it.condition is Condition.DOWN:
+        return _("no process follows the clusters")
+    if it.condition is Condition.TROUBLED:
+        return _("nothing is heard of %(names)s") % {"names": ", ".join(it.facts["silent"])}
+    amount = it.facts["clusters"]
+    return ngettext("follows %(amount)d cluster", "follows %(amount)d clusters", amount) % {
+        "amount": amount
+    }
+
+
 def _cluster(it: Component) -> str:
     if it.condition is Condition.DOWN:
         return str(it.facts["trouble"])
@@ -263,6 +275,19 @@ _PARTS: Mapping[Kind, _Part] = {
             ),
             Condition.TROUBLED: gettext_lazy(
                 "It asks, and does not take the newest snapshot: its log says why."
+            ),
+        },
+    ),
+    Kind.WATCHER: _Part(
+        label=gettext_lazy("Watcher"),
+        found=_watcher,
+        advice={
+            Condition.TROUBLED: gettext_lazy(
+                "What runs there goes on unseen: see the cluster's own row, and var/logs/watcher.log."
+            ),
+            Condition.DOWN: gettext_lazy(
+                "Look at var/logs/watcher.log and at “make status”. Until one runs, what happens on the"
+                " clusters is noticed some seconds later."
             ),
         },
     ),

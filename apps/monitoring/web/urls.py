@@ -2,11 +2,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.monitoring.web import notifications, overviews, status, webhooks
+from apps.monitoring.web import nodes, notifications, overviews, status, webhooks
+
+_NODE = "fleet/clusters/<str:uid>/nodes/<str:name>"
 
 urlpatterns = [
     path("", overviews.home, name="home"),
     path("fleet", overviews.fleet_overview, name="fleet"),
+    path(_NODE, nodes.node, name="node"),
+    path(f"{_NODE}/cordon", nodes.node_cordon, {"cordoned": True}, name="node-cordon"),
+    path(f"{_NODE}/uncordon", nodes.node_cordon, {"cordoned": False}, name="node-uncordon"),
     path("status", status.status, name="status"),
     path("notifications", notifications.notifications, name="notifications"),
     path("notifications/read", notifications.notifications_read, name="notifications-read"),

@@ -124,7 +124,7 @@ def _turn_admitted(replica: Replica, at: datetime) -> None:
 def _render(replica: Replica) -> Launch:
     """The Launch of this generation of the replica. Rendering twice gives the same one."""
     revision = replica.backend.revision
-    claim = Claim.objects.get(uid=replica.claim_uid)
+    claim = Claim.objects.select_related("queue").get(uid=replica.claim_uid)
     artifact = revision.model_version.artifact
     if artifact is None:
         raise ValueError(f"{revision.model_version} has no files")
@@ -142,6 +142,7 @@ def _render(replica: Replica) -> Launch:
                 "team": revision.deployment.team.slug,
                 "kind": selectors.OWNER_KIND,
                 "uid": replica.uid,
+                **quotas_selectors.launch_labels(claim),
             },
         )
     )

@@ -14,6 +14,7 @@ from django.db.models import Count, Prefetch, Q, QuerySet, Sum
 
 from apps.accounts import selectors as accounts
 from apps.fleet import selectors as fleet
+from apps.fleet.models import Node
 from apps.jobs import selectors as jobs
 from apps.quotas.models import Allocation
 from apps.serving.models import (
@@ -205,10 +206,11 @@ class Holder:
     uid: str
 
 
-def card_holders(user: accounts.Person) -> dict[int, Holder]:
-    """Who holds each card that is held, by the card's primary key."""
+def card_holders(user: accounts.Person, *, node: Node | None = None) -> dict[int, Holder]:
+    """Who holds each card that is held, of that node if one is given, by the card's primary key."""
+    rows = Allocation.objects.filter(released_at=None)
     held = list(
-        Allocation.objects.filter(released_at=None).values_list(
+        (rows if node is None else rows.filter(node=node)).values_list(
             "card_id", "claim__owner_kind", "claim__owner_uid", "claim__team__name"
         )
     )

@@ -34,6 +34,18 @@ def decrypt(sealed: bytes | memoryview) -> bytes:
         ) from None
 
 
+def sealed_again(sealed: bytes | memoryview) -> bytes | None:
+    """The same by the first key; None if that encrypted it already.
+
+    :raises Undecryptable: if no key fits.
+    """
+    try:
+        Fernet(settings.NINEFOLD_ENCRYPTION_KEYS[0]).decrypt(bytes(sealed))
+    except InvalidToken:
+        return encrypt(decrypt(sealed))
+    return None
+
+
 def decryptable(sealed: bytes | memoryview) -> bool:
     """Whether one of the keys that are known now encrypted it."""
     try:

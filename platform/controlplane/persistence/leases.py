@@ -61,6 +61,12 @@ def loop_lease(name: str, *, ttl: timedelta) -> Iterator[LoopLease | None]:
             Lease.objects.filter(name=name, token=lease.token).update(expires_at=Now())
 
 
+def holder_of(name: str) -> str:
+    """Who holds the loop's lease now, as ``host:process``; empty if nobody does."""
+    held = Lease.objects.filter(name=name, expires_at__gt=Now())
+    return held.values_list("holder", flat=True).first() or ""
+
+
 def _take(name: str, *, ttl: timedelta) -> LoopLease | None:
     with connection.cursor() as cursor:
         cursor.execute(

@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from controlplane.domain.fields import Finding
+from controlplane.domain.queue_documents import Documents
 from controlplane.domain.resources import Bytes, Resources
 from controlplane.ports.launches import Launch
 
@@ -305,7 +307,7 @@ class Inspectable(Protocol):
         ...
 
     def checks(self) -> tuple[Check, ...]:
-        """Everything that it needs for our work, in a fixed order. A cluster that does not answer fails one check."""
+        """What it needs for our work, in a fixed order. A cluster that does not answer fails one check."""
         ...
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
@@ -346,5 +348,37 @@ class Watchable(Protocol):
 
         ``launches_changed`` gets names of Launches that may have changed; all of them after each full listing.
         ``alive`` is called whenever the connection has proved itself, at least twice a minute while it is healthy.
+        """
+        ...
+
+
+@runtime_checkable
+class QueueKeeper(Protocol):
+    """A cluster whose own scheduler has to know our queues: it keeps a copy of them and of what goes with them.
+
+    Each method brings its part of the copy up to date and changes nothing where it is; what is not ours is left
+    alone. None of them is quick enough to be called inside a transaction.
+    """
+
+    def keep_queues(self, documents: Documents) -> tuple[Finding, ...]:
+        """Let it have the queues of the tree, and no others of ours.
+
+        :return: what it would refuse of the tree, in which case nothing was changed; else what of the tree it does
+            not hold to, and what it cannot forget yet. ``field`` is the queue's name as people know it.
+        :raises ClusterError: if it does not answer or refuses; what was done until then stays.
+        """
+        ...
+
+    def keep_priorities(self, classes: Mapping[str, int]) -> None:
+        """Let it have a priority class for each value, by what people call it; one that we forgot stays.
+
+        :raises ClusterError: if it does not answer or refuses.
+        """
+        ...
+
+    def keep_topology(self) -> None:
+        """Let it know which nodes stand together in the network, as far as nobody else tells it.
+
+        :raises ClusterError: if it does not answer or refuses.
         """
         ...

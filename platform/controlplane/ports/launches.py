@@ -105,7 +105,8 @@ class Launch:
     grace: timedelta = timedelta(seconds=30)
     #: Name of an earlier Launch whose working folder this one continues in (resume from its checkpoints).
     continues: str | None = None
-    #: Who owns it, for labels: ``{"team": …, "kind": …, "uid": …}``.
+    #: Who owns it: ``{"team": …, "kind": …, "uid": …}``; and for clusters that schedule by themselves the uid of
+    #: its ``queue``, the number of its ``priority`` and, where it has one, the level that it stays ``within``.
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def limited(self, limits: Mapping[str, Resources], *, run_within: timedelta | None) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apps.jobs.models import Attempt
 from apps.quotas.models import Queue
 from tests import factories
 from tests.e2e.demo.fleet import fleet
@@ -31,6 +32,7 @@ def company() -> dict[str, str]:
     moves = factories.rearrangement(claim=claim_of(made.running), actor=who.ada)
     told = monitoring(who)
     stored(who)
+    Attempt.objects.filter(job=made.script).update(cluster=where.gpus)
     uids = {
         "team": who.maps.uid,
         "team.slug": who.maps.slug,
@@ -58,6 +60,8 @@ def company() -> dict[str, str]:
         "queue.key": str(where.maps.pk),
         "queue.change": change.uid,
         "notification": told.notification.uid,
+        "cluster": where.gpus.uid,
+        "cluster.lost": where.lost.uid,
         "webhook.working": told.working.uid,
         "webhook.failing": told.failing.uid,
     }

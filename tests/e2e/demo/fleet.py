@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from apps.fleet import services
 from apps.fleet.models import Card, Cluster, Node
+from apps.fleet.services import clusters
 from apps.quotas.models import Queue
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
@@ -24,6 +25,9 @@ CARDS_OF_A_NODE = 8
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     cluster: Cluster
+    #: Sample clusters that say more of themselves: one that does well, one that does not answer.
+    gpus: Cluster
+    lost: Cluster
     default: Queue
     #: Of Maps, with a cap that is reached.
     maps: Queue
@@ -43,6 +47,8 @@ def fleet(people: People) -> Fleet:
     services.node_cordon(
         node=Node.objects.get(name="sample-npus-4"), cordoned=True, actor=people.admin
     )
+    for told in (gpus, lost):
+        clusters.cluster_check(cluster=told, actor=people.admin, at=timezone.now())
     _card("sample-gpus-3", 2, CardState.ISOLATED, "uncorrectable memory errors: 4 in 10 min")
     _card("sample-gpus-3", 3, CardState.NO_NEW_WORK, "kept free for a firmware update tonight")
     _card("sample-npus-2", 6, CardState.UNKNOWN, services.UNHEALTHY)
@@ -51,6 +57,8 @@ def fleet(people: People) -> Fleet:
         maps.entitlements.create(chip=chip, guaranteed=cap // 2, cap=cap)
     return Fleet(
         cluster=cluster,
+        gpus=gpus,
+        lost=lost,
         default=Queue.objects.create(name="default"),
         maps=maps,
         search=Queue.objects.create(name="search-nightly", team=people.search),

@@ -27,7 +27,7 @@ from tests.integration.company import Company
         (
             {"kind": "abacus"},
             "kind",
-            "no cluster adapter is called 'abacus'; installed: fake, local",
+            "no cluster adapter is called 'abacus'; installed: fake, kubernetes, local",
         ),
         ({"options": "[1]"}, "options", "options must be a JSON object"),
     ],

@@ -10,7 +10,7 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from apps.accounts.models import Team, User
-from apps.fleet.models import Card
+from apps.fleet.models import Card, Cluster
 from apps.jobs.models import Job
 from apps.models.models import ModelLine
 from apps.quotas.models import Queue
@@ -66,6 +66,15 @@ def test_a_start_that_broke_off_is_made_up_for_by_the_next(
             run()
     assert not ModelLine.objects.exists()
     run()
+    assert set(Job.objects.values_list("name", flat=True)) == SAMPLES
+
+
+def test_where_this_machine_takes_no_work_there_is_no_cluster_and_the_samples_wait(
+    settings: Settings,
+) -> None:
+    settings.NINEFOLD_LOCAL_CLUSTER = False
+    run()
+    assert not Cluster.objects.exists()
     assert set(Job.objects.values_list("name", flat=True)) == SAMPLES
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from apps.fleet.models import Cluster
 from apps.monitoring.web import metrics
 from apps.quotas.services import cycle_measured
 from controlplane.outbox.models import OutboxMessage
@@ -143,7 +146,7 @@ def test_measuring_costs_few_queries_and_asking_again_none(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
     metrics.MEASURES.families.forget()
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         client.get("/metrics")
     with django_assert_num_queries(0):
         client.get("/metrics")
@@ -210,3 +213,15 @@ def test_the_token_lets_anybody_read_them(client: Client, home: Path, settings: 
     for address in ("10.0.0.7", "127.0.0.1"):
         given = {"REMOTE_ADDR": address, "HTTP_AUTHORIZATION": f"Bearer {TOKEN}"}
         assert status(client, **given) == 200
+
+
+@pytest.mark.django_db
+def test_the_silence_of_a_watched_cluster_is_measured(client: Client, home: Path) -> None:
+    heard = timezone.now() - timedelta(seconds=90)
+    Cluster.objects.create(name="east", kind="fake", reachable_at=heard)
+    Cluster.objects.create(name="here", kind="fake")
+    found = samples(client)
+    assert [one.labels for one in found["ninefold_cluster_silence_seconds"]] == [
+        {"cluster": "east"}
+    ]
+    assert 90 <= value(found, "ninefold_cluster_silence_seconds", cluster="east") < 120

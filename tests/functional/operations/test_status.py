@@ -15,12 +15,15 @@ from pytest_django import DjangoAssertNumQueries
 
 from apps.accounts.models import User
 from apps.fleet.models import Cluster
+from apps.fleet.services.watching import LEASE
 from apps.monitoring.web.status import late_loops
 from apps.serving.models import Gateway, GatewaySnapshot
 from controlplane.domain.permissions import Role
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence import loops
+from controlplane.persistence.leases import loop_lease
 from controlplane.persistence.models import LoopState
+from controlplane.ports import registry
 from tests import factories
 from tests.functional.pages.test_every_page import check
 
@@ -255,3 +258,32 @@ def test_looking_whether_loops_are_late_costs_nothing_again(
     with django_assert_num_queries(0):
         for _ in range(50):
             late_loops()
+
+
+@pytest.fixture
+def speaking(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A cluster of a kind that says by itself when something changed."""
+    monkeypatch.setattr(registry, "cluster_is_watchable", lambda kind: kind == "speaking")
+    return Cluster.objects.create(name="east", kind="speaking", last_seen_at=timezone.now())
+
+
+def test_the_watcher_is_a_part_of_products_whose_clusters_speak(page: Client) -> None:
+    assert "watcher" not in conditions(page)
+
+
+def test_clusters_that_nobody_follows_are_told_with_what_helps(
+    page: Client, speaking: Cluster
+) -> None:
+    assert conditions(page)["watcher"] == "down"
+    text = page.get("/status").text
+    assert "no process follows the clusters" in text
+    assert "var/logs/watcher.log" in text
+
+
+def test_a_cluster_that_is_followed_and_silent_is_named(page: Client, speaking: Cluster) -> None:
+    with loop_lease(LEASE, ttl=timedelta(minutes=1)):
+        assert conditions(page)["watcher"] == "well"
+        assert "follows 1 cluster" in page.get("/status").text
+        Cluster.objects.update(reachable_at=timezone.now() - timedelta(minutes=2))
+        assert conditions(page)["watcher"] == "troubled"
+        assert "nothing is heard of east" in page.get("/status").text

@@ -35,6 +35,7 @@ PLAIN = {
     "/keys?state=all&playground=on": "all keys",
     "/keys/new": "key form",
     "/fleet": "fleet",
+    "/fleet/clusters": "clusters",
     "/queues": "queues",
     "/storage": "storage",
     "/storage?tab=biggest": "the biggest things",
@@ -45,6 +46,11 @@ PLAIN = {
 }
 
 Address = Callable[[Filled], str]
+#: Of what belongs to no team.
+OF_ALL: dict[str, Address] = {
+    "cluster": lambda it: f"/fleet/clusters/{it.cluster.uid}",
+    "node": lambda it: f"/fleet/clusters/{it.cluster.uid}/nodes/here-1",
+}
 OF_ONE: dict[str, Address] = {
     "model line": lambda it: f"/models/{it.tuned.line.uid}",
     "comparison of versions": lambda it: f"/models/{it.tuned.line.uid}?tab=compare",
@@ -171,14 +177,14 @@ def test_a_page_of_many_things_renders_within_its_queries(
     check(response.text)
 
 
-@pytest.mark.parametrize("kind", OF_ONE)
+@pytest.mark.parametrize("kind", [*OF_ONE, *OF_ALL])
 def test_a_page_of_one_thing_renders_within_its_queries(
     browser: Client,
     filled: Filled,
     kind: str,
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    address = OF_ONE[kind](filled)
+    address = {**OF_ONE, **OF_ALL}[kind](filled)
     browser.get(address)
     with django_assert_max_num_queries(MOST_QUERIES):
         response = browser.get(address)

@@ -299,6 +299,7 @@ def company_names() -> dict[str, str]:
     return {
         "cluster": Node.objects.latest("id").cluster.uid,
         "node": Node.objects.latest("id").uid,
+        "node.name": Node.objects.latest("id").name,
         "card": Card.objects.latest("id").uid,
         "root": User.objects.get(username="root").uid,
         "priority_class": PriorityClass.objects.get(name="low").uid,

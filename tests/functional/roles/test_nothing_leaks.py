@@ -28,6 +28,7 @@ HOLDERS: Mapping[str, tuple[str, ...]] = {
     "/topology/cards.json": (f'"{MARK}"', _QUEUE),
     "/api/v1/topology?at=node:here/here-1": (f'"team":"{MARK}"', _QUEUE),
     "/fleet": (_TEAM,),
+    "/fleet/clusters/{cluster}/nodes/{node.name}": (_TEAM,),
     "/queues": (_TEAM, _QUEUE),
     "/queues/{queue}/reclaim?chip=cpu&cards=1&together=1": (_TEAM, _QUEUE),
     "/claims/{claim.waiting}/what-if": (_TEAM, _QUEUE),

@@ -5,23 +5,34 @@ from __future__ import annotations
 import pytest
 
 from apps.accounts.models import AuditEntry
+from apps.accounts.selectors import PermissionRefused
 from apps.fleet import reconcilers, selectors, services
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.accelerators import CardState
+from controlplane.domain.permissions import Role
 from controlplane.domain.resources import Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
+from tests import factories
 from tests.integration.company import Company
 from tests.integration.threads import at_once, raised
 
 
 def node(
-    name: str = "n1", *, cards: tuple[int, ...] = (0, 1), unhealthy: tuple[int, ...] = ()
+    name: str = "n1",
+    *,
+    cards: tuple[int, ...] = (0, 1),
+    unhealthy: tuple[int, ...] = (),
+    taken: tuple[int, ...] = (),
 ) -> ObservedNode:
     return ObservedNode(
         name=name,
         cards=tuple(
             ObservedCard(
-                index=index, chip="cpu", serial=f"S{index}", healthy=index not in unhealthy
+                index=index,
+                chip="cpu",
+                serial=f"S{index}",
+                healthy=index not in unhealthy,
+                taken=index in taken,
             )
             for index in cards
         ),
@@ -66,6 +77,28 @@ def test_looking_again_changes_nothing(company: Company, cluster: Cluster) -> No
     report(company, cluster, node())
 
     assert list(Card.objects.values()) == before
+
+
+def test_cards_that_others_have_are_not_ours_until_they_are_given_back(
+    company: Company, cluster: Cluster
+) -> None:
+    report(company, cluster, node(cards=(0, 1, 2), taken=(1, 2)))
+    assert states(cluster) == ["usable", "unknown", "unknown"]
+    assert Card.objects.get(node__cluster=cluster, index=1).state_reason == services.TAKEN
+
+    report(company, cluster, node(cards=(0, 1, 2), taken=(2,), unhealthy=(1,)))
+    assert Card.objects.get(node__cluster=cluster, index=1).state_reason == services.UNHEALTHY
+    report(company, cluster, node(cards=(0, 1, 2)))
+    assert states(cluster) == ["usable", "usable", "usable"]
+
+
+def test_a_card_that_an_operator_isolated_stays_so_when_others_have_it(
+    company: Company, cluster: Cluster
+) -> None:
+    report(company, cluster, node())
+    Card.objects.filter(node__cluster=cluster, index=0).update(state=CardState.ISOLATED)
+    report(company, cluster, node(taken=(0,)))
+    assert states(cluster) == ["isolated", "usable"]
 
 
 def test_a_missing_card_becomes_unknown_and_usable_again_when_it_is_back(
@@ -124,8 +157,11 @@ def test_an_operators_decision_survives_whatever_is_reported(
 def test_a_cordoned_node_stays_cordoned(company: Company, cluster: Cluster) -> None:
     report(company, cluster, node())
     row = Node.objects.get(cluster=cluster)
-    assert services.node_cordon(node=row, cordoned=True, actor=company.engineer)
-    assert not services.node_cordon(node=row, cordoned=True, actor=company.engineer)
+    with pytest.raises(PermissionRefused, match="for operators"):
+        services.node_cordon(node=row, cordoned=True, actor=company.engineer)
+    operator = factories.person("olga", team=company.team, role=Role.OPERATOR)
+    assert services.node_cordon(node=row, cordoned=True, actor=operator)
+    assert not services.node_cordon(node=row, cordoned=True, actor=operator)
 
     report(company, cluster, node())
 

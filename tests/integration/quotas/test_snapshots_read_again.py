@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from apps.fleet.models import Card, Node
 from apps.quotas import selectors
-from apps.quotas.models import Claim
+from apps.quotas.models import Claim, Entitlement, Queue
 from apps.quotas.selectors.shelves import Shelf
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState
 from tests.integration.company import Company
 
 
-def test_only_rows_whose_version_changed_are_read_and_what_is_gone_is_forgotten() -> None:
-    asked: list[list[int]] = []
+def test_only_rows_whose_mark_changed_are_read_and_what_is_gone_is_forgotten() -> None:
+    asked: list[set[int]] = []
 
-    def read(keys: object) -> dict[int, str]:
-        assert isinstance(keys, list)
-        asked.append(keys)
+    def read(keys: Collection[int]) -> dict[int, str]:
+        asked.append(set(keys))
         return {key: f"value {len(asked)} of {key}" for key in keys if key != 9}
 
     shelf: Shelf[str] = Shelf(read)
-    assert shelf.values({3: ("a",), 1: ("a",), 9: ("a",)}, server=1) == {
-        3: "value 1 of 3",
-        1: "value 1 of 1",
-    }
-    assert list(shelf.values({1: ("b",), 3: ("a",)}, server=1)) == [1, 3]
-    assert shelf.values({1: ("b",)}, server=1) == {1: "value 2 of 1"}
-    shelf.values({1: ("b",), 3: ("a",)}, server=1)
-    assert asked == [[3, 1, 9], [1], [3]]
-    shelf.values({1: ("b",)}, server=2)
-    assert asked[-1] == [1], "another server numbers its transactions anew"
+    assert list(shelf.values(["3(a)", "1(a)", "9(a)"], server=1)) == [
+        "value 1 of 3",
+        "value 1 of 1",
+    ]
+    assert list(shelf.values(["1(b)", "3(a)"], server=1)) == ["value 2 of 1", "value 1 of 3"]
+    assert list(shelf.values(["1(b)"], server=1)) == ["value 2 of 1"]
+    shelf.values(["1(b)", "3(a)"], server=1)
+    assert asked == [{3, 1, 9}, {1}, {3}]
+    shelf.values(["1(b)"], server=2)
+    assert asked[-1] == {1}, "another server numbers its transactions anew"
 
 
 def test_a_second_snapshot_of_the_same_rows_is_the_same_and_asks_for_versions_alone(
@@ -62,6 +63,12 @@ def test_every_change_of_a_row_is_seen_also_two_in_one_transaction(company: Comp
     for state in (CardState.ISOLATED, CardState.NO_NEW_WORK, CardState.USABLE):
         Card.objects.filter(node=node, index=1).update(state=state)
         assert selectors.snapshot().nodes[0].cards[1].state is state
+    for weight in (2.0, 3.0):
+        Queue.objects.update(weight=weight)
+        assert selectors.snapshot().queues[claim.queue.uid].weight == weight
+    for cap in (5, 6):
+        Entitlement.objects.update_or_create(queue=claim.queue, chip="cpu", defaults={"cap": cap})
+        assert selectors.snapshot().queues[claim.queue.uid].entitlements["cpu"].cap == cap
     Node.objects.update(cordoned=True)
     assert not selectors.snapshot().nodes[0].schedulable
     Node.objects.update(labels={"topology.ninefold.dev/rack": "r1"})

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.rules import STAFF, page, rest
+from tests.functional.roles.rules import COMPANY, STAFF, TEAM_ADMINS, act, page, rest
+
+_CLUSTER = {"name": "fresh", "kind": "kubernetes", "kubeconfig": "none"}
+_OPERATORS = TEAM_ADMINS | {"operator"}
+_NODE = "/fleet/clusters/{cluster}/nodes/{node.name}"
 
 REST = (
     rest("GET", "status", may=STAFF),
@@ -10,6 +14,10 @@ REST = (
     rest("GET", "chips/nvidia-h800"),
     rest("GET", "clusters"),
     rest("GET", "clusters/{cluster}", company_wide=True),
+    rest("POST", "clusters", may=COMPANY, body=_CLUSTER),
+    rest("PATCH", "clusters/{cluster}", may=COMPANY, company_wide=True, body={"binding": "node"}),
+    rest("DELETE", "clusters/{cluster}", may=COMPANY, company_wide=True),
+    rest("POST", "clusters/{cluster}/check", may=COMPANY, company_wide=True),
     rest("GET", "nodes"),
     rest("GET", "nodes/{node}", company_wide=True),
     rest("GET", "cards"),
@@ -24,5 +32,14 @@ PAGES = (
     page("/fleet"),
     page("/fleet/chips"),
     page("/fleet/chips/nvidia-h800"),
+    page("/fleet/clusters"),
+    page("/fleet/clusters/new", may=COMPANY),
+    page("/fleet/clusters/{cluster}", company_wide=True),
+    page("/fleet/clusters/{cluster}/change", may=COMPANY, company_wide=True),
+    act("/fleet/clusters/{cluster}/check", may=COMPANY, company_wide=True),
+    act("/fleet/clusters/{cluster}/remove", may=COMPANY, company_wide=True),
+    page(_NODE, company_wide=True),
+    act(f"{_NODE}/cordon", may=_OPERATORS, company_wide=True),
+    act(f"{_NODE}/uncordon", may=_OPERATORS, company_wide=True),
     page("/status", may=STAFF),
 )

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.adapters.clusters.kubernetes import logs
+from controlplane.ports.clusters import LogChunk
 from tests.unit.adapters.kubernetes.answers import AnsweringApi
 
 WHOLE = b"one\ntwo\nthree\n"
@@ -27,7 +28,7 @@ class Speaking(AnsweringApi):
 
 def read(
     content: bytes, *, offset: int, limit: int, ended: bool = True, rest: bytes = b""
-) -> logs.LogChunk:
+) -> LogChunk:
     return logs.read_log(
         Speaking(content), "/pod", offset=offset, limit=limit, ended=ended, rest=rest
     )

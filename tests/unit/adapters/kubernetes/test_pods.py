@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -119,7 +120,7 @@ def with_launch(plan: Plan, **changes: Any) -> Plan:
     return replace(plan, launch=replace(plan.launch, **changes))
 
 
-IMPOSSIBLE = {
+IMPOSSIBLE: dict[str, tuple[Callable[[], object], str]] = {
     "no image": (
         lambda: container_of(with_launch(planned(trainer(nodes=1, cards=1)), image="")),
         "set its option image",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.quotas import Entitlement, QueueTree
-from controlplane.domain.scheduling.ordering import Kinds, Order, kind_of
+from controlplane.domain.scheduling.ordering import Line, Order
 from controlplane.domain.scheduling.snapshots import ClaimView, QueueView
 from tests.unit.domain.scheduling.fleets import GPU, NPU, claim, hours, role
 
@@ -180,8 +180,10 @@ def _line(view: ClaimView) -> tuple[object, ...]:
 
 
 def test_claims_are_of_a_kind_if_they_ask_the_same_of_the_same_queue() -> None:
-    assert kind_of(claim("a", priority=3, minute=4)) == kind_of(claim("b"))
-    for other in (
+    one = claim("a", priority=3, minute=4)
+    alike = claim("b")
+    assert one.kind is alike.kind is replace(alike, uid="c").kind
+    others = (
         claim("b", role(2)),
         claim("b", queue="batch"),
         claim("b", chips=(GPU,)),
@@ -190,8 +192,8 @@ def test_claims_are_of_a_kind_if_they_ask_the_same_of_the_same_queue() -> None:
         claim("b", within="leaf"),
         claim("b", near="leaf"),
         claim("b", runtime=hours(1)),
-    ):
-        assert kind_of(claim("a")) != kind_of(other)
+    )
+    assert len({each.kind for each in (one, *others)}) == 1 + len(others)
 
 
 def test_claims_that_are_settled_do_not_come_up_and_the_others_come_in_their_order() -> None:
@@ -199,22 +201,25 @@ def test_claims_that_are_settled_do_not_come_up_and_the_others_come_in_their_ord
     tree = QueueTree({"research": queue("research")}, free={NPU: 64})
     settled: list[str] = []
 
-    def settle(each: ClaimView) -> bool:
-        if int(each.uid) % 3:
-            settled.append(each.uid)
-            return True
-        return False
+    def settle(line: Line) -> None:
+        while line and int(line[-1].uid) % 3:
+            settled.append(line.pop().uid)
 
     assert [each.uid for each in Order(waiting, tree, settle=settle)] == ["00", "03", "06", "09"]
     assert len(settled) == 8
 
 
-def test_claims_are_of_one_kind_if_they_ask_for_the_same_whether_or_not_they_share_its_parts() -> (
-    None
-):
-    one, alike, other = claim("a"), claim("b"), claim("c", role(cards=2))
-    shared = replace(alike, uid="d")
-    numbers = Kinds()
-    assert numbers.number(one) == numbers.number(alike) == numbers.number(shared)
-    assert numbers.number(other) != numbers.number(one)
-    assert kind_of(other) != kind_of(one) == kind_of(alike)
+def test_who_has_not_come_up_is_left_in_the_lines() -> None:
+    waiting = [
+        claim(f"{name}{minute}", queue=name, minute=minute) for name in "ab" for minute in (1, 2)
+    ]
+    order = Order(waiting, QueueTree({name: queue(name) for name in "ab"}, free={NPU: 64}))
+
+    first = next(iter(order))
+
+    assert {first.uid} | {each.uid for line in order.rest() for each in line} == {
+        "a1",
+        "a2",
+        "b1",
+        "b2",
+    }

@@ -139,7 +139,7 @@ class Follower:
             lists=count.lists,
             watches=count.watches,
             events=count.events,
-            ends=count.ends.copy(),
+            ends=dict(count.ends),
             silence=None if count.heard_at is None else time.monotonic() - count.heard_at,
             trouble=count.trouble,
         )
@@ -197,6 +197,7 @@ class Follower:
             self._stream = stream
         try:
             self._heard()
+            count.trouble = ""
             if not self._stopping.is_set():
                 self._follow(stream)
         finally:
@@ -208,7 +209,6 @@ class Follower:
         for event in stream.events(heard=self._heard):
             if self._stopping.is_set():
                 return
-            self._count.trouble = ""
             if event["type"] != "BOOKMARK":
                 self._count.events += 1
                 self._subject.changed(event["type"], event["object"])

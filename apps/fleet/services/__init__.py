@@ -10,14 +10,17 @@ from django.db import transaction
 from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.models import Card, Cluster, Node
+from apps.fleet.selectors import require_operator
+from apps.fleet.services.copies import STALE
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.geometry import text_of
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
-from controlplane.ports.clusters import ObservedNode
+from controlplane.ports.clusters import ObservedCard, ObservedNode
 from controlplane.ports.discovery import RINGS
 
 UNSEEN = "the cluster no longer reports it"
 UNHEALTHY = "the cluster reports it as not healthy"
+TAKEN = "work that is not ours has it"
 
 
 @transaction.atomic
@@ -45,7 +48,9 @@ def inventory_record(
     Card.objects.filter(node__in=gone, state=CardState.USABLE).update(
         state=CardState.UNKNOWN, state_reason=UNSEEN
     )
-    Cluster.objects.filter(pk=cluster.pk).update(last_seen_at=at, trouble="", isolation=isolation)
+    row = Cluster.objects.filter(pk=cluster.pk)
+    row.update(last_seen_at=at, isolation=isolation)
+    row.exclude(trouble__startswith=STALE).update(trouble="")
 
 
 def _labels(seen: ObservedNode) -> dict[str, str]:
@@ -68,10 +73,8 @@ def _record_cards(node: Node, seen: ObservedNode) -> None:
         before = _observed_columns(card)
         card.chip, card.memory, card.serial = observed.chip, observed.memory, observed.serial
         # Only the observation's own states are taken back; an operator's decision stays.
-        if not observed.healthy and card.state == CardState.USABLE:
-            card.state, card.state_reason = CardState.UNKNOWN, UNHEALTHY
-        elif observed.healthy and _is_from_observation(card):
-            card.state, card.state_reason = CardState.USABLE, ""
+        if card.state == CardState.USABLE or _is_from_observation(card):
+            card.state, card.state_reason = _state_of(observed)
         if fresh or _observed_columns(card) != before:
             card.save()
     missing = [card.pk for card in known.values() if card.state == CardState.USABLE]
@@ -82,8 +85,17 @@ def _observed_columns(card: Card) -> tuple[object, ...]:
     return card.chip, card.memory, card.serial, card.state, card.state_reason
 
 
+def _state_of(observed: ObservedCard) -> tuple[CardState, str]:
+    """What is taken is unknown to us: the plug-in that gave it away keeps it, and gives out all others."""
+    if not observed.healthy:
+        return CardState.UNKNOWN, UNHEALTHY
+    if observed.taken:
+        return CardState.UNKNOWN, TAKEN
+    return CardState.USABLE, ""
+
+
 def _is_from_observation(card: Card) -> bool:
-    return card.state == CardState.UNKNOWN and card.state_reason in (UNSEEN, UNHEALTHY)
+    return card.state == CardState.UNKNOWN and card.state_reason in (UNSEEN, UNHEALTHY, TAKEN)
 
 
 @transaction.atomic
@@ -91,7 +103,10 @@ def node_cordon(*, node: Node, cordoned: bool, actor: User) -> bool:
     """Let no new work come to a node, or let it come again; what runs there goes on.
 
     Says whether that changed anything.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
+    require_operator(actor)
     if not Node.objects.filter(pk=node.pk).exclude(cordoned=cordoned).update(cordoned=cordoned):
         return False
     action = "node.cordon" if cordoned else "node.uncordon"

@@ -1,0 +1,88 @@
+"""The page of one node: its cards and who holds them, and what its cluster says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from apps.accounts.web.requests import SignedIn
+from apps.fleet import selectors as fleet
+from apps.fleet import services
+from apps.fleet.models import Node
+from apps.monitoring.web.overviews import cells_of
+from apps.serving import selectors as serving
+from controlplane.ports.clusters import ClusterError, NodeView
+from controlplane.web.pages import acted, is_fragment
+from controlplane.web.sentences import said
+
+#: Of a node with more pods or events, that many are shown.
+MOST_SHOWN = 100
+
+
+def _found(uid: str, name: str) -> Node:
+    return get_object_or_404(fleet.nodes_with_cards(), cluster__uid=uid, name=name)
+
+
+@login_required
+def node(request: SignedIn, uid: str, name: str) -> HttpResponse:
+    """At once what is known here; what the cluster says is asked for by a second request.
+
+    Pods, events and labels are for whoever operates the fleet.
+    """
+    found = _found(uid, name)
+    operates = fleet.operates(request.user)
+    asks = operates and fleet.inspectable(found.cluster)
+    context: dict[str, Any] = {"node": found, "operates": operates, "asks": asks}
+    if asks and (is_fragment(request) or request.GET.get("asked")):
+        context |= {"asked": True, **_seen(found)}
+    if is_fragment(request):
+        return render(request, "fleet/node.html#seen", context)
+    holders = serving.card_holders(request.user, node=found)
+    context["cells"] = cells_of(found, holders)
+    context["cores"] = found.cpu / 1000
+    context["labels"] = sorted(found.labels.items()) if operates else []
+    return render(request, "fleet/node.html", context)
+
+
+def _seen(found: Node) -> dict[str, Any]:
+    """What its cluster says of it, or why that cannot be said."""
+    try:
+        view = fleet.inspect(found.cluster, lambda cluster: cluster.node(found.name))
+    except ClusterError as error:
+        return {"silent": said(str(error))}
+    if view is None:
+        return {"silent": _("The cluster has no node of that name any more.")}
+    return {"view": view, **_parts(view)}
+
+
+def _parts(view: NodeView) -> dict[str, Any]:
+    pods = sorted(view.pods, key=lambda pod: (not pod.launch, pod.namespace, pod.name))
+    return {
+        "conditions": sorted(view.conditions, key=lambda one: (one.good, one.name)),
+        "pods": pods[:MOST_SHOWN],
+        "pods_more": max(0, len(pods) - MOST_SHOWN),
+        "pods_ours": sum(bool(pod.launch) for pod in pods),
+        "events": view.events[:MOST_SHOWN],
+        "facts": sorted(view.facts.items()),
+        "taints": view.taints,
+    }
+
+
+@login_required
+@require_POST
+def node_cordon(request: SignedIn, uid: str, name: str, *, cordoned: bool) -> HttpResponse:
+    found = _found(uid, name)
+
+    def act() -> str:
+        services.node_cordon(node=found, cordoned=cordoned, actor=request.user)
+        if cordoned:
+            return _("No new work comes to this node; what runs there goes on.")
+        return _("New work may come to this node again.")
+
+    return acted(request, act, back=reverse("node", args=[uid, name]))

@@ -1,0 +1,72 @@
+"""Removing a cluster: refused while it is used, and nothing of it is seen afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apps.accounts.models import AuditEntry
+from apps.fleet import selectors
+from apps.fleet.models import Card, Cluster, Node
+from apps.jobs.models import Attempt, Job
+from tests import factories
+from tests.functional.fleet.conftest import text
+
+
+def submitted() -> Job:
+    team = factories.team()
+    own: dict[str, Any] = {"actor": factories.person(team=team), "team": team}
+    return factories.job(
+        **own,
+        queue=factories.queue(),
+        model=factories.model_version(**own),
+        dataset=factories.dataset_version(**own),
+        name="teach addresses",
+    )
+
+
+@pytest.fixture
+def worked(cluster: Cluster) -> Attempt:
+    """An attempt that runs on it."""
+    return factories.running(submitted(), cluster=cluster)
+
+
+def test_a_cluster_in_use_is_not_removed_and_says_by_whom(
+    browser: Client, cluster: Cluster, worked: Attempt
+) -> None:
+    answer = browser.post(f"/fleet/clusters/{cluster.uid}/remove", follow=True)
+
+    assert "the job teach addresses" in answer.content.decode()
+    assert Cluster.objects.filter(pk=cluster.pk, removed_at=None).exists()
+
+
+def test_a_removed_cluster_is_out_of_sight_and_its_name_is_free(
+    browser: Client, cluster: Cluster
+) -> None:
+    Cluster.objects.filter(pk=cluster.pk).update(kubeconfig=b"sealed")
+
+    answer = browser.post(f"/fleet/clusters/{cluster.uid}/remove")
+
+    assert answer["Location"] == "/fleet/clusters"
+    assert browser.get(f"/fleet/clusters/{cluster.uid}").status_code == 404
+    assert not Cluster.objects.exists()
+    assert not Node.objects.exists()
+    assert not Card.objects.exists()
+    assert selectors.cards_by_chip() == {}
+    assert "No cluster yet" in text(browser, "/fleet/clusters")
+    assert AuditEntry.objects.get(action="cluster.remove").object_name == "east"
+    kept = Cluster._base_manager.get(pk=cluster.pk)
+    assert kept.kubeconfig is None
+    assert factories.cluster(name="east", kind="fake").pk != cluster.pk
+
+
+def test_past_work_still_says_where_it_ran(browser: Client, cluster: Cluster) -> None:
+    job = submitted()
+    factories.failed(job, cluster=cluster)
+
+    browser.post(f"/fleet/clusters/{cluster.uid}/remove")
+
+    assert f"east-{cluster.uid[:8]}" in text(browser, f"/jobs/{job.uid}?tab=events")
+    assert not Cluster.objects.exists()

@@ -1,0 +1,66 @@
+"""Names that a cluster tells reach the rows that own them, and turn no others."""
+
+from __future__ import annotations
+
+from apps.fleet import handlers as fleet
+from apps.fleet.models import Cluster, Node
+from apps.jobs import handlers as jobs
+from apps.serving import handlers as serving
+from apps.serving.models import Replica
+from controlplane.domain.jobs import AttemptState
+from controlplane.domain.serving import ReplicaState
+from tests.integration.company import Company
+from tests.integration.serving import served
+
+UNKNOWN = ["attempt-" + "0" * 32, "replica-" + "0" * 32 + "-1", "somebody-elses", "attempt-", ""]
+
+
+def test_an_attempt_takes_a_turn_when_its_launch_is_told(company: Company) -> None:
+    _, told = company.launched(cards=1)
+    _, untold = company.launched(cards=1)
+    for attempt in (told, untold):
+        company.cluster.finish(attempt.launch_name, exit_code=3, message="it fell over")
+
+    jobs.on_launches_changed(names=[told.launch_name, *UNKNOWN])
+
+    told.refresh_from_db()
+    untold.refresh_from_db()
+    assert (told.state, untold.state) == (AttemptState.FAILED, AttemptState.LAUNCHED)
+
+
+def test_an_attempt_that_has_ended_takes_no_turn_more(company: Company) -> None:
+    _, attempt = company.launched()
+    company.cluster.finish(attempt.launch_name, exit_code=3, message="it fell over")
+    jobs.on_launches_changed(names=[attempt.launch_name])
+    attempt.refresh_from_db()
+    before = attempt.lease_token
+
+    jobs.on_launches_changed(names=[attempt.launch_name])
+
+    attempt.refresh_from_db()
+    assert attempt.lease_token == before
+
+
+def test_a_replica_takes_a_turn_when_its_launch_is_told(company: Company) -> None:
+    deployment = served.serving(company)
+    (replica,) = served.replicas_of(deployment)
+    company.cluster.finish(replica.launch_name, exit_code=139, message="it fell over")
+
+    serving.on_launches_changed(names=UNKNOWN)
+    assert Replica.objects.get(pk=replica.pk).state == ReplicaState.READY
+    serving.on_launches_changed(names=[replica.launch_name, *UNKNOWN])
+
+    replica.refresh_from_db()
+    assert replica.state == ReplicaState.BACKOFF
+
+
+def test_news_of_a_cluster_take_stock_of_it_alone(company: Company) -> None:
+    Node.objects.all().delete()
+    other = Cluster.objects.create(name="broken", kind="no-such-kind")
+
+    fleet.on_cluster_changed(cluster_uid=company.cluster_row.uid)
+
+    assert Node.objects.filter(cluster=company.cluster_row).exists()
+    other.refresh_from_db()
+    assert other.trouble == ""
+    fleet.on_cluster_changed(cluster_uid="0" * 32)
