@@ -101,7 +101,7 @@ def test_launching_twice_is_launching_once(harness: Harness) -> None:
 
 def test_launching_an_ended_launch_does_not_start_it_again(harness: Harness) -> None:
     harness.played("done", output=b"once\n", exit_code=0)
-    harness.cluster.launch(replace(SLEEPER, name="done"))
+    harness.cluster.launch(replace(SLEEPER, name="done", labels={}))
     assert observed(harness.cluster, "done").ended
 
 

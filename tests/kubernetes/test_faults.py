@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +20,6 @@ from controlplane.ports.clusters import (
     Phase,
 )
 from controlplane.ports.launches import Launch, Placement, Role
-from tests.contract.cluster_harness import ended
 from tests.contract.waiting import until
 from tests.kubernetes import clusters, images
 from tests.kubernetes.clusters import NODE, LiveCluster
@@ -53,8 +53,12 @@ def cluster(live_cluster: LiveCluster) -> Iterator[KubernetesCluster]:
     yield made
     for name in made.names():
         made.stop(name, grace=timedelta(0))
-        ended(made, name)
+        until(partial(has_ended, made, name), within=WITHIN, what=f"{name} ends")
         made.remove(name)
+
+
+def has_ended(cluster: KubernetesCluster, name: str) -> bool:
+    return cluster.observe([name])[name].ended
 
 
 def first(cluster: KubernetesCluster, name: str) -> ObservedReplica:

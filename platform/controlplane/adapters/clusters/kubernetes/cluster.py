@@ -35,6 +35,7 @@ from controlplane.adapters.clusters.kubernetes.observing import (
     last_words,
     log_key,
     observed,
+    places_of,
     pod_path,
 )
 from controlplane.adapters.clusters.kubernetes.profiles import Profile
@@ -59,6 +60,8 @@ from controlplane.ports.launches import Launch
 ENGINE_KEY = "NINEFOLD_ENGINE_KEY"
 #: Most names that a list is asked for by a selector, which is part of the address.
 _NAMES_IN_SELECTOR = 40
+#: Launches, and pods of one, that are asked for one by one: a list makes the server read every pod.
+_NAMES_BY_THEMSELVES, _PODS_BY_THEMSELVES = 4, 8
 #: Replicas whose logs a record has room for.
 _LOGS_SAVED = 8
 
@@ -85,6 +88,8 @@ class KubernetesCluster:
         self.api = Api(
             access.in_cluster(os.environ) if in_cluster else access.from_kubeconfig(kubeconfig)
         )
+        #: Launch → its namespace, as far as this process has seen it.
+        self._spaces: dict[str, str] = {}
         self._launcher = Launcher(
             self.api, profile=self.profile, installation=self.installation, find=self._find
         )
@@ -119,6 +124,8 @@ class KubernetesCluster:
 
     def launch(self, launch: Launch) -> None:
         self._launcher.launch(launch)
+        team = launch.labels.get("team", "")
+        self._spaces[launch.name] = names.namespace_of(team, prefix=self.profile.namespace)
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
         return {name: found.launch for name, found in self._find(names).items()}
@@ -139,8 +146,10 @@ class KubernetesCluster:
 
     def _pods(self, sought: Sequence[str]) -> Mapping[str, Sequence[Object]]:
         """By the Launch's name. A selector saves the server no reading: of many names, all are listed once."""
-        if not sought:
-            return {}
+        if len(sought) <= _NAMES_BY_THEMSELVES:
+            near = {name: self._by_name(name) for name in sought}
+            if None not in near.values():
+                return {name: pods for name, pods in near.items() if pods}
         which = f" in ({','.join(sought)})" if len(sought) <= _NAMES_IN_SELECTOR else ""
         listing = self.api.list("/api/v1/pods", query={"labelSelector": self._selector(which)})
         wanted = set(sought)
@@ -148,7 +157,23 @@ class KubernetesCluster:
         for pod in listing.items:
             if (name := pod["metadata"]["labels"][names.LAUNCH]) in wanted:
                 pods.setdefault(name, []).append(pod)
+                self._spaces[name] = pod["metadata"]["namespace"]
         return pods
+
+    def _by_name(self, name: str) -> Sequence[Object] | None:
+        """Its pods, each asked for by itself, which is cheap for the server; None where a list has to tell."""
+        space = self._spaces.get(name)
+        if space is None:
+            return None
+        record = self.api.found(f"/api/v1/namespaces/{space}/configmaps/{name}")
+        places = places_of(record) if record is not None else ()
+        if not 0 < len(places) <= _PODS_BY_THEMSELVES:
+            return None
+        paths = (
+            f"/api/v1/namespaces/{space}/pods/{names.pod_name(name, role=role, index=index)}"
+            for role, index in places
+        )
+        return [pod for pod in map(self.api.found, paths) if pod is not None]
 
     def _selector(self, which: str) -> str:
         ours = names.selector(names.marks(installation=self.installation))
@@ -166,9 +191,13 @@ class KubernetesCluster:
         return None
 
     def _own_namespaces(self) -> set[str]:
-        ours = names.selector(names.marks(installation=self.installation))
-        listing = self.api.list("/api/v1/namespaces", query={"labelSelector": ours})
-        return {space["metadata"]["name"] for space in listing.items}
+        """Those that may hold work of ours: another installation with the same prefix may have made them."""
+        query = {"labelSelector": names.selector({names.MANAGED_BY: names.PRODUCT})}
+        found = {
+            one["metadata"]["name"]
+            for one in self.api.list("/api/v1/namespaces", query=query).items
+        }
+        return {name for name in found if name.startswith(f"{self.profile.namespace}-")}
 
     def _is_ours(self, thing: Object) -> bool:
         labels = thing["metadata"].get("labels") or {}
@@ -231,6 +260,7 @@ class KubernetesCluster:
         if not found.launch.ended:
             raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
         self._launcher.withdraw(found.namespace, name, grace=0)
+        self._spaces.pop(name, None)
 
     def footprints(self, names: Collection[str]) -> Mapping[str, Bytes]:
         """Nothing: the folders of a pod go with it, and what outlives it stays in the volume of the profile."""

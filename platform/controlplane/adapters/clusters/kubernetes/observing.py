@@ -131,6 +131,12 @@ def observed(
     )
 
 
+def places_of(record: Object) -> Sequence[tuple[str, int]]:
+    """Role and index of every replica."""
+    roles = _kept((), record)["roles"]
+    return [(role, index) for role, count in roles.items() for index in range(count)]
+
+
 def all_there(pods: Sequence[Pod]) -> bool:
     """Whether these are the pods of every replica: then the record has nothing to add."""
     return bool(pods) and len(pods) == sum(_kept(pods, None)["roles"].values())

@@ -63,6 +63,10 @@ class VolcanoCluster(KubernetesCluster):
     def _pods(self, sought: Sequence[str]) -> Mapping[str, Sequence[Object]]:
         return {name: placed(pods) for name, pods in super()._pods(sought).items()}
 
+    def _by_name(self, name: str) -> Sequence[Object] | None:
+        """Nothing: Volcano names its pods."""
+        return None
+
     def _find(self, wanted: Collection[str]) -> Mapping[str, Found]:
         found = super()._find(wanted)
         # Where every process runs, Volcano has nothing to add.
