@@ -51,7 +51,11 @@ test-real: development ## Test with the real engine, a real browser and the whol
 	@$(BIN)/python -m launcher.system_packages chromium
 	@$(BIN)/python -m launcher engine
 	@$(BIN)/python -m tests.kubernetes build || echo "tests that need a cluster are skipped"
-	$(BIN)/python -m pytest tests -m "engine or browser or product or kubernetes" $(ARGS)
+	@# Pages of a sample company share the cores; what starts a product or a cluster has them for itself.
+	@status=0; \
+	$(BIN)/python -m pytest tests -m "browser and not product" -n logical --dist load $(ARGS) || status=$$?; \
+	$(BIN)/python -m pytest tests -m "engine or product or kubernetes" $(ARGS) || status=$$?; \
+	exit $$status
 
 test-cluster: development ## Start a real Kubernetes on this machine, for tests by hand (ARGS=stop, status)
 	@$(BIN)/python -m tests.kubernetes $(or $(ARGS),start)

@@ -31,6 +31,7 @@ SPOKEN = (
     "platform/controlplane/adapters/artifacts/**/*.py",
     "platform/controlplane/adapters/engines/**/*.py",
     "platform/controlplane/adapters/clusters/refusals.py",
+    "platform/controlplane/adapters/clusters/kubernetes/checks.py",
     "platform/controlplane/adapters/clusters/local/*.py",
     "platform/controlplane/adapters/clusters/simulated/cluster.py",
     "platform/controlplane/adapters/clusters/simulated/observing.py",
@@ -65,6 +66,7 @@ UNHEARD = frozenset(
 TELLING = frozenset(
     {
         "reason",
+        "remedy",
         "message",
         "why",
         "explanation",

@@ -24,6 +24,13 @@ def on_queues_changed(*, change_uid: str) -> None:
 
 
 @shared_task
+def on_queues_changed_keep_copies(*, change_uid: str) -> None:
+    """Clusters that schedule by themselves have to hear of it; the cycle does not wait for them."""
+    del change_uid  # what is told is the tree as it is now
+    reconcilers.copies_keep()
+
+
+@shared_task
 def on_what_if_asked(*, what_if_uid: str) -> None:
     """Somebody looks at the page and waits for the answer."""
     del what_if_uid  # whoever asked before is answered first

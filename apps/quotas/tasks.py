@@ -1,4 +1,4 @@
-"""Turns of the loops of scheduling and of the ledger."""
+"""Turns of the loops of scheduling, of the ledger and of clusters' copies of the queues."""
 
 from __future__ import annotations
 
@@ -43,3 +43,8 @@ def compare_ledger() -> None:
 @shared_task
 def carry_out_rearrangements() -> int:
     return reconcilers.rearrangements_reconcile(at=timezone.now())
+
+
+@shared_task
+def keep_copies() -> int:
+    return reconcilers.copies_keep()

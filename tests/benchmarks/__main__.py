@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.benchmarks import catalog, finetune, simulated
 from tests.benchmarks.gateway import proxy
+from tests.benchmarks.kubernetes import scale, watching
 from tests.benchmarks.queues import fullcycles, replays
 from tests.benchmarks.scheduling import migration, moves, quality, speed, waits
 from tests.benchmarks.sizing import tables
@@ -20,6 +21,8 @@ BENCHMARKS: Mapping[str, Callable[[], int]] = {
     "catalog": catalog.main,
     "finetune": finetune.main,
     "gateway": proxy.main,
+    "kubernetes-scale": scale.main,
+    "kubernetes-watching": watching.main,
     "queues-baseline": replays.baseline,
     "queues-cycle": fullcycles.main,
     "queues-large": replays.large,

@@ -26,9 +26,16 @@ from django.db import IntegrityError, transaction
 
 from apps.quotas import selectors, services
 from apps.quotas.models import Claim
+from apps.quotas.reconcilers.paces import Pace
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import Placement, Plan, Refusal, RefusalCode
+from controlplane.domain.scheduling.plans import (
+    Placement,
+    Plan,
+    Refusal,
+    RefusalCode,
+    Refusals,
+)
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.snapshots import Snapshot
 from controlplane.persistence.leases import LoopLease, loop_lease
@@ -37,10 +44,9 @@ log = logging.getLogger(__name__)
 
 LEASE = "quotas.cycle"
 LEASE_TTL = timedelta(seconds=30)
+PACE = Pace()
 #: Placements in one transaction.
-BATCH = 200
-#: Reasons that are written in one cycle; those of others are told by the next ones.
-MOST_REASONS = 1000
+BATCH = 400
 #: Cycles in a row, each with a new snapshot, before the next beat has to call for more.
 MOST_ROUNDS = 5
 #: Seconds after which a cycle is said to be slow: the beat would call for the next.
@@ -77,12 +83,13 @@ def cycle_run(*, policy: Policy, at: datetime) -> int:
     services.nominations_prune(at=at)
     if not Claim.objects.filter(state=ClaimState.PENDING).exists():
         return 0
-    admitted = 0
+    admitted, begun = 0, perf_counter()
     with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         for number in range(MOST_ROUNDS):
-            done = _cycle(policy, lease, at, turn=lease.token + number)
+            now = at + timedelta(seconds=perf_counter() - begun) if number else at
+            done = _cycle(policy, lease, now, turn=lease.token + number)
             admitted += done.admitted
             if not done.unfinished or not lease.renew(ttl=LEASE_TTL):
                 break
@@ -94,7 +101,7 @@ def _cycle(policy: Policy, lease: LoopLease, at: datetime, *, turn: int) -> _Rou
     with done.timed("load"), transaction.atomic():
         snapshot, told = selectors.snapshot_and_reasons()
     with done.timed("plan"):
-        decided = plan(snapshot, policy, at)
+        decided = plan(snapshot, PACE.widened(policy), at)
     with done.timed("commit"):
         try:
             _commit(done, decided, snapshot, policy, lease, at)
@@ -102,6 +109,7 @@ def _cycle(policy: Policy, lease: LoopLease, at: datetime, *, turn: int) -> _Rou
                 services.claims_refused(refusals=_news(decided.refusals, told, turn=turn))
         except _LeaseLost:
             log.warning("a cycle lost its lease; another goes on", extra={"lease": LEASE})
+    PACE.took(sum(done.seconds.values()), policy=policy, unfinished=done.unfinished)
     _tell(done, snapshot)
     return done
 
@@ -132,11 +140,11 @@ def _commit(
             )
         done.revoked = len(told)
     done.refused = len(decided.refusals)
-    unseen = any(each.code is RefusalCode.NOT_LOOKED_AT for each in decided.refusals)
+    unseen = any(each.reason.code is RefusalCode.NOT_LOOKED_AT for each in decided.refusals.groups)
     done.unfinished = unseen and done.admitted > 0
 
 
-def _news(refusals: Sequence[Refusal], told: Mapping[str, str], *, turn: int) -> Sequence[Refusal]:
+def _news(refusals: Refusals, told: Mapping[str, str], *, turn: int) -> Sequence[Refusal]:
     """Reasons that are not what the claim was told last; where they are very many, every so many of them.
 
     Whenever a card is taken, the numbers change for all that wait: to write them all at once would take longer
@@ -144,9 +152,16 @@ def _news(refusals: Sequence[Refusal], told: Mapping[str, str], *, turn: int) ->
 
     :param turn: another one in each cycle, so that everybody's turn comes.
     """
-    new = [refusal for refusal in refusals if told.get(refusal.claim) != refusal.reason]
-    parts = max(1, -(-len(new) // MOST_REASONS))
-    return new[turn % parts :: parts]
+    new = [
+        (group.reason, claim)
+        for group in refusals.groups
+        for claim in group.claims
+        if told.get(claim) != group.reason.reason
+    ]
+    if not new:
+        return ()
+    parts = -(-len(new) // PACE.reasons())
+    return [reason.refuse(claim) for reason, claim in new[turn % parts :: parts]]
 
 
 @contextmanager

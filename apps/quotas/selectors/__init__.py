@@ -29,6 +29,7 @@ __all__ = [
     "cluster_of",
     "in_line_since",
     "intake_refusal",
+    "launch_labels",
     "place_of",
     "placements_of",
     "priority_classes",
@@ -109,6 +110,14 @@ def placements_of(claim: Claim) -> tuple[Placement, ...]:
         Placement(node=names[one["node"]], cards=tuple(one["cards"]))
         for one in sorted(claim.placement, key=lambda one: int(one["index"]))
     )
+
+
+def launch_labels(claim: Claim) -> dict[str, str]:
+    """How the claim's Launch tells a cluster that schedules by itself where it stands: see ``Launch.labels``."""
+    labels = {"queue": claim.queue.uid, "priority": str(claim.priority)}
+    if within := claim.where.get("within"):
+        labels["within"] = within
+    return labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

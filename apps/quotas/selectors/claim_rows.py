@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from apps.quotas.models import Allocation
-from apps.quotas.selectors.shelves import Shelf, Version
+from apps.quotas.selectors.shelves import Shelf, marks_now
 from controlplane.domain.claims import ClaimState, GangShape
 from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
 
 #: Different texts of which what they say is remembered; most claims ask for what others asked for.
 REMEMBERED = 4096
+
+HOLDING = (ClaimState.ADMITTED, ClaimState.REVOKING)
 
 Held = Mapping[tuple[str, int], list[str]]
 
@@ -73,15 +75,23 @@ class _Waiting(NamedTuple):
     told: str
 
 
+#: In the words of the partial index of claims that wait.
+_WAITING = """
+    SELECT string_agg(claim.id || claim.ctid::text || claim.xmin::text
+                      || coalesce(person.ctid::text || person.xmin::text, ''), ' ' ORDER BY claim.id)
+      FROM quotas_claim AS claim
+      LEFT JOIN accounts_user AS person ON person.id = claim.person_id
+     WHERE claim.state = 'pending'
+"""
 #: In the words of the partial index of claims that are not released. Who no longer waits is nobody's heir.
-_VERSIONS = """
-    SELECT claim.id, claim.xmin::text || claim.ctid::text, claim.state, person.username,
-           CASE WHEN heir.state = 'pending' THEN heir.uid ELSE '' END
+_HOLDING = """
+    SELECT string_agg(claim.id || claim.ctid::text || claim.xmin::text
+                      || coalesce(person.ctid::text || person.xmin::text, '')
+                      || CASE WHEN heir.state = 'pending' THEN heir.uid ELSE '' END, ' ' ORDER BY claim.id)
       FROM quotas_claim AS claim
       LEFT JOIN accounts_user AS person ON person.id = claim.person_id
       LEFT JOIN quotas_claim AS heir ON heir.id = claim.revoked_for_id
-     WHERE NOT claim.state = 'released'
-     ORDER BY claim.id
+     WHERE NOT claim.state = 'released' AND NOT claim.state = 'pending'
 """
 _ROWS = """
     SELECT claim.id, claim.uid, claim.state, queue.uid, claim.shape::text, claim.chips::text,
@@ -102,35 +112,37 @@ def live_claims(*, server: object) -> LiveClaims:
 
     :param server: as ``shelves.server_started`` says.
     """
-    versions: dict[int, Version] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(_VERSIONS)
-        for row in cursor.fetchall():
-            versions[row[0]] = row[1:]
-    waiting, told, running = [], {}, []
-    for found in _SHELF.values(versions, server=server).values():
-        if isinstance(found, _Waiting):
-            waiting.append(found.view)
-            told[found.view.uid] = found.told
-        else:
-            running.append(found)
-    return LiveClaims(waiting=tuple(waiting), running=tuple(running), told=told)
+    waiting = _WAITING_SHELF.values(marks_now(_WAITING), server=server)
+    holding = _HOLDING_SHELF.values(marks_now(_HOLDING), server=server)
+    return LiveClaims(
+        waiting=tuple([each.view for each in waiting]),
+        running=tuple(holding),
+        told={each.view.uid: each.told for each in waiting},
+    )
 
 
-def _read(keys: Collection[int]) -> Mapping[int, _Waiting | RunningView]:
-    with connection.cursor() as cursor:
-        cursor.execute(_ROWS, [list(keys)])
-        rows = [_Row(*row) for row in cursor.fetchall()]
-    held = _held([row.pk for row in rows if row.state != ClaimState.PENDING])
+def _read_waiting(keys: Collection[int]) -> Mapping[int, _Waiting]:
     return {
         row.pk: _Waiting(_claim_view(row), row.explanation)
+        for row in _rows(keys)
         if row.state == ClaimState.PENDING
-        else _running_view(row, held[row.pk])
-        for row in rows
     }
 
 
-_SHELF: Shelf[_Waiting | RunningView] = Shelf(_read)
+def _read_holding(keys: Collection[int]) -> Mapping[int, RunningView]:
+    rows = [row for row in _rows(keys) if row.state in HOLDING]
+    held = _held([row.pk for row in rows])
+    return {row.pk: _running_view(row, held[row.pk]) for row in rows}
+
+
+def _rows(keys: Collection[int]) -> list[_Row]:
+    with connection.cursor() as cursor:
+        cursor.execute(_ROWS, [list(keys)])
+        return [_Row(*row) for row in cursor.fetchall()]
+
+
+_WAITING_SHELF: Shelf[_Waiting] = Shelf(_read_waiting)
+_HOLDING_SHELF: Shelf[RunningView] = Shelf(_read_holding)
 
 
 def _claim_view(row: _Row) -> ClaimView:

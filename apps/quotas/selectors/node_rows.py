@@ -11,7 +11,7 @@ from typing import NamedTuple
 from django.db import connection
 
 from apps.fleet.models import Card
-from apps.quotas.selectors.shelves import Shelf, Version
+from apps.quotas.selectors.shelves import Shelf, marks_now
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.network import domains_in
 from controlplane.domain.resources import Bytes, Millicpu, Resources
@@ -54,13 +54,16 @@ class _Host(NamedTuple):
     seen: dict[_Marks, NodeView]
 
 
-_VERSIONS = """
-    SELECT node.id, node.uid, node.name, cluster.uid, cluster.binding, node.cpu, node.memory,
-           node.ready, node.cordoned, node.labels::text,
-           (SELECT string_agg(card.xmin::text || card.ctid::text, '')
-              FROM fleet_card AS card WHERE card.node_id = node.id)
-      FROM fleet_node AS node JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id
-     ORDER BY node.name, node.id
+#: A node's row is written whenever it is seen: what is read of it says more than its version.
+_MARKS = """
+    SELECT string_agg(node.id || '(' || md5(row(
+               node.uid, node.name, cluster.uid, cluster.binding, node.cpu, node.memory, node.ready,
+               node.cordoned, node.labels, card.versions)::text), ' ' ORDER BY node.name, node.id)
+      FROM fleet_node AS node
+      JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id
+      LEFT JOIN (SELECT node_id, string_agg(ctid::text || xmin::text, '' ORDER BY id) AS versions
+                   FROM fleet_card GROUP BY node_id) AS card ON card.node_id = node.id
+     WHERE node.removed_at IS NULL
 """
 _ROWS = """
     SELECT node.id, node.uid, node.name, cluster.uid, cluster.binding, node.cpu, node.memory,
@@ -84,12 +87,11 @@ def nodes_now(
     :param promised: CPU and memory that claims hold of a node, by its uid.
     :param server: as ``shelves.server_started`` says.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_VERSIONS)
-        versions: dict[int, Version] = {row[0]: row[1:] for row in cursor.fetchall()}
     return tuple(
-        _marked(host, held, kept, promised.get(host.bare.uid, (0, 0)))
-        for host in _SHELF.values(versions, server=server).values()
+        [
+            _marked(host, held, kept, promised.get(host.bare.uid, (0, 0)))
+            for host in _SHELF.values(marks_now(_MARKS), server=server)
+        ]
     )
 
 

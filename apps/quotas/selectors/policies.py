@@ -8,7 +8,10 @@ from django.conf import settings
 
 from controlplane.domain.scheduling.policies import Policy
 
+#: How long a cycle with very much to place may take: what it costs to look at all is spent once for more of it.
+CYCLE = timedelta(seconds=1.5)
+
 
 def policy_now() -> Policy:
     """The bounds and choices of a cycle, with the grace that the installation gives."""
-    return Policy(grace=timedelta(seconds=settings.NINEFOLD_GRACE_SECONDS))
+    return Policy(grace=timedelta(seconds=settings.NINEFOLD_GRACE_SECONDS), cycle=CYCLE)

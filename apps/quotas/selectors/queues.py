@@ -11,8 +11,8 @@ from django.db.models import Count, Exists, OuterRef, Q, Sum
 from apps.accounts import selectors as accounts
 from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, Queue
+from apps.quotas.selectors.queue_rows import queue_view
 from apps.quotas.selectors.sights import Sight, sight_of
-from apps.quotas.selectors.snapshots import queue_view
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.queue_standings import Standing, chips_of, standings

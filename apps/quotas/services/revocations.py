@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from apps.quotas.models import Claim, ClaimTransition
-from apps.quotas.selectors.snapshots import queues_stated
+from apps.quotas.selectors.snapshots import queues_locked
 from controlplane.domain.claims import CLAIM, ClaimEvent, ClaimState, ReleaseReason
 from controlplane.domain.scheduling.plans import Revocation
 from controlplane.domain.scheduling.snapshots import QueueView
@@ -57,5 +57,5 @@ def claims_revoke(
 
 def _as_they_were(queues: Mapping[str, QueueView]) -> bool:
     stated = {uid: replace(view, used={}) for uid, view in queues.items()}
-    now = queues_stated(locked=True)
+    now = queues_locked(stated)
     return all(now.get(uid) == view for uid, view in stated.items())

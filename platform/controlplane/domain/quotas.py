@@ -136,6 +136,10 @@ class QueueTree:
             known = self._standings[queue] = version, tuple(shares)
         return known[1]
 
+    def top_of(self, queue: str) -> str:
+        """The topmost queue above it, or itself."""
+        return self._paths[queue][-1]
+
     def version_of(self, queue: str) -> int:
         """While it stays the same, so do what ``standing`` and ``covered_by`` say of the queue."""
         return self._versions[self._paths[queue][-1]]
@@ -164,6 +168,17 @@ class QueueTree:
                 if account.used - account.leaving <= account.entitlement.guaranteed:
                     return False
         return True
+
+    def borrows_itself(self, queue: str, chip: str) -> bool:
+        """Whether it holds more than it states, whatever those above do: nobody takes back from others."""
+        return all(
+            account.used - account.leaving > account.entitlement.guaranteed
+            for account in self._nodes[queue].guarantees(chip)
+        )
+
+    def way_up(self, queue: str) -> tuple[str, ...]:
+        """The queue and those above it, up to the top."""
+        return self._paths[queue]
 
     def guaranteed(self, queue: str, chip: str) -> int:
         """What the queue itself states for the chip, or else in total."""

@@ -15,13 +15,14 @@ from dataclasses import asdict, dataclass
 from django.utils import timezone
 
 from apps.quotas import reconcilers
+from apps.quotas.selectors.policies import CYCLE
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.outbox.models import OutboxMessage
 from tests.benchmarks.queues.processors import Spent, spent
 
 #: Seconds between two looks when there is no news.
 PAUSE = 0.002
-POLICY = Policy()
+POLICY = Policy(cycle=CYCLE)
 
 
 @dataclass(slots=True)

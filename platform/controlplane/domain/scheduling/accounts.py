@@ -14,21 +14,26 @@ Nominated = Mapping[str, Counter[str]]
 
 def nominated(snapshot: Snapshot) -> Nominated:
     """No more than each asks for: who stopped for it may have held more, which its queue has no use for."""
-    waiting = {claim.uid: claim.shape.cards for claim in snapshot.claims}
+    kept = [
+        card for node in snapshot.nodes for card in node.cards if card.nominated_for and card.free
+    ]
+    heirs = {card.nominated_for for card in kept}
+    waiting = {
+        claim.uid: claim.shape.cards for claim in snapshot.claims if heirs and claim.uid in heirs
+    }
     cards: dict[str, Counter[str]] = {}
-    for node in snapshot.nodes:
-        for card in node.cards:
-            if card.nominated_for and card.free and card.nominated_for in waiting:
-                freed = cards.setdefault(card.nominated_for, Counter())
-                if freed[card.chip] < waiting[card.nominated_for]:
-                    freed[card.chip] += 1
+    for card in kept:
+        if card.nominated_for in waiting:
+            freed = cards.setdefault(card.nominated_for, Counter())
+            if freed[card.chip] < waiting[card.nominated_for]:
+                freed[card.chip] += 1
     return cards
 
 
 def queue_tree(snapshot: Snapshot, freed: Nominated) -> QueueTree:
     """The tree of the snapshot; what was freed for a claim is as good as held by its queue."""
     tree = QueueTree(snapshot.queues, free=_free(snapshot))
-    for claim in snapshot.claims:
+    for claim in snapshot.claims if freed else ():
         for chip, cards in freed.get(claim.uid, {}).items():
             tree.charge(claim.queue, chip, cards)
     return tree

@@ -24,7 +24,6 @@ from controlplane.domain.scheduling.accounts import nominated, queue_tree
 from controlplane.domain.scheduling.capacity import Capacity
 from controlplane.domain.scheduling.elastic import at_most
 from controlplane.domain.scheduling.explain import (
-    Reason,
     cards_of,
     explain_awaited,
     explain_faster,
@@ -36,14 +35,16 @@ from controlplane.domain.scheduling.explain import (
 )
 from controlplane.domain.scheduling.fleet import Fleet
 from controlplane.domain.scheduling.obstacles import LASTING, Obstacles
-from controlplane.domain.scheduling.ordering import Kinds, Order
+from controlplane.domain.scheduling.ordering import Line, Order
 from controlplane.domain.scheduling.people import People
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import (
     Placement,
     Plan,
-    Refusal,
+    Reason,
     RefusalCode,
+    Refusals,
+    Refused,
     ReplicaPlacement,
     Reservation,
     Revocation,
@@ -53,7 +54,7 @@ from controlplane.domain.scheduling.preemption import Preemptor, Room
 from controlplane.domain.scheduling.reservations import Reservations
 from controlplane.domain.scheduling.runtimes import runtime_on
 from controlplane.domain.scheduling.shapes import typical_of
-from controlplane.domain.scheduling.snapshots import ClaimView, RunningView, Snapshot
+from controlplane.domain.scheduling.snapshots import ClaimView, Kind, RunningView, Snapshot
 
 #: Reasons of one claim alone: others of its kind may be luckier.
 _ITS_OWN = frozenset(
@@ -69,8 +70,13 @@ def plan(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
     :raises ValueError: if a claim accepts no chip.
     """
     cycle = Cycle(snapshot, policy, at)
-    for claim in Order(snapshot.claims, cycle.tree, settle=cycle.settle, freed=cycle.freed):
+    order = Order(snapshot.claims, cycle.tree, settle=cycle.settle, freed=cycle.freed)
+    for claim in order if not cycle.spent else ():
         cycle.decide(claim)
+        if cycle.spent:
+            break
+    for line in order.rest():
+        cycle.pass_over(line)
     return cycle.decided()
 
 
@@ -114,7 +120,8 @@ class Cycle:
             backfill=policy.backfill,
         )
         self._people = People(snapshot.queues, snapshot.running)
-        self._queues = {claim.uid: claim.queue for claim in snapshot.claims}
+        #: Queues of the claims that room is kept for.
+        self._keeping: dict[str, str] = {}
         self._names = {node.uid: node.name for node in snapshot.nodes}
         #: Claims that were told to stop, by the waiting claim that they were told for.
         self._stopping: dict[str, list[RunningView]] = {}
@@ -122,19 +129,20 @@ class Cycle:
             if view.revoked_for:
                 self._stopping.setdefault(view.revoked_for, []).append(view)
         self._placements: list[Placement] = []
-        self._refusals: list[Refusal] = []
+        self._refusals: list[Refused] = []
         self._revocations: list[Revocation] = []
         self._promised: list[Reservation] = []
-        self._kinds = Kinds()
-        #: By the number of a kind, or the uid of one that is like no other.
-        self._refused: dict[int | str, Reason] = {}
+        #: Cards are on their way to these: what holds for others of their kind does not hold for them.
+        self._like_no_other = {*self.freed, *self._fleet.nominated, *self._stopping}
+        #: By the kind, or the uid of one that is like no other.
+        self._refused: dict[Kind | str, Reason] = {}
         #: Claims that others stop for, and claims that keep room.
         self._reclaims = self._waiting = 0
 
     def decided(self) -> Plan:
         return Plan(
             placements=tuple(self._placements),
-            refusals=tuple(self._refusals),
+            refusals=Refusals(self._refusals),
             revocations=tuple(self._revocations),
             reservations=(*self._promised, *self._reservations.made),
         )
@@ -142,33 +150,50 @@ class Cycle:
     def decide(self, claim: ClaimView) -> bool:
         """Place the claim, or keep why it waits; say whether it was placed."""
         kind = self._kind(claim)
-        reason = self._refused.get(kind) or self._spent() or self._consider(claim)
+        reason = self._refused.get(kind) or self._consider(claim)
         if reason is None:
             return True
-        self._refusals.append(reason.refuse(claim))
+        self._refusals.append(Refused(reason=reason, claims=(claim.uid,)))
         if reason.code not in _ITS_OWN:
             self._refused[kind] = reason
         return False
 
-    def settle(self, claim: ClaimView) -> bool:
-        """Refuse the claim if one like it was refused; say whether it was."""
-        reason = self._refused.get(self._kind(claim))
-        if reason is None:
-            return False
-        self._refusals.append(reason.refuse(claim))
-        return True
+    def settle(self, line: Line) -> None:
+        """Refuse the next in the line for as long as one like it was refused; they leave it."""
+        refused = self._refused
+        while line:
+            kind = self._kind(line[-1])
+            reason = refused.get(kind)
+            if reason is None:
+                return
+            first = len(line) - 1
+            while first and self._kind(line[first - 1]) is kind:
+                first -= 1
+            self._refuse(line, first, reason)
 
-    def _kind(self, claim: ClaimView) -> int | str:
-        if claim.uid in self._stopping or self._fleet.nominates(claim.uid):
-            # Cards are on their way to it: what holds for others of its kind does not hold for it.
-            return claim.uid
-        return self._kinds.number(claim)
+    def pass_over(self, line: Line) -> None:
+        """Refuse all of the line: as one like it was, or as nobody had the time to look at it."""
+        spent = not_looked_at(len(self._placements), self._placer.searches)
+        while line:
+            kind = self._kind(line[-1])
+            first = len(line) - 1
+            while first and self._kind(line[first - 1]) is kind:
+                first -= 1
+            self._refuse(line, first, self._refused.get(kind, spent))
 
-    def _spent(self) -> Reason | None:
+    def _refuse(self, line: Line, first: int, reason: Reason) -> None:
+        claims = tuple([claim.uid for claim in reversed(line[first:])])
+        self._refusals.append(Refused(reason=reason, claims=claims))
+        del line[first:]
+
+    def _kind(self, claim: ClaimView) -> Kind | str:
+        return claim.uid if claim.uid in self._like_no_other else claim.kind
+
+    @property
+    def spent(self) -> bool:
+        """Whether it is for the next cycle to look at the others."""
         policy, placed, searches = self._policy, len(self._placements), self._placer.searches
-        if placed < policy.placements_per_cycle and searches < policy.attempts_per_cycle:
-            return None
-        return not_looked_at(placed, searches)
+        return placed >= policy.placements_per_cycle or searches >= policy.attempts_per_cycle
 
     def _consider(self, claim: ClaimView) -> Reason | None:
         """Steps 3 to 6 for one claim; None if it was placed."""
@@ -292,7 +317,7 @@ class Cycle:
             fits = self._placer.place(claim, chip) is not None
             self._fleet.undo(before)
             if fits:
-                queue = self.tree.view(self._queues[first]).name
+                queue = self.tree.view(self._keeping[first]).name
                 return explain_reserved(claim, chip, queue=queue)
         return self._obstacles.explain(claim, chip)
 
@@ -333,6 +358,7 @@ class Cycle:
         if chip is None and not self._keep_leave(claim):
             return
         self._waiting += 1
+        self._keeping[claim.uid] = claim.queue
         self._people.promise(claim)
         if chip is None:
             return

@@ -7,13 +7,12 @@ languages.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from controlplane.domain.quotas import Limit, Shortage
 from controlplane.domain.scheduling.people import PersonLimit
 from controlplane.domain.scheduling.plans import (
     Placement,
-    Refusal,
+    Reason,
     RefusalCode,
     ReplicaPlacement,
     Revocation,
@@ -22,18 +21,6 @@ from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
 
 #: What a bound on all chips together is a bound on.
 ANY_CHIP = "cards of any chip"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """Why a claim waits; the same for all that ask for the same."""
-
-    code: RefusalCode
-    reason: str
-    numbers: Mapping[str, int] = field(default_factory=dict)
-
-    def refuse(self, claim: ClaimView) -> Refusal:
-        return Refusal(claim=claim.uid, code=self.code, reason=self.reason, numbers=self.numbers)
 
 
 def explain_placement(

@@ -132,9 +132,10 @@ class Fleet:
         """The row of that card, and its position there; None if no node has it."""
         return self._cards.get(card)
 
-    def nominates(self, claim: str) -> bool:
-        """Whether cards were freed for that claim."""
-        return claim in self._nominated
+    @property
+    def nominated(self) -> Collection[str]:
+        """Uids of the claims that cards were freed for."""
+        return self._nominated.keys()
 
     def fits(self, demand: Demand, rows: Rows) -> Mask:
         """Which of those rows have room for one replica now."""

@@ -18,10 +18,9 @@ from controlplane.domain.claims import GangShape, RoleShape
 from controlplane.domain.geometry import Geometry, choose
 from controlplane.domain.resources import Resources, bytes_in_words
 from controlplane.domain.scheduling.capacity import Capacity
-from controlplane.domain.scheduling.explain import Reason
 from controlplane.domain.scheduling.fleet import Fleet, Mask, Moment
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import RefusalCode
+from controlplane.domain.scheduling.plans import Reason, RefusalCode
 from controlplane.domain.scheduling.shapes import Demand
 from controlplane.domain.scheduling.snapshots import ClaimView
 from controlplane.domain.scheduling.topology import CLUSTER

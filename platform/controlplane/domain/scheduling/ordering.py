@@ -8,34 +8,54 @@ compared, by
 3. dominant shares on the way down to the queue, the smaller first (``domain.quotas``);
 4. age, then name.
 
-Every admission makes its queue's share larger, and that of the queues above, never smaller; so a line's place in
-the heap can only be too good. It is looked at again when it comes up, and put back if it is: nothing is re-sorted.
+Every admission makes its queue's share larger, and that of the queues above, never smaller; so a line's place can
+only be too good. It is looked at again when it comes up, and put back if it is: nothing is re-sorted. An admission
+changes nothing below other topmost queues, and below its own it moves that one's share for all lines alike. So
+there is a heap of lines below each topmost queue, ranked without its share, and a heap of the first of each::
+
+    all ─┬─ research ─┬─ vision   3, 7, 9 …
+         │            └─ speech   1, 4 …
+         └─ product   2, 5, 6 …
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from datetime import datetime
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush, heapreplace
+from operator import attrgetter
 from typing import NamedTuple
 
 from controlplane.domain.quotas import QueueTree
 from controlplane.domain.scheduling.accounts import Nominated
 from controlplane.domain.scheduling.snapshots import ClaimView
 
-#: Priority, right, shares from the top down, age, name; the smaller goes first.
-Rank = tuple[int, int, tuple[float, ...], datetime, str]
+#: Claims of one queue; the one that is next is the last of them.
+Line = list[ClaimView]
+
+#: Priority, right, shares from the top down, age and name; the smaller goes first.
+Rank = tuple[int, int, tuple[float, ...], tuple[object, ...]]
 
 
 class _Head(NamedTuple):
     """The first of a line, and how the tree was when it was ranked."""
 
+    #: Below its topmost queue, whose share is left out.
     rank: Rank
     queue: str
     version: int
 
 
+class _First(NamedTuple):
+    """The first of all lines below a topmost queue."""
+
+    rank: Rank
+    top: str
+    version: int
+
+
 OWN_GUARANTEE, GUARANTEE_ABOVE, BORROWED = range(3)
+
+_place = attrgetter("place")
 
 
 class Order:
@@ -46,49 +66,80 @@ class Order:
         claims: Sequence[ClaimView],
         tree: QueueTree,
         *,
-        settle: Callable[[ClaimView], bool] | None = None,
+        settle: Callable[[Line], None] | None = None,
         freed: Nominated | None = None,
     ) -> None:
-        """:param settle: deals with a claim of which is known that it is not admitted; says whether it did.
+        """:param settle: takes those off the end of a line of which is known that they are not admitted.
         :param freed: cards that the tree counts as held by the queue of the claim that they were freed for.
         """
         self._tree = tree
         self._freed = freed or {}
         self._settle = settle
-        self._lines: dict[str, list[ClaimView]] = {}
-        # Each line ends with the claim that is next in it.
-        for claim in sorted(claims, key=_in_line, reverse=True):
-            self._lines.setdefault(claim.queue, []).append(claim)
+        self._lines: dict[str, Line] = {}
+        for claim in claims:
+            line = self._lines.get(claim.queue)
+            if line is None:
+                line = self._lines[claim.queue] = []
+            line.append(claim)
+        for line in self._lines.values():
+            line.sort(key=_place, reverse=True)
+        self._heads: dict[str, list[_Head]] = {}
 
     def __iter__(self) -> Iterator[ClaimView]:
-        heads = [self._head(queue) for queue in self._lines]
-        heapify(heads)
-        while heads:
-            head = heappop(heads)
-            if head.version != self._tree.version_of(head.queue):
-                now = self._head(head.queue)
-                if now.rank > head.rank:
-                    heappush(heads, now)
+        for queue in self._lines:
+            self._heads.setdefault(self._tree.top_of(queue), []).append(self._head(queue))
+        for heads in self._heads.values():
+            heapify(heads)
+        firsts = [self._first(top) for top in self._heads]
+        heapify(firsts)
+        while firsts:
+            top = firsts[0].top
+            if firsts[0].version != self._tree.version_of(top):
+                now = self._first(top)
+                if now.rank > firsts[0].rank:
+                    heapreplace(firsts, now)
                     continue
-            line = self._lines[head.queue]
+            heappop(firsts)
+            heads = self._heads[top]
+            queue = heappop(heads).queue
+            line = self._lines[queue]
             yield line.pop()
             # Behind one that was refused wait others like it, often thousands: they need no place in the heap.
-            while line and self._settle and self._settle(line[-1]):
-                line.pop()
+            if line and self._settle:
+                self._settle(line)
             if line:
-                heappush(heads, self._head(head.queue))
+                heappush(heads, self._head(queue))
+            if heads:
+                heappush(firsts, self._first(top))
 
-    def _head(self, queue: str) -> _Head:
-        return _Head(self.rank(self._lines[queue][-1]), queue, self._tree.version_of(queue))
+    def rest(self) -> Iterator[Line]:
+        """The lines of those that have not come up, by queue; who iterates no more may take from them."""
+        return (line for _, line in sorted(self._lines.items()) if line)
 
     def rank(self, claim: ClaimView) -> Rank:
         """Its place among the first of each line, as the tree is now."""
         standing = self._tree.standing(claim.queue)
-        return -claim.priority, self._right(claim), standing, claim.created_at, claim.uid
+        return -claim.priority, self._right(claim), standing, claim.place
+
+    def _head(self, queue: str) -> _Head:
+        priority, right, standing, place = self.rank(self._lines[queue][-1])
+        below = priority, right, standing[1:], place
+        return _Head(below, queue, self._tree.version_of(queue))
+
+    def _first(self, top: str) -> _First:
+        """The first below that queue; its head is first in the heap and as the tree is now."""
+        heads, version = self._heads[top], self._tree.version_of(top)
+        while heads[0].version != version:
+            now = self._head(heads[0].queue)
+            if now.rank > heads[0].rank:
+                heapreplace(heads, now)
+            else:
+                heads[0] = now
+        return _First(self.rank(self._lines[heads[0].queue][-1]), top, version)
 
     def _right(self, claim: ClaimView) -> int:
         """The best right that it has on any of its chips; what was freed for it, its queue need not have again."""
-        cards = claim.shape.fewest_cards
+        cards = claim.kind.fewest_cards
         freed: Mapping[str, int] = self._freed.get(claim.uid, {})
         covering = {
             self._tree.covered_by(claim.queue, chip, max(0, cards - freed.get(chip, 0)))
@@ -97,50 +148,3 @@ class Order:
         if claim.queue in covering:
             return OWN_GUARANTEE
         return GUARANTEE_ABOVE if covering - {""} else BORROWED
-
-
-def kind_of(claim: ClaimView) -> Hashable:
-    """Equal for claims of a queue that ask for the same: where one was refused, the others behind it are too."""
-    return (
-        claim.queue,
-        claim.shape,
-        claim.chips,
-        claim.within,
-        claim.near,
-        claim.runtime,
-        claim.tolerations,
-        tuple(sorted(claim.selector.items())),
-        tuple(sorted(claim.speeds.items())),
-    )
-
-
-class Kinds:
-    """Numbers of kinds. Claims that are read from a database share their parts: few have to be compared."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-        #: By the identities of the parts that are slow to compare; the claims keep those alive.
-        self._alike: dict[tuple[object, ...], int] = {}
-
-    def number(self, claim: ClaimView) -> int:
-        """Equal for claims of one kind, as long as they are kept by somebody."""
-        parts = (
-            claim.queue,
-            id(claim.shape),
-            claim.chips,
-            claim.within,
-            claim.near,
-            claim.runtime,
-            id(claim.tolerations),
-            id(claim.selector) if claim.selector else 0,
-            id(claim.speeds) if claim.speeds else 0,
-        )
-        number = self._alike.get(parts)
-        if number is None:
-            number = self._numbers.setdefault(kind_of(claim), len(self._numbers))
-            self._alike[parts] = number
-        return number
-
-
-def _in_line(claim: ClaimView) -> tuple[int, datetime, str]:
-    return -claim.priority, claim.created_at, claim.uid

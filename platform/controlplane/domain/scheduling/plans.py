@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from itertools import accumulate
+from typing import overload
 
 
 class RefusalCode(StrEnum):
@@ -65,6 +68,29 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why a claim waits; the same for all that ask for the same."""
+
+    code: RefusalCode
+    #: Why not now, in words with numbers.
+    reason: str
+    #: The numbers of the reason, for programs.
+    numbers: Mapping[str, int] = field(default_factory=dict)
+
+    def refuse(self, claim: str) -> Refusal:
+        return Refusal(claim=claim, code=self.code, reason=self.reason, numbers=self.numbers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Claims that wait for one reason."""
+
+    reason: Reason
+    #: Their uids, in the order in which they were refused.
+    claims: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     claim: str
     code: RefusalCode
@@ -72,6 +98,49 @@ class Refusal:
     reason: str
     #: The numbers of the reason, for programs.
     numbers: Mapping[str, int] = field(default_factory=dict)
+
+
+class Refusals(Sequence[Refusal]):
+    """Each claim that waits with its reason, in the order in which they were refused.
+
+    Thousands wait for few reasons: a refusal is made when it is looked at.
+    """
+
+    __slots__ = ("_ends", "groups")
+
+    def __init__(self, groups: Sequence[Refused] = ()) -> None:
+        self.groups = tuple(groups)
+        self._ends = tuple(accumulate(len(group.claims) for group in self.groups))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __iter__(self) -> Iterator[Refusal]:
+        for group in self.groups:
+            yield from map(group.reason.refuse, group.claims)
+
+    @overload
+    def __getitem__(self, index: int) -> Refusal: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Refusal]: ...
+
+    def __getitem__(self, index: int | slice) -> Refusal | Sequence[Refusal]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        place = range(len(self))[index]
+        number = bisect(self._ends, place)
+        group = self.groups[number]
+        return group.reason.refuse(group.claims[place - self._ends[number]])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Refusals | tuple) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._ends)
+
+    def __repr__(self) -> str:
+        return f"Refusals({list(self)!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +167,6 @@ class Reservation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     placements: tuple[Placement, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
+    refusals: Refusals = field(default_factory=Refusals)
     revocations: tuple[Revocation, ...] = ()
     reservations: tuple[Reservation, ...] = ()

@@ -12,6 +12,8 @@ class Policy:
 
     #: Most claims to place in one cycle; keeps a commit short.
     placements_per_cycle: int = 200
+    #: Where so many leave others unseen, the next cycle may place more, up to what takes so long; None: never.
+    cycle: timedelta | None = None
     #: Most searches for room in one cycle; what was not looked at waits for the next.
     attempts_per_cycle: int = 2000
     #: Take cards back for those that they are owed to.

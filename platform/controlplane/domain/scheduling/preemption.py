@@ -83,6 +83,11 @@ class Preemptor:
         self._tree = tree
         #: By chip and queue, in the order in which they are given up.
         self._ranked: dict[str, dict[str, list[Victim]]] = {}
+        #: By chip, the places of the queues among these, and the queues by the topmost one above them.
+        self._places: dict[str, dict[str, int]] = {}
+        self._below: dict[str, dict[str, list[str]]] = {}
+        #: By chip and topmost queue: at which version which queues below it hold more than they state.
+        self._lending: dict[tuple[str, str], tuple[int, list[str]]] = {}
         #: Stopping already, and for nobody: their cards come without another victim.
         self._stopping: dict[str, list[RunningView]] = {}
         for view in sorted(running, key=partial(rank, at)):
@@ -159,14 +164,38 @@ class Preemptor:
         if not claim.shape.fewest_cards:
             return
         queues = self._ranked.get(chip, {})
-        for queue, victims in queues.items():
-            if queue != claim.queue and self._may_take_back(rights, queue, chip):
-                yield from victims
+        if rights.covered_by:
+            for queue in self._borrowers(chip, rights.covered_by):
+                if queue != claim.queue and self._may_take_back(rights, queue, chip):
+                    yield from queues[queue]
         if rights.preempts:
             yield from takewhile(
                 lambda victim: victim.view.priority < claim.priority,
                 queues.get(claim.queue, ()),
             )
+
+    def _borrowers(self, chip: str, covered_by: str) -> list[str]:
+        """Queues from which anything might be taken back, in the order of their victims.
+
+        Below each topmost queue they are looked for again only when something changed there.
+        """
+        places = self._places.get(chip)
+        if places is None:
+            places = {queue: place for place, queue in enumerate(self._ranked.get(chip, {}))}
+            self._places[chip] = places
+            below = self._below[chip] = {}
+            for queue in places:
+                below.setdefault(self._tree.top_of(queue), []).append(queue)
+        # What a queue above the claim's holds itself is not asked for.
+        found = {queue for queue in self._tree.way_up(covered_by) if queue in places}
+        for top, queues in self._below[chip].items():
+            version = self._tree.version_of(top)
+            known = self._lending.get((chip, top))
+            if known is None or known[0] != version:
+                borrowers = [queue for queue in queues if self._tree.borrows_itself(queue, chip)]
+                known = self._lending[chip, top] = version, borrowers
+            found.update(known[1])
+        return sorted(found, key=places.__getitem__)
 
     def _may_take_back(self, rights: _Rights, victim: str, chip: str) -> bool:
         return bool(rights.covered_by) and self._tree.may_take_back(rights.covered_by, victim, chip)

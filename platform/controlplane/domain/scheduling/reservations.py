@@ -15,7 +15,7 @@ ended, however many smaller ones arrive. Work whose end nobody knows is taken to
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -23,11 +23,10 @@ from typing import NamedTuple
 from controlplane.domain.scheduling.capacity import Capacity
 from controlplane.domain.scheduling.elastic import at_least
 from controlplane.domain.scheduling.fleet import Fleet, Mask
-from controlplane.domain.scheduling.ordering import kind_of
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import ReplicaPlacement, Reservation
 from controlplane.domain.scheduling.runtimes import LONGEST, runtime_on
-from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
+from controlplane.domain.scheduling.snapshots import ClaimView, Kind, RunningView
 
 #: Most to do in one plan in order to look ahead, about a second.
 MOST_WORK = 100_000
@@ -78,7 +77,7 @@ class Reservations:
         self._at = at
         self._backfill = backfill
         self._work = work
-        self._starts: dict[tuple[Hashable, str], datetime | None] = {}
+        self._starts: dict[tuple[Kind, str], datetime | None] = {}
         self._kept: list[_Kept] = []
         #: Rows to avoid, by chip, runtime on it and right.
         self._avoided: dict[tuple[str, timedelta | None, bool], Mask | None] = {}
@@ -141,7 +140,7 @@ class Reservations:
 
     def starts_at(self, claim: ClaimView, chip: str, *, owed: bool) -> datetime | None:
         """When it could start on the chip, behind those that room is kept for; None if nobody knows, or never."""
-        key = (kind_of(claim), chip)
+        key = (claim.kind, chip)
         if key not in self._starts:
             found = self._earliest(at_least(claim), chip, owed=owed)
             self._starts[key] = found.starts_at if found else None

@@ -70,9 +70,9 @@ def typical_of(snapshot: Snapshot) -> tuple[Typical, ...]:
     gangs: dict[int, GangShape] = {}
     # Claims that are read from a database share their shapes: to count those is quick.
     alike: Counter[tuple[int, tuple[str, ...]]] = Counter()
-    for claim in snapshot.claims:
-        gangs[id(claim.shape)] = claim.shape
-        alike[id(claim.shape), claim.chips] += 1
+    for kind, count in Counter([claim.kind for claim in snapshot.claims]).items():
+        gangs[id(kind.shape)] = kind.shape
+        alike[id(kind.shape), kind.chips] += count
     for running in snapshot.running:
         gangs[id(running.shape)] = running.shape
         alike[id(running.shape), (running.chip,)] += 1

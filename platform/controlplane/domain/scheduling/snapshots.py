@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from math import inf
+from weakref import WeakValueDictionary
 
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import GangShape
@@ -123,6 +124,24 @@ class QueueView:
     running_per_person: int | None = None
 
 
+class Kind:
+    """What claims of one queue are that ask for the same: where one is refused, those behind it are too.
+
+    Kinds are told apart by what they are, not by what they say: ``kind is other``.
+    """
+
+    __slots__ = ("__weakref__", "chips", "fewest_cards", "shape")
+
+    def __init__(self, claim: ClaimView) -> None:
+        self.shape = claim.shape
+        self.chips = claim.chips
+        self.fewest_cards = claim.shape.fewest_cards
+
+
+#: Of all claims that somebody keeps.
+_KINDS: WeakValueDictionary[Hashable, Kind] = WeakValueDictionary()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimView:
     uid: str
@@ -147,13 +166,37 @@ class ClaimView:
     runtime: timedelta | None = None
     #: Whose it is; empty where nobody knows.
     person: str = ""
+    #: Among the claims of its queue the smaller goes first: the more urgent, then the older.
+    place: tuple[int, datetime, str] = field(init=False, repr=False, compare=False)
+    _kind: Kind | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "place", (-self.priority, self.created_at, self.uid))
         for chip, speed in self.speeds.items():
             if not 0 < speed < inf:
                 raise ValueError(f"claim {self.uid}: a speed is more than 0, got {speed} on {chip}")
         if self.runtime is not None and self.runtime < timedelta(0):
             raise ValueError(f"claim {self.uid}: a runtime is not negative, got {self.runtime}")
+
+    @property
+    def kind(self) -> Kind:
+        """The same object for all claims of a kind. Claims outlive plans, so it is looked for once."""
+        kind = self._kind
+        if kind is None:
+            asked = (
+                self.queue,
+                self.shape,
+                self.chips,
+                self.within,
+                self.near,
+                self.runtime,
+                self.tolerations,
+                tuple(sorted(self.selector.items())),
+                tuple(sorted(self.speeds.items())),
+            )
+            kind = _KINDS.get(asked) or _KINDS.setdefault(asked, Kind(self))
+            object.__setattr__(self, "_kind", kind)
+        return kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

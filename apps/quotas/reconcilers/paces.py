@@ -1,0 +1,52 @@
+"""How much one cycle does, from how long the last ones took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from controlplane.domain.scheduling.policies import Policy
+
+#: Reasons that are told in one cycle at most, and in a second; those of others are told by the next ones.
+MOST_REASONS = 1000
+#: And at least, however fast cycles follow each other.
+FEWEST_REASONS = 50
+#: No cycle places more than so many times what its policy says.
+MOST_TIMES = 10.0
+
+
+@dataclass(slots=True)
+class Pace:
+    """What this process has seen of its cycles; nothing that is decided depends on it, only how much at once."""
+
+    #: Of what a policy says, so many times.
+    times: float = 1.0
+    #: When reasons were told last, in seconds of a clock that only goes forward.
+    _told_at: float | None = None
+
+    def widened(self, policy: Policy) -> Policy:
+        """The policy with the bounds of the next cycle."""
+        if policy.cycle is None or self.times <= 1.0:
+            return policy
+        return replace(
+            policy,
+            placements_per_cycle=round(policy.placements_per_cycle * self.times),
+            attempts_per_cycle=round(policy.attempts_per_cycle * self.times),
+        )
+
+    def took(self, seconds: float, *, policy: Policy, unfinished: bool) -> None:
+        """A cycle took so long; where it left claims unseen, the next one does what fits into its time."""
+        if policy.cycle is None:
+            return
+        if unfinished or seconds > policy.cycle.total_seconds():
+            # Not more than twice as much at once: what a cycle costs beside its placements is not known.
+            fits = min(2.0, policy.cycle.total_seconds() / max(seconds, 1e-3))
+            self.times = min(MOST_TIMES, max(1.0, self.times * fits))
+
+    def reasons(self) -> int:
+        """How many claims may be told new numbers now. Every card that is taken changes those of all that wait."""
+        now, before = monotonic(), self._told_at
+        self._told_at = now
+        if before is None:
+            return MOST_REASONS
+        return max(FEWEST_REASONS, min(MOST_REASONS, round((now - before) * MOST_REASONS)))
