@@ -11,7 +11,7 @@ from django.http import HttpRequest
 
 from apps.accounts.admin import AuditedAdmin, ScopedReadOnlyAdmin
 from apps.accounts.models import User
-from apps.fleet import services
+from apps.fleet import selectors, services
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.permissions import Permission
 from controlplane.ports import registry
@@ -58,6 +58,24 @@ class ClusterAdmin(AuditedAdmin[Cluster]):
         "trouble",
         "isolation",
     )
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Cluster | None = None
+    ) -> tuple[str, ...]:
+        """One over the network is changed on its page, which looks at it first and asks who uses it."""
+        fields = tuple(super().get_readonly_fields(request, obj))
+        if obj is not None and obj.kind in selectors.REMOTE_KINDS:
+            return (*fields, "kind", "options")
+        return fields
+
+    def save_model(
+        self, request: HttpRequest, obj: Cluster, form: Any, *args: Any, **kwargs: Any
+    ) -> None:
+        """Only what was changed here: it may have been given another kubeconfig, or none, meanwhile."""
+        if obj.pk is None:
+            super().save_model(request, obj, form, *args, **kwargs)
+        else:
+            obj.save(update_fields=form.changed_data)
 
 
 @admin.register(Node)

@@ -9,7 +9,7 @@ from typing import TypeVar
 Found = TypeVar("Found")
 
 
-def until(condition: Callable[[], Found | None], *, within: float = 15.0, what: str = "") -> Found:
+def until(condition: Callable[[], Found | None], *, within: float = 30.0, what: str = "") -> Found:
     """The condition's first truthy value.
 
     :raises AssertionError: if there is none in time.

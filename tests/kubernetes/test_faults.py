@@ -99,7 +99,7 @@ class Killed(BaseException):
     """The worker is gone, in the middle of a call."""
 
 
-@pytest.mark.parametrize("calls", range(6))
+@pytest.mark.parametrize("calls", range(5))
 def test_a_worker_that_dies_between_two_objects_leaves_one_launch_after_the_next_turn(
     live_cluster: LiveCluster,
     cluster: KubernetesCluster,
@@ -173,6 +173,35 @@ def test_a_launch_whose_objects_are_all_gone_is_absent(
     )
     assert cluster.observe([launch.name]) == {}
     assert launch.name not in cluster.names()
+
+
+def test_a_gang_of_which_a_part_is_refused_ends_with_the_reason_when_its_pods_have_ended(
+    live_cluster: LiveCluster, cluster: KubernetesCluster
+) -> None:
+    cluster.launch(sleeper("makes-room"))
+    runs(cluster, "makes-room")
+    plane = live_cluster.control_plane
+    limit = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "two"},
+        "spec": {"hard": {"pods": "2"}},
+    }
+    plane.request("POST", f"{SPACE}/resourcequotas", body=limit)
+    try:
+        until(
+            lambda: (
+                plane.request("GET", f"{SPACE}/resourcequotas/two").json()["status"].get("used")
+            ),
+            what="the quota is counted",
+        )
+        cluster.launch(sleeper("partly", count=2))
+        until(partial(has_ended, cluster, "partly"), within=WITHIN, what="it ends")
+    finally:
+        plane.request("DELETE", f"{SPACE}/resourcequotas/two")
+    replicas = cluster.observe(["partly"])["partly"].replicas
+    assert [each.cause for each in replicas] == [ExitCause.STOPPED, ExitCause.NOT_PREPARED]
+    assert "exceeded quota: two" in replicas[1].message
 
 
 def test_an_image_that_does_not_exist_is_named(

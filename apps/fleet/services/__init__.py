@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
@@ -21,6 +22,8 @@ from controlplane.ports.discovery import RINGS
 UNSEEN = "the cluster no longer reports it"
 UNHEALTHY = "the cluster reports it as not healthy"
 TAKEN = "work that is not ours has it"
+#: Columns of a card that follow what its cluster reports.
+_OBSERVED = ("chip", "memory", "serial", "state", "state_reason")
 
 
 @transaction.atomic
@@ -29,28 +32,57 @@ def inventory_record(
 ) -> None:
     """Make rows match what the cluster reports. What it no longer reports becomes unknown, not deleted."""
     lock_in_transaction(AdvisoryLock.SYNC_INVENTORY, cluster.pk)
-    for seen in nodes:
-        node, _ = Node.objects.update_or_create(
-            cluster=cluster,
-            name=seen.name,
-            defaults={
-                "cpu": seen.capacity.cpu,
-                "memory": seen.capacity.memory,
-                "ready": seen.ready,
-                "labels": _labels(seen),
-                "last_seen_at": at,
-            },
-        )
-        _record_cards(node, seen)
-    names = [node.name for node in nodes]
-    gone = Node.objects.filter(cluster=cluster).exclude(name__in=names)
-    gone.update(ready=False)
-    Card.objects.filter(node__in=gone, state=CardState.USABLE).update(
-        state=CardState.UNKNOWN, state_reason=UNSEEN
-    )
     row = Cluster.objects.filter(pk=cluster.pk)
+    if not row.exists():
+        # It was removed while it was asked.
+        return
+    # Before any node, and in the order of admissions, which come to nodes by way of their cards. Locked, so
+    # that an operator's decision made meanwhile is not written over.
+    held = Card.objects.select_for_update(no_key=True, of=("self",))
+    cards = list(held.filter(node__cluster=cluster).order_by("uid"))
+    _record_cards(cards, _record_nodes(cluster, nodes, at=at))
     row.update(last_seen_at=at, isolation=isolation)
-    row.exclude(trouble__startswith=STALE).update(trouble="")
+    row.exclude(trouble="").exclude(trouble__startswith=STALE).update(trouble="")
+
+
+def _record_nodes(
+    cluster: Cluster, nodes: Sequence[ObservedNode], *, at: datetime
+) -> list[tuple[Node, ObservedNode]]:
+    """The row of each node that is seen."""
+    standing = Node.objects.filter(cluster=cluster)
+    known = {node.name: node for node in standing}
+    fresh, rows = [], []
+    for seen in nodes:
+        node = known.pop(seen.name, None)
+        if node is None:
+            columns = _node_columns(seen)
+            node = Node(cluster=cluster, name=seen.name, last_seen_at=at, **columns)
+            fresh.append(node)
+        else:
+            _update_node(node, seen)
+        rows.append((node, seen))
+    Node.objects.bulk_create(fresh)
+    standing.filter(name__in=[seen.name for seen in nodes]).update(last_seen_at=at)
+    if any(node.ready for node in known.values()):
+        standing.filter(name__in=known).update(ready=False)
+    return rows
+
+
+def _update_node(node: Node, seen: ObservedNode) -> None:
+    changed = {
+        name: value for name, value in _node_columns(seen).items() if getattr(node, name) != value
+    }
+    if changed:
+        Node.objects.filter(pk=node.pk).update(**changed)
+
+
+def _node_columns(seen: ObservedNode) -> dict[str, Any]:
+    return {
+        "cpu": seen.capacity.cpu,
+        "memory": seen.capacity.memory,
+        "ready": seen.ready,
+        "labels": _labels(seen),
+    }
 
 
 def _labels(seen: ObservedNode) -> dict[str, str]:
@@ -61,28 +93,47 @@ def _labels(seen: ObservedNode) -> dict[str, str]:
     return labels
 
 
-def _record_cards(node: Node, seen: ObservedNode) -> None:
-    # Locked, so that an operator's decision made meanwhile is not written over.
-    cards = node.cards.select_for_update(no_key=True).filter(parent=None).order_by("uid")
-    known = {card.index: card for card in cards}
-    for observed in seen.cards:
-        card = known.pop(observed.index, None)
-        fresh = card is None
-        if card is None:
-            card = Card(node=node, index=observed.index)
-        before = _observed_columns(card)
-        card.chip, card.memory, card.serial = observed.chip, observed.memory, observed.serial
-        # Only the observation's own states are taken back; an operator's decision stays.
-        if card.state == CardState.USABLE or _is_from_observation(card):
-            card.state, card.state_reason = _state_of(observed)
-        if fresh or _observed_columns(card) != before:
-            card.save()
-    missing = [card.pk for card in known.values() if card.state == CardState.USABLE]
-    Card.objects.filter(pk__in=missing).update(state=CardState.UNKNOWN, state_reason=UNSEEN)
+def _record_cards(cards: Sequence[Card], nodes: Sequence[tuple[Node, ObservedNode]]) -> None:
+    """``cards`` are all that the cluster's rows have, locked."""
+    whole = {(card.node_id, card.index): card for card in cards if card.parent_id is None}
+    fresh = []
+    for node, seen in nodes:
+        for observed in seen.cards:
+            card = whole.pop((node.pk, observed.index), None)
+            if card is None:
+                card = Card(node=node, index=observed.index)
+                _observe(card, observed)
+                fresh.append(card)
+                continue
+            before = _observed_columns(card)
+            _observe(card, observed)
+            if _observed_columns(card) != before:
+                card.save(update_fields=_OBSERVED)
+    Card.objects.bulk_create(fresh)
+    seen_nodes = {node.pk for node, _ in nodes}
+    missing = [
+        card.pk
+        for card in cards
+        if card.state == CardState.USABLE
+        # A slice is not reported by itself: it goes with its node.
+        and (
+            card.node_id not in seen_nodes
+            or (card.parent_id is None and (card.node_id, card.index) in whole)
+        )
+    ]
+    if missing:
+        Card.objects.filter(pk__in=missing).update(state=CardState.UNKNOWN, state_reason=UNSEEN)
+
+
+def _observe(card: Card, observed: ObservedCard) -> None:
+    card.chip, card.memory, card.serial = observed.chip, observed.memory, observed.serial
+    # Only the observation's own states are taken back; an operator's decision stays.
+    if card.state == CardState.USABLE or _is_from_observation(card):
+        card.state, card.state_reason = _state_of(observed)
 
 
 def _observed_columns(card: Card) -> tuple[object, ...]:
-    return card.chip, card.memory, card.serial, card.state, card.state_reason
+    return tuple(getattr(card, name) for name in _OBSERVED)
 
 
 def _state_of(observed: ObservedCard) -> tuple[CardState, str]:

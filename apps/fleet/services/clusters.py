@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Never
@@ -24,6 +25,7 @@ from controlplane.ports.clusters import (
     ClusterError,
     CredentialRefused,
     Inspectable,
+    Locatable,
     Verdict,
 )
 from controlplane.ports.registry import UnknownAdapter
@@ -32,6 +34,8 @@ REMOVED = "its cluster was removed"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 #: Occupants that a refusal names.
 _NAMED = 5
+#: What says where work lies: options, and the kubeconfig by its server.
+_PLACING = ("in_cluster", "kubeconfig", "namespace")
 
 
 class ClusterRefused(Exception):
@@ -56,11 +60,17 @@ class ClusterOccupied(Exception):
     """Work still holds its cards or runs there."""
 
     def __init__(self, name: str, occupants: tuple[str, ...]) -> None:
-        named = ", ".join(occupants[:_NAMED])
-        more = len(occupants) - _NAMED
-        which = f"{named} and {more} more" if more > 0 else named
+        which = _first_of(occupants)
         super().__init__(f"{name} is still in use by {which}; stop or move that first")
         self.occupants = occupants
+
+
+def _first_of(occupants: tuple[str, ...]) -> str:
+    named = ", ".join(occupants[:_NAMED])
+    more = len(occupants) - _NAMED
+    if more > 0:
+        named += f" and {more} more"
+    return named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +129,8 @@ def cluster_change(
     """The cluster as it is then, looked at once more.
 
     :raises PermissionRefused: unless ``actor`` administers the company.
-    :raises ClusterRefused: if something cannot be like that.
+    :raises ClusterRefused: if something cannot be like that, if it would be another cluster than the one that
+        work runs on, or if it was removed meanwhile.
     :raises ClusterUnfit: if a check fails, unless ``although_unfit``.
     """
     require(actor, Permission.OPERATE_FLEET, team=None)
@@ -142,6 +153,7 @@ def cluster_change(
         return cluster
     _look(cluster, although_unfit=although_unfit, at=at)
     with transaction.atomic():
+        _stay_in_place(cluster, changed)
         cluster.save(update_fields=[*changed, "checks", "checked_at", "version"])
         _audit(cluster, actor=actor, action="cluster.change", changed=changed)
     return cluster
@@ -162,6 +174,55 @@ def cluster_check(*, cluster: Cluster, actor: User, at: datetime) -> tuple[Check
         cluster.save(update_fields=["checks", "checked_at", "version"])
         _audit(cluster, actor=actor, action="cluster.check")
     return checks
+
+
+def _stay_in_place(cluster: Cluster, changed: Sequence[str]) -> None:
+    """Hold the row that those columns go to until the transaction ends.
+
+    Work that is looked for elsewhere is taken to be lost, and is started a second time.
+
+    :raises ClusterRefused: if it was removed, or would be found elsewhere while it is in use.
+    """
+    lock_in_transaction(AdvisoryLock.SYNC_INVENTORY, cluster.pk)
+    standing = Cluster.objects.select_for_update(no_key=True).filter(pk=cluster.pk).first()
+    if standing is None:
+        message = f"{cluster.name} was removed meanwhile; register it anew"
+        raise ClusterRefused(message, field="name")
+    wanted = copy(standing)
+    for column in changed:
+        setattr(wanted, column, getattr(cluster, column))
+    moved = _moved(standing, wanted)
+    if not moved:
+        return
+    # Whoever is about to place work there holds its cards, and is an occupant when we have them.
+    cards = Card.objects.select_for_update(no_key=True, of=("self",))
+    list(cards.filter(node__cluster=standing).order_by("uid").values_list("pk", flat=True))
+    if occupants := selectors.occupants_of(standing):
+        raise ClusterRefused(
+            f"{moved} would point {cluster.name} elsewhere while it is in use by {_first_of(occupants)}: "
+            "that work would be started a second time; stop or move it first",
+            field=moved,
+        )
+
+
+def _moved(before: Cluster, after: Cluster) -> str:
+    """What points elsewhere; empty if work is found as before.
+
+    Where the standing kubeconfig cannot be read, nobody knows its server: a new one is the only way back.
+    """
+    here, there = _location(before), _location(after)
+    if not here or not there:
+        here, there = before.options, after.options
+    return next((word for word in _PLACING if here.get(word) != there.get(word)), "")
+
+
+def _location(cluster: Cluster) -> Mapping[str, Any]:
+    """What its work is found by; empty if that cannot be told."""
+    try:
+        adapter = selectors.cluster_adapter(cluster)
+    except (ClusterError, UnknownAdapter):
+        return {}
+    return adapter.location() if isinstance(adapter, Locatable) else {}
 
 
 @transaction.atomic
@@ -247,6 +308,9 @@ def _options(options: Mapping[str, Any]) -> None:
                 f"{word!r} is no option: a kubeconfig has a field of its own, where it is kept encrypted",
                 field="options",
             )
+    inside = options.get("in_cluster", False)
+    if not isinstance(inside, bool):
+        raise ClusterRefused(f"in_cluster is true or false, got {inside!r}", field="options")
 
 
 def _sealed(kubeconfig: str) -> bytes | None:

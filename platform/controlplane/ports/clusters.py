@@ -296,6 +296,18 @@ class NodeView:
 
 
 @runtime_checkable
+class Locatable(Protocol):
+    """A cluster that can be pointed elsewhere, where what was launched is not."""
+
+    def location(self) -> Mapping[str, str]:
+        """What its work is found by, under the option that says so; a credential is no part of it.
+
+        Nothing is asked of the cluster. Work is found again exactly while all of it stays the same.
+        """
+        ...
+
+
+@runtime_checkable
 class Inspectable(Protocol):
     """A cluster that can say more of itself than where work runs."""
 

@@ -14,6 +14,7 @@ from apps.accounts.models import (
     Team,
     User,
 )
+from apps.fleet import selectors
 from apps.fleet.models import Cluster
 from apps.models.models import Dataset
 from apps.quotas.models import PriorityClass
@@ -41,6 +42,24 @@ def test_a_cluster_that_could_not_be_reached_is_refused(
 
     assert words in errors_of(response)[field][0]
     assert not Cluster.objects.filter(name="east").exists()
+
+
+def test_where_a_cluster_over_the_network_is_cannot_be_changed_here(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote = Cluster.objects.create(name="east", kind="fake", kubeconfig=b"sealed")
+    form = {"name": "east", "kind": "local", "options": '{"namespace": "b"}', "binding": "node"}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(selectors, "REMOTE_KINDS", ("fake",))
+        assert browser.post(page(Cluster, "change", remote.pk), form).status_code == 302
+    remote.refresh_from_db()
+    assert (remote.kind, remote.options, remote.binding) == ("fake", {}, "node")
+    assert bytes(remote.kubeconfig or b"") == b"sealed"
+
+    assert browser.post(page(Cluster, "change", remote.pk), form).status_code == 302
+    remote.refresh_from_db()
+    assert (remote.kind, remote.options) == ("local", {"namespace": "b"})
 
 
 def test_a_team_is_created_with_its_members_and_a_membership_taken_away_again(

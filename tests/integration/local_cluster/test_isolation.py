@@ -284,7 +284,7 @@ def test_below_a_closed_folder_jobs_still_run_and_the_page_says_not_isolated(
 ) -> None:
     machine = machine_with()
     machine.home.chmod(0o700)
-    closed = LocalCluster(machine.home, node="here", cards=2)
+    closed = LocalCluster(machine.home, node="real-1", cards=2)
     assert closed.isolation().startswith("not isolated")
     assert str(machine.home) in closed.isolation()
     assert "NINEFOLD_HOME" in closed.isolation()
@@ -304,8 +304,8 @@ def test_below_a_closed_folder_a_missing_program_is_told_as_such(
 ) -> None:
     machine = machine_with()
     machine.home.chmod(0o700)
-    closed = LocalCluster(machine.home, node="here", cards=2)
-    role = Role(name="main", argv=("no-such-program",), placements=(Placement(node="here"),))
+    closed = LocalCluster(machine.home, node="real-1", cards=2)
+    role = Role(name="main", argv=("no-such-program",), placements=(Placement(node="real-1"),))
     closed.launch(Launch(name="job", roles=(role,)))
     assert ended(closed, "job").replicas[0].cause is ExitCause.NOT_PREPARED
 
@@ -315,10 +315,10 @@ import sys, time
 from datetime import timedelta
 from controlplane.adapters.clusters.local import LocalCluster
 from controlplane.ports.launches import Launch, Placement, Role
-cluster = LocalCluster(sys.argv[1], node="here")
+cluster = LocalCluster(sys.argv[1], node="real-1")
 print(cluster.isolation().split(":")[0])
 code = "import os; print(os.getuid())"
-role = Role(name="main", argv=("{python}", "-c", code), placements=(Placement(node="here"),))
+role = Role(name="main", argv=("{python}", "-c", code), placements=(Placement(node="real-1"),))
 cluster.launch(Launch(name="job", roles=(role,)))
 deadline = time.monotonic() + 20
 while not cluster.observe(["job"])["job"].ended and time.monotonic() < deadline:

@@ -153,7 +153,7 @@ def test_a_restarted_control_plane_finds_what_runs_and_can_stop_it(machine: Mach
     launch = Launch(name="job", roles=(python_role(FAMILY),))
     script = (
         "import sys; from controlplane.adapters.clusters.local import LocalCluster;"
-        "cluster = LocalCluster(sys.argv[1], node='here', cards=2);"
+        "cluster = LocalCluster(sys.argv[1], node='real-1', cards=2);"
         "from tests.contract.cluster_harness import python_role, Launch;"
         "cluster.launch(Launch(name='job', roles=(python_role(sys.argv[2]),)))"
     )
@@ -173,7 +173,7 @@ def test_two_processes_that_launch_one_name_at_once_start_it_once(machine: Machi
     script = (
         "import sys; from controlplane.adapters.clusters.local import LocalCluster;"
         "from tests.contract.cluster_harness import python_role, Launch;"
-        "cluster = LocalCluster(sys.argv[1], node='here', cards=2);"
+        "cluster = LocalCluster(sys.argv[1], node='real-1', cards=2);"
         "launch = Launch(name='job', roles=(python_role('print(\"started\")'),));"
         "sys.stdin.readline(); cluster.launch(launch)"
     )

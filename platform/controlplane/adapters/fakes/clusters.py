@@ -66,10 +66,11 @@ class _Told:
 
 
 class FakeCluster:
-    """Implements ``controlplane.ports.clusters.Cluster`` and ``Inspectable``.
+    """Implements ``controlplane.ports.clusters.Cluster``, ``Inspectable`` and ``Locatable``.
 
     ``obedient`` processes end as soon as they are asked to; others are killed when the grace is over. With
-    ``secret`` it takes only a ``kubeconfig`` in which that word stands. ``lacking`` names checks that fail.
+    ``secret`` it takes only a ``kubeconfig`` in which that word stands. The first word of a kubeconfig is the
+    server. ``lacking`` names checks that fail.
     """
 
     runs_images = True
@@ -84,6 +85,8 @@ class FakeCluster:
         clock: Callable[[], datetime] = _system_clock,
         installation: str = "",
         kubeconfig: str = "",
+        in_cluster: bool = False,
+        namespace: str = "fake",
         secret: str = "",
         control_url: str = "",
         lacking: Sequence[str] = (),
@@ -91,6 +94,11 @@ class FakeCluster:
         if secret not in kubeconfig:
             raise CredentialRefused("the fake cluster does not know this kubeconfig; give another")
         self.installation = installation
+        self._location = {
+            "in_cluster": "true" if in_cluster else "false",
+            "kubeconfig": next(iter(kubeconfig.split()), ""),
+            "namespace": namespace,
+        }
         self.control_url = control_url
         self.obedient = obedient
         self._told = _Told(
@@ -115,6 +123,9 @@ class FakeCluster:
                 capacity=Resources(cpu=Millicpu(1000 * cards), memory=Bytes(8 * GIB * cards)),
             ),
         )
+
+    def location(self) -> Mapping[str, str]:
+        return dict(self._location)
 
     def inventory(self) -> tuple[ObservedNode, ...]:
         self._contact()

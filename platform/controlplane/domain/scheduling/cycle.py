@@ -222,8 +222,9 @@ class Cycle:
             self._promise(claim, room)
             return explain_awaited(room.chip, room.victims)
         waits = (each for each in reasons.values() if each.code is RefusalCode.AWAITS_FASTER)
-        # Otherwise the preferred chip's reason is the claim's.
-        return next(waits, reasons[claim.chips[0]])
+        # Otherwise the reason of the chip that it prefers of those that may ever do.
+        useful = (chip for chip in claim.chips if reasons[chip].code not in _NO_USE)
+        return next(waits, reasons[next(useful, claim.chips[0])])
 
     def _hold_nominated(self, claim: ClaimView, sign: int) -> None:
         """Its queue holds the cards that were freed for it, until it is its turn and if it waits on."""

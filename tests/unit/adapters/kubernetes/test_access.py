@@ -97,6 +97,13 @@ def test_what_is_no_kubeconfig_is_refused(text: str) -> None:
         from_kubeconfig(text)
 
 
+def test_a_line_that_is_no_yaml_is_named_and_never_quoted() -> None:
+    text = "users:\n- user: {token: eyJhbGciOi.SECRET: broken"
+    with pytest.raises(KubeconfigRefused, match="an error in line 2") as refused:
+        from_kubeconfig(text)
+    assert "SECRET" not in str(refused.value)
+
+
 def test_inside_of_a_cluster_the_pods_account_is_used(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("of-the-pod")
     (tmp_path / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\n")

@@ -164,6 +164,15 @@ def test_an_engines_environment_on_the_nodes_is_used_where_the_profile_has_it() 
     assert container["image"] == "host:1"
 
 
+def test_the_silence_of_a_node_ends_no_pod() -> None:
+    """Otherwise the cluster gives each pod five minutes."""
+    plan = planned(trainer(nodes=1, cards=1))
+    role = plan.launch.roles[0]
+    spec = pod_template(plan, role, plan.replicas[role.name][0])["spec"]
+    endless = {each["key"] for each in spec["tolerations"] if "tolerationSeconds" not in each}
+    assert endless >= {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+
+
 def test_a_limit_of_time_is_the_clusters_to_keep() -> None:
     plan = with_launch(planned(trainer(nodes=1, cards=1)), run_within=timedelta(minutes=5))
     role = plan.launch.roles[0]

@@ -61,7 +61,10 @@ def from_kubeconfig(text: str) -> Access:
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise KubeconfigRefused(f"this is no YAML: {error}") from error
+        # Without the line itself, which may be the credential.
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + 1}" if mark is not None else ""
+        raise KubeconfigRefused(f"this is no YAML: there is an error{where}") from None
     if not isinstance(document, dict):
         raise KubeconfigRefused("a kubeconfig is a mapping with clusters, users and contexts")
     context, title = _context(document)

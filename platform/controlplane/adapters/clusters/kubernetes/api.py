@@ -11,6 +11,7 @@ not. Only these are used. Lists are read in pages, calls are paced, and every fa
 from __future__ import annotations
 
 import json
+import ssl
 import tempfile
 import threading
 import time
@@ -109,6 +110,8 @@ class Api:
         self._pace = Pace(rate=rate, burst=burst)
         self._read_within = read_within
         self._pool: PoolManager = ApiClient(_configuration(access)).rest_client.pool_manager
+        if access.certificate:
+            self._pool.connection_pool_kw["ssl_context"] = _identified(access)
 
     def get(self, path: str, *, query: Query | None = None) -> dict[str, Any]:
         """:raises ApiRefused: if it is not there, or may not be seen."""
@@ -290,17 +293,19 @@ def _configuration(access: Access) -> Configuration:
     configuration.tls_server_name = access.server_name or None
     # The product's own egress decides on proxies; an API server is spoken to directly.
     configuration.proxy = None
-    if access.certificate:
-        folder = Path(tempfile.mkdtemp(prefix="ninefold-kubernetes-"))
-        for name, text in (("client.crt", access.certificate), ("client.key", access.key)):
-            path = folder / name
+    return configuration
+
+
+def _identified(access: Access) -> ssl.SSLContext:
+    """With the client's certificate. Its key lies on a disk only while it is read."""
+    context = ssl.create_default_context(cadata=access.authority or None)
+    with tempfile.TemporaryDirectory(prefix="ninefold-kubernetes-") as folder:
+        certificate, key = Path(folder, "client.crt"), Path(folder, "client.key")
+        for path, text in ((certificate, access.certificate), (key, access.key)):
             path.touch(mode=0o600)
             path.write_text(text, encoding="ascii")
-        configuration.cert_file, configuration.key_file = (
-            str(folder / "client.crt"),
-            str(folder / "client.key"),
-        )
-    return configuration
+        context.load_cert_chain(str(certificate), str(key))
+    return context
 
 
 def _judged(access: Access, response: BaseHTTPResponse, *, method: str) -> ClusterError:

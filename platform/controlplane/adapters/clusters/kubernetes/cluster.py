@@ -32,6 +32,7 @@ from controlplane.adapters.clusters.kubernetes.observing import (
     all_there,
     doubtful,
     fenced,
+    is_genuine,
     last_words,
     log_key,
     observed,
@@ -84,6 +85,7 @@ class KubernetesCluster:
         **options: Any,
     ) -> None:
         self.profile = Profile.read(options)
+        self._in_cluster = in_cluster
         self.installation = installation
         self.api = Api(
             access.in_cluster(os.environ) if in_cluster else access.from_kubeconfig(kubeconfig)
@@ -93,6 +95,13 @@ class KubernetesCluster:
         self._launcher = Launcher(
             self.api, profile=self.profile, installation=self.installation, find=self._find
         )
+
+    def location(self) -> Mapping[str, str]:
+        return {
+            "in_cluster": "true" if self._in_cluster else "false",
+            "kubeconfig": self.api.access.server,
+            "namespace": self.profile.namespace,
+        }
 
     def inventory(self) -> tuple[ObservedNode, ...]:
         pods = self.api.list(
@@ -155,6 +164,8 @@ class KubernetesCluster:
         wanted = set(sought)
         pods: dict[str, list[Object]] = {}
         for pod in listing.items:
+            if not is_genuine(pod, prefix=self.profile.namespace):
+                continue
             if (name := pod["metadata"]["labels"][names.LAUNCH]) in wanted:
                 pods.setdefault(name, []).append(pod)
                 self._spaces[name] = pod["metadata"]["namespace"]
@@ -166,7 +177,7 @@ class KubernetesCluster:
         if space is None:
             return None
         record = self.api.found(f"/api/v1/namespaces/{space}/configmaps/{name}")
-        places = places_of(record) if record is not None else ()
+        places = places_of(record) if record is not None and self._is_ours(record) else ()
         if not 0 < len(places) <= _PODS_BY_THEMSELVES:
             return None
         paths = (
@@ -213,8 +224,11 @@ class KubernetesCluster:
     def names(self) -> frozenset[str]:
         ours = names.selector(names.marks(installation=self.installation))
         selector = {"labelSelector": f"{ours},{names.LAUNCH}"}
-        found = self.api.list("/api/v1/pods", query=selector).items
-        every = {pod["metadata"]["labels"][names.LAUNCH] for pod in found}
+        every = {
+            pod["metadata"]["labels"][names.LAUNCH]
+            for pod in self.api.list("/api/v1/pods", query=selector).items
+            if is_genuine(pod, prefix=self.profile.namespace)
+        }
         for space in sorted(self._own_namespaces()):
             records = self.api.list(f"/api/v1/namespaces/{space}/configmaps", query=selector)
             every |= {record["metadata"]["labels"][names.LAUNCH] for record in records.items}

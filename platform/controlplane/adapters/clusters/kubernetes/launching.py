@@ -7,6 +7,7 @@ that is missing then was taken away, and is never run twice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -14,17 +15,25 @@ from typing import Any
 from controlplane.adapters.clusters.kubernetes import inventories, manifests, names
 from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, NotAllowed, Object
 from controlplane.adapters.clusters.kubernetes.archives import runtime_archive
-from controlplane.adapters.clusters.kubernetes.observing import Found, pod_path
+from controlplane.adapters.clusters.kubernetes.observing import Found, checkpoints_of, pod_path
 from controlplane.adapters.clusters.kubernetes.plans import Manifest, Plan, Replica
 from controlplane.adapters.clusters.kubernetes.profiles import Profile
-from controlplane.adapters.clusters.refusals import NAME, check_launch
+from controlplane.adapters.clusters.refusals import NAME, check_launch, check_name
 from controlplane.ports import registry
 from controlplane.ports.chips import PodExtras
-from controlplane.ports.clusters import ClusterUnavailable, LaunchRefused, ObservedNode
+from controlplane.ports.clusters import (
+    ClusterError,
+    ClusterUnavailable,
+    LaunchRefused,
+    ObservedNode,
+)
 from controlplane.ports.launches import Launch
 
-#: What the API says of a pod in a namespace that is too new.
-_NO_ACCOUNT_YET = "error looking up service account"
+#: What the API says of a pod in a namespace that is too new, or about to go.
+_MOMENTS = ("error looking up service account", "being terminated")
+#: A node's name is a DNS subdomain.
+_NODE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_LONGEST = 1000
 
 Find = Callable[[Collection[str]], Mapping[str, Found]]
 
@@ -40,33 +49,67 @@ class Launcher:
         self._namespaces: set[str] = set()
 
     def launch(self, launch: Launch) -> None:
-        plan = self._plan(launch)
-        path = f"/api/v1/namespaces/{plan.namespace}"
-        record = self.api.found(f"{path}/configmaps/{launch.name}")
-        if record is None:
-            plan = self._continuing(plan)
-            self._ensure_namespace(plan)
-        elif _annotations(record).keys() & {names.LAUNCHED, names.STOP_BY}:
-            return
+        team = launch.labels.get("team", "")
+        namespace = names.namespace_of(team, prefix=self.profile.namespace)
         try:
-            record = record or self._create(f"{path}/configmaps", manifests.record(plan))
-            for kind, manifest in self._owned(plan, record):
-                self._create(f"{path}/{kind}", manifest)
+            self._launch(launch, namespace=namespace)
         except NotAllowed:
             # What stands already is completed as soon as we may again.
             raise
-        except ApiRefused as refusal:
-            self.withdraw(plan.namespace, launch.name, grace=1)
-            if _NO_ACCOUNT_YET in str(refusal):
-                # A controller makes it a moment after the namespace.
-                raise ClusterUnavailable(f"{plan.namespace} is not ready: {refusal}") from refusal
-            raise LaunchRefused(
-                f"the cluster refuses {launch.name}: {refusal} ({refusal.status})"
-            ) from refusal
-        mark = {"metadata": {"annotations": {names.LAUNCHED: datetime.now(UTC).isoformat()}}}
-        self.api.merge(f"{path}/configmaps/{launch.name}", mark)
+        except (ApiRefused, LaunchRefused) as refusal:
+            self._refuse(launch, namespace=namespace, refusal=refusal)
 
-    def _plan(self, launch: Launch) -> Plan:
+    def _launch(self, launch: Launch, *, namespace: str) -> None:
+        path = f"/api/v1/namespaces/{namespace}"
+        record = self._record(launch, namespace=namespace)
+        if record and _annotations(record).keys() & {names.LAUNCHED, names.STOP_BY}:
+            return
+        plan = self._plan(launch, namespace=namespace)
+        if record is None:
+            plan = self._continuing(plan)
+            self._ensure_namespace(plan)
+            self._create(f"{path}/configmaps", manifests.record(plan))
+            record = self.api.get(f"{path}/configmaps/{launch.name}")
+        else:
+            plan = plan.continuing(checkpoints_of(record))
+        for kind, manifest in self._owned(plan, record):
+            self._create(f"{path}/{kind}", manifest)
+        mark = {names.LAUNCHED: datetime.now(UTC).isoformat()}
+        self._annotate(f"{path}/configmaps/{launch.name}", mark)
+
+    def _record(self, launch: Launch, *, namespace: str) -> dict[str, Any] | None:
+        check_name(launch.name)
+        return self.api.found(f"/api/v1/namespaces/{namespace}/configmaps/{launch.name}")
+
+    def _refuse(self, launch: Launch, *, namespace: str, refusal: ClusterError) -> None:
+        """Leave nothing where nothing runs yet; else stop what does, and let its end say why.
+
+        :raises LaunchRefused: if no process of it was started.
+        :raises ClusterUnavailable: if it is a matter of moments.
+        """
+        words = str(refusal)
+        if isinstance(refusal, ApiRefused):
+            words = f"the cluster refuses {launch.name}: {refusal} ({refusal.status})"
+        if not NAME.fullmatch(launch.name):
+            raise LaunchRefused(words) from refusal
+        pods = self._pods(namespace, launch.name)
+        if not pods:
+            self.withdraw(namespace, launch.name, grace=1)
+            if any(moment in words for moment in _MOMENTS):
+                raise ClusterUnavailable(f"{namespace} is not ready: {words}") from refusal
+            raise LaunchRefused(words) from refusal
+        asked = {names.STOP_BY: datetime.now(UTC).isoformat()}
+        record = f"/api/v1/namespaces/{namespace}/configmaps/{launch.name}"
+        self._annotate(record, {**asked, names.REFUSED: words[:_LONGEST]})
+        for pod in pods:
+            self._annotate(pod_path(pod), asked)
+            # Its finalizer stays until its end was seen: its cards are free no sooner.
+            self.api.delete(pod_path(pod), grace=1)
+
+    def _annotate(self, path: str, annotations: Mapping[str, str]) -> None:
+        tolerating(lambda: self.api.merge(path, {"metadata": {"annotations": annotations}}))
+
+    def _plan(self, launch: Launch, *, namespace: str) -> Plan:
         """:raises LaunchRefused: if it can never run here."""
         wanted = {place.node for role in launch.roles for place in role.placements}
         found = {node: self._node(node) for node in sorted(wanted)}
@@ -100,9 +143,7 @@ class Launcher:
             launch=launch,
             profile=self.profile,
             installation=self.installation,
-            namespace=names.namespace_of(
-                launch.labels.get("team", ""), prefix=self.profile.namespace
-            ),
+            namespace=namespace,
             runtime=runtime_archive(),
             replicas=replicas,
             extras=_extras(replicas),
@@ -125,7 +166,7 @@ class Launcher:
         )
 
     def _node(self, name: str) -> dict[str, Any] | None:
-        return self.api.found(f"/api/v1/nodes/{name}") if NAME.fullmatch(name) else None
+        return self.api.found(f"/api/v1/nodes/{name}") if _NODE.fullmatch(name) else None
 
     def _continuing(self, plan: Plan) -> Plan:
         """The plan in the folder of the checkpoints that it continues, if there are any.
@@ -147,15 +188,15 @@ class Launcher:
     def _ensure_namespace(self, plan: Plan) -> None:
         name = plan.namespace
         if name not in self._namespaces:
-            team = plan.launch.labels.get("team", "")
-            self._create(
-                "/api/v1/namespaces",
-                manifests.namespace(name, installation=self.installation, team=team),
-            )
-            self.api.apply(
-                f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies/{names.PRODUCT}",
-                manifests.network_policy(name, installation=self.installation),
-            )
+            query = {"fieldSelector": f"metadata.name={name}"}
+            if not self.api.list("/api/v1/namespaces", query=query).items:
+                self._create(
+                    "/api/v1/namespaces",
+                    manifests.namespace(name, installation=self.installation),
+                )
+            policy = manifests.network_policy(name, installation=self.installation)
+            path = f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies"
+            self.api.apply(f"{path}/{policy['metadata']['name']}", policy)
             self._namespaces.add(name)
         path = f"/api/v1/namespaces/{name}/configmaps"
         if self.api.found(f"{path}/{plan.runtime.name}") is None:
@@ -180,14 +221,18 @@ class Launcher:
             for replica in plan.replicas[role.name]:
                 yield "pods", manifests.pod(plan, role, replica, owner=owner)
 
-    def _create(self, path: str, manifest: Object) -> dict[str, Any]:
-        """The object, made now or found made."""
+    def _create(self, path: str, manifest: Object) -> None:
+        """It stands afterwards, made now or found made."""
         try:
-            return self.api.create(path, manifest)
+            self.api.create(path, manifest)
         except ApiRefused as refusal:
             if not refusal.exists:
                 raise
-        return self.api.found(f"{path}/{manifest['metadata']['name']}") or dict(manifest)
+
+    def _pods(self, namespace: str, name: str) -> Sequence[Object]:
+        ours = names.selector(names.marks(installation=self.installation, launch=name))
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        return self.api.list(path, query={"labelSelector": ours}).items
 
     def withdraw(self, namespace: str, name: str, *, grace: int) -> None:
         """Leave nothing of it. With 0 seconds of grace, for what has ended, its name is free at once."""
@@ -197,7 +242,7 @@ class Launcher:
                 names.marks(installation=self.installation, launch=name)
             )
         }
-        for pod in self.api.list(f"{path}/pods", query=ours).items:
+        for pod in self._pods(namespace, name):
             self.api.delete(pod_path(pod), grace=grace)
             self._let_go(pod)
         for kind in ("secrets", "services", "configmaps"):

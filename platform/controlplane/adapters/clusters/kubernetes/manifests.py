@@ -34,13 +34,13 @@ from controlplane.ports.launches import Role
 _LARGEST_FILES = 384 * 1024
 
 
-def namespace(name: str, *, installation: str, team: str) -> Manifest:
+def namespace(name: str, *, installation: str) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {
             "name": name,
-            "labels": names.marks(installation=installation, **{names.TEAM: team or names.NO_TEAM}),
+            "labels": names.marks(installation=installation),
         },
     }
 
@@ -51,7 +51,7 @@ def network_policy(name: str, *, installation: str) -> Manifest:
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": {
-            "name": "ninefold",
+            "name": f"{names.PRODUCT}-{installation}"[:63],
             "namespace": name,
             "labels": names.marks(installation=installation),
         },

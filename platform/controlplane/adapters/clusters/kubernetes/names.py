@@ -5,6 +5,7 @@ Names of a Launch derive from its own, which derives from a row's uid: creating 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -24,6 +25,8 @@ TEAM: Final = f"{DOMAIN}/team"
 LAUNCHED: Final = f"{DOMAIN}/launched"
 #: Annotation of a pod that was asked to stop: until when it may save.
 STOP_BY: Final = f"{DOMAIN}/stop-by"
+#: Annotation of the record: why what had been started was stopped again.
+REFUSED: Final = f"{DOMAIN}/refused"
 #: Annotation of a pod: what its Launch's record says, so that a list of pods tells everything.
 RECORD: Final = f"{DOMAIN}/record"
 #: Annotation of a pod: indices of the cards of its node that it was placed on.
@@ -47,12 +50,16 @@ def selector(labels: Mapping[str, str]) -> str:
 
 
 def namespace_of(team: str, *, prefix: str) -> str:
-    """The namespace of a team's work.
+    """The namespace of a team's work; two teams never have the same.
 
-    :raises LaunchRefused: if the team's name makes no namespace.
+    :raises LaunchRefused: if the prefix makes no namespace.
     """
-    name = f"{prefix}-{team or NO_TEAM}"
-    name = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:_LONGEST_NAMESPACE].rstrip("-")
+    wanted = f"{prefix}-{team or NO_TEAM}"
+    name = re.sub(r"[^a-z0-9-]+", "-", wanted.lower()).strip("-")
+    if name != wanted or len(name) > _LONGEST_NAMESPACE:
+        # Told apart from another team whose name would be written the same.
+        digest = hashlib.sha256(wanted.encode()).hexdigest()[:8]
+        name = f"{name[: _LONGEST_NAMESPACE - len(digest) - 1].rstrip('-')}-{digest}"
     check_name(name, what="a namespace's name")
     return name
 

@@ -1,49 +1,28 @@
-"""What a pod says of a replica: pure judgement over the API's dicts.
-
-::
-
-    no pod, record says launched ─▶ LOST        somebody took its finalizer away, or the store lost it
-    Pending, init, pulling       ─▶ PREPARING   with the reason that people need ("image … cannot be pulled")
-    container runs, not started  ─▶ STARTING    only where there is a probe
-    container runs               ─▶ RUNNING
-    container terminated         ─▶ EXITED      whatever the phase says: cards are free when processes are gone
-    node gone or fenced          ─▶ LOST
-
-A phase alone ends nothing: a pod past its deadline is ``Failed`` while its container still saves.
-"""
+"""A Launch by its objects: which pods are its own, what its record says, whose silence has to be looked into."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import names
-from controlplane.adapters.clusters.kubernetes.plans import CONTAINER, RECORD
+from controlplane.adapters.clusters.kubernetes.plans import RECORD
+from controlplane.adapters.clusters.kubernetes.replicas import (
+    CONFIRMED_WITHIN,
+    Pod,
+    container_of,
+    instant,
+    replica_of,
+)
 from controlplane.ports.clusters import ExitCause, ObservedLaunch, ObservedReplica, Phase
 
 Object = Mapping[str, Any]
-Pod = Object
 
 #: The taint by which an administrator says that a machine is switched off for certain.
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-_SIGTERM, _SIGKILL = 143, 137
-_EXIT_DISK_FULL, _EXIT_OUT_OF_MEMORY = 28, 12
-_DISK_FULL = "No space left on device"
-_TROUBLES = {
-    "ErrImagePull": "the image cannot be pulled",
-    "ImagePullBackOff": "the image cannot be pulled",
-    "InvalidImageName": "the image's name cannot be used",
-    "ErrImageNeverPull": "the image is not on the node, and may not be pulled",
-    "CreateContainerConfigError": "the container's configuration is not complete",
-    "CreateContainerError": "the container cannot be made",
-    "RunContainerError": "the container cannot be started",
-}
-_LONGEST = 600
-#: How long a kubelet may take to confirm the end of a pod whose time is over.
-_CONFIRMED_WITHIN = timedelta(seconds=20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +50,7 @@ class Found:
 
 def last_words(pod: Pod) -> str:
     """What it kept of the end of its output, where it ended badly; empty if nothing."""
-    ended = (_container(pod.get("status") or {}).get("state") or {}).get("terminated") or {}
+    ended = (container_of(pod.get("status") or {}).get("state") or {}).get("terminated") or {}
     return str(ended.get("message") or "")
 
 
@@ -108,7 +87,9 @@ def observed(
         for index in range(count):
             pod = by_place.get((role, index))
             if pod is None and not whole:
-                replicas.append(_not_made(role, index, stopped=stop_by is not None))
+                replicas.append(
+                    _not_made(role, index, stopped=stop_by is not None, refused=_refused(record))
+                )
                 continue
             node = "" if pod is None else str((pod.get("spec") or {}).get("nodeName") or "")
             replicas.append(
@@ -131,6 +112,23 @@ def observed(
     )
 
 
+def checkpoints_of(record: Object) -> str:
+    """In whose folder the Launch's checkpoints lie."""
+    return str(_kept((), record)["checkpoints"])
+
+
+def is_genuine(pod: Pod, *, prefix: str) -> bool:
+    """Whether it is what we, or a controller for us, made of a Launch: labels alone anybody can write."""
+    metadata = pod["metadata"]
+    owners = {owner.get("name") for owner in metadata.get("ownerReferences") or ()}
+    labels = metadata.get("labels") or {}
+    return (
+        str(metadata["namespace"]).startswith(f"{prefix}-")
+        and labels.get(names.LAUNCH) in owners
+        and names.RECORD in (metadata.get("annotations") or {})
+    )
+
+
 def places_of(record: Object) -> Sequence[tuple[str, int]]:
     """Role and index of every replica."""
     roles = _kept((), record)["roles"]
@@ -147,10 +145,10 @@ def doubtful(pod: Pod, *, at: datetime) -> bool:
     status, metadata = pod.get("status") or {}, pod["metadata"]
     if not (pod.get("spec") or {}).get("nodeName"):
         return False
-    if "terminated" in (_container(status).get("state") or {}):
+    if "terminated" in (container_of(status).get("state") or {}):
         return False
-    deleted = _instant(metadata.get("deletionTimestamp"))
-    if deleted is not None and at > deleted + _CONFIRMED_WITHIN:
+    deleted = instant(metadata.get("deletionTimestamp"))
+    if deleted is not None and at > deleted + CONFIRMED_WITHIN:
         return True
     return status.get("reason") == "NodeLost" or any(
         condition.get("type") == "Ready" and condition.get("reason") in ("NodeNotReady", "NodeLost")
@@ -193,202 +191,19 @@ def _namespace(things: Sequence[Object | None]) -> str:
     return next(str(thing["metadata"]["namespace"]) for thing in things if thing is not None)
 
 
-def _not_made(role: str, index: int, *, stopped: bool) -> ObservedReplica:
+def _refused(record: Object | None) -> str:
+    """Why its pods were not all made; empty if nothing kept them from it."""
+    metadata: Mapping[str, Any] = {} if record is None else record["metadata"]
+    return str((metadata.get("annotations") or {}).get(names.REFUSED, ""))
+
+
+def _not_made(role: str, index: int, *, stopped: bool, refused: str) -> ObservedReplica:
     if stopped:
         return ObservedReplica(
             role=role,
             index=index,
             phase=Phase.EXITED,
-            cause=ExitCause.STOPPED,
-            message="stopped before it started",
+            cause=ExitCause.NOT_PREPARED if refused else ExitCause.STOPPED,
+            message=refused or "stopped before it started",
         )
     return ObservedReplica(role=role, index=index, phase=Phase.PREPARING, message="starting")
-
-
-def replica_of(
-    pod: Pod | None, *, role: str, index: int, probed: bool, node_gone: bool, at: datetime
-) -> ObservedReplica:
-    """The state of one replica; ``node_gone``: its node is no more, or is fenced."""
-    if pod is None:
-        return _lost(role, index, "the cluster no longer has its pod: it was deleted there")
-    status = pod.get("status") or {}
-    container = _container(status)
-    state = container.get("state") or {}
-    started = _instant((state.get("running") or state.get("terminated") or {}).get("startedAt"))
-    if ended := state.get("terminated"):
-        return _exited(pod, ended, role=role, index=index)
-    if node_gone:
-        where = (pod.get("spec") or {}).get("nodeName", "")
-        return _lost(role, index, f"its node {where} is gone", started=started)
-    if _killed_for_time(pod, at=at) or ("running" not in state and _never_started(pod)):
-        return _not_started(pod, role=role, index=index, started=started)
-    if "running" in state:
-        waits = probed and not container.get("ready")
-        return ObservedReplica(
-            role=role,
-            index=index,
-            phase=Phase.STARTING if waits else Phase.RUNNING,
-            message=_running(pod, waits=waits),
-            started_at=started,
-        )
-    return ObservedReplica(
-        role=role, index=index, phase=Phase.PREPARING, message=_preparing(pod, state)
-    )
-
-
-def _container(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any]
-    for found in status.get("containerStatuses") or ():
-        if found.get("name") == CONTAINER:
-            return found
-    return {}
-
-
-def _running(pod: Pod, *, waits: bool) -> str:
-    if pod["metadata"].get("deletionTimestamp"):
-        return "asked to stop"
-    return "waiting for the first answer" if waits else "running"
-
-
-def _killed_for_time(pod: Pod, *, at: datetime) -> bool:
-    """Whether the kubelet has killed it for certain: kubelets before 1.22 never say so of its container."""
-    status, spec = pod.get("status") or {}, pod.get("spec") or {}
-    began = _instant(status.get("startTime"))
-    if status.get("reason") != "DeadlineExceeded" or began is None:
-        return False
-    allowed = timedelta(
-        seconds=int(spec.get("activeDeadlineSeconds") or 0)
-        + int(spec.get("terminationGracePeriodSeconds") or 0)
-    )
-    return at > began + allowed + _CONFIRMED_WITHIN
-
-
-def _never_started(pod: Pod) -> bool:
-    """No process of it runs or will: it was refused, evicted or deleted before a container existed."""
-    status = pod.get("status") or {}
-    metadata = pod["metadata"]
-    if not metadata.get("deletionTimestamp"):
-        return status.get("phase") in ("Failed", "Succeeded")
-    # A kubelet that has cleaned up asks for the end without further delay.
-    confirmed = metadata.get("deletionGracePeriodSeconds") == 0
-    return confirmed or not (pod.get("spec") or {}).get("nodeName")
-
-
-def _not_started(
-    pod: Pod, *, role: str, index: int, started: datetime | None = None
-) -> ObservedReplica:
-    status = pod.get("status") or {}
-    stopped = _was_asked(pod)
-    said = str(status.get("message") or status.get("reason") or "")
-    message = "stopped before it started" if stopped else f"the node did not take it: {said}"
-    if status.get("reason") == "DeadlineExceeded":
-        cause, message = ExitCause.OUT_OF_TIME, "its time was over"
-    else:
-        cause = ExitCause.STOPPED if stopped else ExitCause.NOT_PREPARED
-    return ObservedReplica(
-        role=role,
-        index=index,
-        phase=Phase.EXITED,
-        cause=cause,
-        message=message[:_LONGEST],
-        started_at=started,
-        ended_at=_instant(pod["metadata"].get("deletionTimestamp")),
-    )
-
-
-def _exited(pod: Pod, ended: Mapping[str, Any], *, role: str, index: int) -> ObservedReplica:
-    cause, message = _judged(pod, ended)
-    return ObservedReplica(
-        role=role,
-        index=index,
-        phase=Phase.EXITED,
-        cause=cause,
-        message=message[:_LONGEST],
-        exit_code=int(ended.get("exitCode", -1)),
-        started_at=_instant(ended.get("startedAt")),
-        ended_at=_instant(ended.get("finishedAt")),
-    )
-
-
-def _judged(pod: Pod, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
-    """The first of these that holds."""
-    code, reason = int(ended.get("exitCode", -1)), str(ended.get("reason") or "")
-    last = _last_line(str(ended.get("message") or ""))
-    status = pod.get("status") or {}
-    killed = bool(pod["metadata"].get("deletionTimestamp")) and code in (_SIGTERM, _SIGKILL)
-    judgements = (
-        (status.get("reason") == "DeadlineExceeded", ExitCause.OUT_OF_TIME, "its time was over"),
-        (_was_asked(pod) and code != 0, ExitCause.STOPPED, "stopped"),
-        (code == 0, ExitCause.FINISHED, "finished"),
-        (
-            status.get("reason") == "Evicted",
-            ExitCause.STOPPED,
-            f"the node evicted it: {status.get('message', '')}",
-        ),
-        (
-            reason == "OOMKilled",
-            ExitCause.OUT_OF_MEMORY,
-            "killed: it used more memory than it may",
-        ),
-        (
-            code == _EXIT_OUT_OF_MEMORY,
-            ExitCause.OUT_OF_MEMORY,
-            _with(last, "it could not get the memory that it needs"),
-        ),
-        (
-            code == _EXIT_DISK_FULL or _DISK_FULL in last,
-            ExitCause.DISK_FULL,
-            _with(last, "the disk is full"),
-        ),
-        (
-            reason in ("StartError", "ContainerCannotRun"),
-            ExitCause.NOT_PREPARED,
-            _with(last, "the container could not be started"),
-        ),
-        (killed, ExitCause.STOPPED, "its pod was deleted on the cluster"),
-        (True, ExitCause.FAILED, _with(last, f"exited with code {code}")),
-    )
-    return next((cause, words) for holds, cause, words in judgements if holds)
-
-
-def _was_asked(pod: Pod) -> bool:
-    """Whether we asked it to stop; a pod may also be deleted by others."""
-    return names.STOP_BY in (pod["metadata"].get("annotations") or {})
-
-
-def _preparing(pod: Pod, state: Mapping[str, Any]) -> str:
-    waiting = state.get("waiting") or {}
-    reason, said = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
-    if reason in _TROUBLES:
-        return f"{_TROUBLES[reason]}: {said}"[:_LONGEST]
-    for condition in (pod.get("status") or {}).get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return f"the cluster does not place it: {condition.get('message', '')}"[:_LONGEST]
-    return "the node makes it ready" if (pod.get("spec") or {}).get("nodeName") else "starting"
-
-
-def _lost(
-    role: str, index: int, message: str, *, started: datetime | None = None
-) -> ObservedReplica:
-    return ObservedReplica(
-        role=role,
-        index=index,
-        phase=Phase.LOST,
-        cause=ExitCause.LOST,
-        message=message,
-        started_at=started,
-    )
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
-
-
-def _with(last: str, words: str) -> str:
-    return f"{words}: {last}" if last else words
-
-
-def _instant(text: object) -> datetime | None:
-    """As the API writes instants."""
-    return datetime.fromisoformat(str(text)) if text else None

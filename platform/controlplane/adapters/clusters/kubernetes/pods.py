@@ -299,9 +299,16 @@ def _resources(limits: Resources, replica: Replica) -> Manifest:
 
 
 def _tolerations(replica: Replica) -> list[Manifest]:
-    """Nodes with cards are often kept free of other work by a taint that is named like the resource."""
+    """Nodes with cards are often kept free of other work by a taint that is named like the resource.
+
+    And the silence of a node ends no work: without a word on it, the cluster would delete pods after five minutes.
+    """
     resources = sorted({card.resource for card in replica.cards if card.resource})
-    return [{"key": resource, "operator": "Exists"} for resource in resources]
+    silences = [
+        {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"}
+        for taint in ("not-ready", "unreachable")
+    ]
+    return [*({"key": resource, "operator": "Exists"} for resource in resources), *silences]
 
 
 def _devices(extras: PodExtras, replica: Replica) -> dict[str, str]:

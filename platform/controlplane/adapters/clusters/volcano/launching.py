@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import names as marking
 from controlplane.adapters.clusters.kubernetes.api import Api, Object
@@ -71,9 +70,9 @@ class VolcanoLauncher(Launcher):
             for replica in plan.replicas[role.name]:
                 yield "pods", jobs.member(plan, role, replica, target, owner=owner)
 
-    def _create(self, path: str, manifest: Object) -> dict[str, Any]:
+    def _create(self, path: str, manifest: Object) -> None:
         of_volcano = str(manifest["apiVersion"]) in (names.JOBS, names.QUEUES)
-        return super()._create(names.collection(manifest) if of_volcano else path, manifest)
+        super()._create(names.collection(manifest) if of_volcano else path, manifest)
 
     def withdraw(self, namespace: str, name: str, *, grace: int) -> None:
         for version, kind in ((names.JOBS, "jobs"), (names.QUEUES, "podgroups")):

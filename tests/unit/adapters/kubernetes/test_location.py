@@ -1,0 +1,46 @@
+"""What says where a cluster's work lies: not who asks for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
+from controlplane.ports.clusters import Locatable
+from tests.unit.adapters.kubernetes.test_access import config
+
+
+def location(*, server: str = "https://10.0.0.1:6443", token: str = "one", **options: Any) -> Any:
+    document = config()
+    # Nothing is said to it, so that the system's authorities will do.
+    document["clusters"][0]["cluster"] = {"server": server}
+    document["users"][0]["user"] = {"token": token}
+    made = KubernetesCluster(
+        installation="a", kubeconfig=yaml.safe_dump(document), image="engine:1", **options
+    )
+    assert isinstance(made, Locatable)
+    return made.location()
+
+
+@pytest.mark.parametrize(
+    "same",
+    [{"token": "two"}, {"server": "https://10.0.0.1:6443/"}, {"namespace": "ninefold"}],
+)
+def test_another_credential_and_what_holds_anyway_move_nothing(same: dict[str, str]) -> None:
+    assert location(**same) == location()
+
+
+@pytest.mark.parametrize(
+    ("word", "change"),
+    [
+        ("kubeconfig", {"server": "https://10.0.0.2:6443"}),
+        ("namespace", {"namespace": "another"}),
+    ],
+)
+def test_another_server_and_another_namespace_are_another_place(
+    word: str, change: dict[str, str]
+) -> None:
+    here, there = location(), location(**change)
+    assert [key for key in here if here[key] != there[key]] == [word]
