@@ -15,7 +15,7 @@ from controlplane.adapters.clusters.local.folders import HomeFolder
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.adapters.clusters.local.states import ReplicaState
 from controlplane.ports.launches import Launch
-from tests.contract.cluster_harness import LocalHarness, open_folder, python_role
+from tests.contract.cluster_harness import NODE, LocalHarness, open_folder, python_role
 from tests.contract.waiting import until
 
 
@@ -50,7 +50,7 @@ class Machine(LocalHarness):
 
     def again(self, **options: Any) -> LocalCluster:
         """Another adapter on the same folder, as after a restart of the control plane."""
-        return LocalCluster(self.home, node="here", cards=2, **options)
+        return LocalCluster(self.home, node=NODE, cards=2, **options)
 
 
 @pytest.fixture

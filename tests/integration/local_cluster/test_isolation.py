@@ -18,7 +18,7 @@ from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
 from controlplane.adapters.clusters.local import LocalCluster
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause
 from controlplane.ports.launches import InputTree, Launch, Placement, Role
-from tests.contract.cluster_harness import SLEEPS, ended, open_folder, python_role
+from tests.contract.cluster_harness import NODE, SLEEPS, ended, open_folder, python_role
 from tests.contract.waiting import until
 from tests.integration.local_cluster.conftest import Machine
 
@@ -284,7 +284,7 @@ def test_below_a_closed_folder_jobs_still_run_and_the_page_says_not_isolated(
 ) -> None:
     machine = machine_with()
     machine.home.chmod(0o700)
-    closed = LocalCluster(machine.home, node="real-1", cards=2)
+    closed = LocalCluster(machine.home, node=NODE, cards=2)
     assert closed.isolation().startswith("not isolated")
     assert str(machine.home) in closed.isolation()
     assert "NINEFOLD_HOME" in closed.isolation()
@@ -304,8 +304,8 @@ def test_below_a_closed_folder_a_missing_program_is_told_as_such(
 ) -> None:
     machine = machine_with()
     machine.home.chmod(0o700)
-    closed = LocalCluster(machine.home, node="real-1", cards=2)
-    role = Role(name="main", argv=("no-such-program",), placements=(Placement(node="real-1"),))
+    closed = LocalCluster(machine.home, node=NODE, cards=2)
+    role = Role(name="main", argv=("no-such-program",), placements=(Placement(node=NODE),))
     closed.launch(Launch(name="job", roles=(role,)))
     assert ended(closed, "job").replicas[0].cause is ExitCause.NOT_PREPARED
 

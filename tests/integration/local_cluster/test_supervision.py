@@ -19,7 +19,15 @@ from controlplane.adapters.clusters.local.processes import ProcessIdentity
 from controlplane.domain.resources import MIB, Bytes, Resources
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause, Phase
 from controlplane.ports.launches import Launch, Probe
-from tests.contract.cluster_harness import SLEEPS, STUBBORN, ended, observed, phase_is, python_role
+from tests.contract.cluster_harness import (
+    NODE,
+    SLEEPS,
+    STUBBORN,
+    ended,
+    observed,
+    phase_is,
+    python_role,
+)
 from tests.contract.waiting import until
 from tests.integration.local_cluster.conftest import Machine
 
@@ -153,7 +161,7 @@ def test_a_restarted_control_plane_finds_what_runs_and_can_stop_it(machine: Mach
     launch = Launch(name="job", roles=(python_role(FAMILY),))
     script = (
         "import sys; from controlplane.adapters.clusters.local import LocalCluster;"
-        "cluster = LocalCluster(sys.argv[1], node='real-1', cards=2);"
+        f"cluster = LocalCluster(sys.argv[1], node={NODE!r}, cards=2);"
         "from tests.contract.cluster_harness import python_role, Launch;"
         "cluster.launch(Launch(name='job', roles=(python_role(sys.argv[2]),)))"
     )
@@ -173,7 +181,7 @@ def test_two_processes_that_launch_one_name_at_once_start_it_once(machine: Machi
     script = (
         "import sys; from controlplane.adapters.clusters.local import LocalCluster;"
         "from tests.contract.cluster_harness import python_role, Launch;"
-        "cluster = LocalCluster(sys.argv[1], node='real-1', cards=2);"
+        f"cluster = LocalCluster(sys.argv[1], node={NODE!r}, cards=2);"
         "launch = Launch(name='job', roles=(python_role('print(\"started\")'),));"
         "sys.stdin.readline(); cluster.launch(launch)"
     )
