@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         task = tasks.add_parser(name)
         task.add_argument("--spec", type=Path, required=True)
         if name == "serve":
-            task.add_argument("--host", default="127.0.0.1")
+            task.add_argument("--host", default=os.environ.get("NINEFOLD_LISTEN", "127.0.0.1"))
             task.add_argument("--port", type=int, required=True)
     tiny = tasks.add_parser("tiny-model", help="write a small model that can be trained anywhere")
     tiny.add_argument("name")

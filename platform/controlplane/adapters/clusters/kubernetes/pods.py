@@ -251,6 +251,8 @@ def _environment(
         "PYTHONUNBUFFERED": "1",
         "NINEFOLD_WORK": WORK,
         "NINEFOLD_INPUTS": INPUTS,
+        # The gateway and the kubelet's probes come from outside of the pod.
+        "NINEFOLD_LISTEN": "0.0.0.0",  # noqa: S104 - the pod's own network
         **_gang(plan, role, replica),
         **asked,
         **_visible(replica),
