@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
+import socket
+import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,44 +11,49 @@ from contextlib import contextmanager, suppress
 _CHUNK = 1 << 16
 
 
+class _Server(socketserver.ThreadingTCPServer):
+    def __init__(self, address: str, *, port: int) -> None:
+        super().__init__((address, 0), _Handler)
+        self.port = port
+        self.ends: set[socket.socket] = set()
+
+    def hang_up(self) -> None:
+        """End every connection: whoever reads from one reads its end."""
+        for end in list(self.ends):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        server, here = self.server, self.request
+        assert isinstance(server, _Server)
+        with suppress(OSError), socket.create_connection(("127.0.0.1", server.port)) as there:
+            server.ends |= {here, there}
+            back = threading.Thread(target=_copy, args=(there, here))
+            back.start()
+            _copy(here, there)
+            back.join()
+            server.ends -= {here, there}
+
+
 @contextmanager
 def forwarded(address: str, *, port: int) -> Iterator[int]:
     """The port on ``address`` that leads to ``port`` on loopback for as long as the block lasts."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="forwarding", daemon=True)
-    thread.start()
-    try:
-        opening = asyncio.run_coroutine_threadsafe(_serve(address, port), loop)
-        server = opening.result(10)
-        yield int(server.sockets[0].getsockname()[1])
-        asyncio.run_coroutine_threadsafe(_close(server), loop).result(10)
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+    with _Server(address, port=port) as server:
+        thread = threading.Thread(target=server.serve_forever, name="forwarding")
+        thread.start()
+        try:
+            yield int(server.server_address[1])
+        finally:
+            server.shutdown()
+            thread.join()
+            server.hang_up()
 
 
-async def _serve(address: str, port: int) -> asyncio.Server:
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.gather(_copy(reader, back), _copy(there, writer))
-
-    return await asyncio.start_server(handle, address, 0)
-
-
-async def _close(server: asyncio.Server) -> None:
-    server.close()
-    own = asyncio.current_task()
-    rest = [task for task in asyncio.all_tasks() if task is not own]
-    for task in rest:
-        task.cancel()
-    await asyncio.gather(*rest, return_exceptions=True)
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(ConnectionError):
-        while content := await reader.read(_CHUNK):
-            writer.write(content)
-            await writer.drain()
-    with suppress(ConnectionError, RuntimeError):
-        writer.close()
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    """Until one side has said all."""
+    with suppress(OSError):
+        while content := source.recv(_CHUNK):
+            target.sendall(content)
+        target.shutdown(socket.SHUT_WR)
