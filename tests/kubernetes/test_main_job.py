@@ -93,8 +93,9 @@ def test_the_main_job_runs_in_pods_and_the_tuned_model_answers_through_the_gatew
             report = MainJob(client, gateway=product.gateway, recipe=RECIPES["quick"]).run()
             print(report.table())
             kinds = _kinds_of_pods(live_cluster)
-    # Two evaluations and a fine-tuning, and what was served.
-    assert (kinds["attempt"], kinds["replica"]) == (3, 1)
+    # Two evaluations and a fine-tuning at least, as the product has work of its own; and what was served.
+    assert kinds["attempt"] >= 3
+    assert kinds["replica"] == 1
     assert report.figures["exact_match_after"] > report.figures["exact_match_before"]
 
 
