@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -157,7 +158,7 @@ def test_without_its_roles_it_is_told_which_verb_it_lacks(
 
 
 def test_the_script_prints_the_same_access_as_a_kubeconfig(
-    live_cluster: LiveCluster, token: str
+    live_cluster: LiveCluster, token: str, tmp_path: Path
 ) -> None:
     kubectl = shutil.which("kubectl")
     if kubectl is None:
@@ -165,7 +166,12 @@ def test_the_script_prints_the_same_access_as_a_kubeconfig(
     plane = live_cluster.control_plane
     done = subprocess.run(
         ["sh", ACCESS / "kubeconfig.sh"],
-        env={"KUBECONFIG": str(live_cluster.kubeconfig), "PATH": _path_with(kubectl)},
+        env={
+            "KUBECONFIG": str(live_cluster.kubeconfig),
+            "PATH": _path_with(kubectl),
+            # It keeps what it discovers there.
+            "HOME": str(tmp_path),
+        },
         capture_output=True,
         text=True,
         check=False,
