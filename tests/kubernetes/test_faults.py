@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -95,6 +96,27 @@ def pods(live: LiveCluster, name: str) -> list[Mapping[str, Any]]:
     return found
 
 
+@contextmanager
+def quota(live: LiveCluster, name: str, *, pods: int) -> Iterator[None]:
+    """An administrator of the cluster allows the team's namespace so many pods."""
+    plane, path = live.control_plane, f"{SPACE}/resourcequotas"
+    limit = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": name},
+        "spec": {"hard": {"pods": str(pods)}},
+    }
+    plane.request("POST", path, body=limit)
+    try:
+        until(
+            lambda: plane.request("GET", f"{path}/{name}").json()["status"].get("used"),
+            what="the quota is counted",
+        )
+        yield
+    finally:
+        plane.request("DELETE", f"{path}/{name}")
+
+
 class Killed(BaseException):
     """The worker is gone, in the middle of a call."""
 
@@ -180,25 +202,9 @@ def test_a_gang_of_which_a_part_is_refused_ends_with_the_reason_when_its_pods_ha
 ) -> None:
     cluster.launch(sleeper("makes-room"))
     runs(cluster, "makes-room")
-    plane = live_cluster.control_plane
-    limit = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "two"},
-        "spec": {"hard": {"pods": "2"}},
-    }
-    plane.request("POST", f"{SPACE}/resourcequotas", body=limit)
-    try:
-        until(
-            lambda: (
-                plane.request("GET", f"{SPACE}/resourcequotas/two").json()["status"].get("used")
-            ),
-            what="the quota is counted",
-        )
+    with quota(live_cluster, "two", pods=2):
         cluster.launch(sleeper("partly", count=2))
         until(partial(has_ended, cluster, "partly"), within=WITHIN, what="it ends")
-    finally:
-        plane.request("DELETE", f"{SPACE}/resourcequotas/two")
     replicas = cluster.observe(["partly"])["partly"].replicas
     assert [each.cause for each in replicas] == [ExitCause.STOPPED, ExitCause.NOT_PREPARED]
     assert "exceeded quota: two" in replicas[1].message
@@ -217,27 +223,13 @@ def test_what_a_quota_of_the_cluster_forbids_is_refused_and_leaves_nothing(
     live_cluster: LiveCluster, cluster: KubernetesCluster
 ) -> None:
     cluster.launch(sleeper("makes-the-namespace"))
-    plane = live_cluster.control_plane
-    limit = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "full"},
-        "spec": {"hard": {"pods": "1"}},
-    }
-    plane.request("POST", f"{SPACE}/resourcequotas", body=limit)
-    try:
-        until(
-            lambda: (
-                plane.request("GET", f"{SPACE}/resourcequotas/full").json()["status"].get("used")
-            ),
-            what="the quota is counted",
-        )
-        with pytest.raises(LaunchRefused, match="exceeded quota: full"):
-            cluster.launch(sleeper("too-much"))
-    finally:
-        plane.request("DELETE", f"{SPACE}/resourcequotas/full")
+    with (
+        quota(live_cluster, "full", pods=1),
+        pytest.raises(LaunchRefused, match="exceeded quota: full"),
+    ):
+        cluster.launch(sleeper("too-much"))
     assert cluster.names() == {"makes-the-namespace"}
-    secrets = plane.request("GET", f"{SPACE}/secrets").json()["items"]
+    secrets = live_cluster.control_plane.request("GET", f"{SPACE}/secrets").json()["items"]
     assert "too-much" not in {secret["metadata"]["name"] for secret in secrets}
 
 

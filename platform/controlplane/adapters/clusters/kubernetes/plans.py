@@ -20,7 +20,7 @@ from controlplane.ports.launches import Launch, Role
 Manifest = dict[str, Any]
 
 ROOT = "/ninefold"
-WORK, INPUTS, HOME = f"{ROOT}/work", f"{ROOT}/inputs", f"{ROOT}/home"
+WORK, INPUTS, HOME = f"{ROOT}/working", f"{ROOT}/inputs", f"{ROOT}/home"
 ARCHIVE = "ninefold_runtime.zip"
 RUNTIME = f"{ROOT}/runtime/{ARCHIVE}"
 CONTAINER = "main"
