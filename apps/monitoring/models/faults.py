@@ -1,0 +1,177 @@
+"""Faults of cards and nodes, what was decided about them, and what was taken out of use."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from apps.accounts.models import User
+from apps.fleet.models import Card, Node
+from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.decisions import Action
+from controlplane.domain.health.isolations import IsolationState
+from controlplane.domain.health.signals import Origin
+from controlplane.persistence.models import Entity, Leased, Transition
+
+ACTIONS = [(action.value, action.value.replace("_", " ")) for action in Action]
+ORIGINS = [(origin.value, origin.value) for origin in Origin]
+
+
+class Fault(Entity):
+    """Something that is or was wrong with a card, or with a node where ``card`` is null.
+
+    The same fault of the same origin is one row while it stands: it counts how often it was told.
+    """
+
+    LEVELS = [(level.value, f"L{level.value}") for level in FaultLevel]
+
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="faults")
+    card = models.ForeignKey(Card, on_delete=models.CASCADE, null=True, related_name="faults")
+    origin = models.CharField(max_length=20, choices=ORIGINS)
+    code = models.CharField(max_length=120)
+    vendor = models.CharField(max_length=40, blank=True)
+    level = models.PositiveSmallIntegerField(choices=LEVELS)
+    #: In its origin's words.
+    message = models.TextField(blank=True)
+    #: When it began and was last told, as the origin says; when we first heard of it.
+    began_at = models.DateTimeField()
+    told_at = models.DateTimeField()
+    noticed_at = models.DateTimeField()
+    count = models.PositiveIntegerField(default=1)
+    #: Its origin says that it is over, or nobody has told of it for long enough.
+    ended_at = models.DateTimeField(null=True, blank=True)
+    #: Somebody has read it, and left a word.
+    acknowledged_at = models.DateTimeField(null=True, blank=True)
+    acknowledged_by_name = models.CharField(max_length=150, blank=True)
+    note = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("node", "card", "origin", "code"),
+                condition=models.Q(ended_at=None),
+                name="fault_stands_once",
+                nulls_distinct=False,
+            ),
+        )
+        indexes = (
+            models.Index(fields=("card", "-began_at"), name="fault_by_card"),
+            models.Index(fields=("node", "-began_at"), name="fault_by_node"),
+            models.Index(
+                fields=("-level", "-id"), name="fault_standing", condition=models.Q(ended_at=None)
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.code} of {self.card or self.node}"
+
+
+class Decision(Entity):
+    """What was decided about a card or node, by a rule or a person, and what came of it. Append-only."""
+
+    class Outcome(models.TextChoices):
+        DONE = "done"
+        #: A guard said no: a person has to look.
+        HELD_BACK = "held_back"
+        #: Others look after that node; we only watch.
+        FOLLOWED = "followed"
+        #: By the time it was applied there was no more need.
+        OVERTAKEN = "overtaken"
+
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="decisions")
+    card = models.ForeignKey(Card, on_delete=models.CASCADE, null=True, related_name="decisions")
+    fault = models.ForeignKey(Fault, on_delete=models.CASCADE, null=True, related_name="decisions")
+    action = models.CharField(max_length=30, choices=ACTIONS)
+    outcome = models.CharField(max_length=20, choices=Outcome.choices)
+    #: Why, with its numbers.
+    reason = models.TextField()
+    #: User name of the person; empty where a rule did it.
+    actor_name = models.CharField(max_length=150, blank=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=("at",), name="decision_by_time"),)
+
+    def __str__(self) -> str:
+        return f"{self.action} of {self.card or self.node}: {self.outcome}"
+
+
+class Isolation(Entity, Leased):
+    """A card, or a whole node where ``card`` is null, out of use from its taking out until its return."""
+
+    STATES = [(state.value, state.value.replace("_", " ")) for state in IsolationState]
+
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="isolations")
+    card = models.ForeignKey(Card, on_delete=models.CASCADE, null=True, related_name="isolations")
+    state = models.CharField(max_length=20, choices=STATES, default=IsolationState.DRAINING)
+    fault = models.ForeignKey(Fault, on_delete=models.SET_NULL, null=True, related_name="+")
+    reason = models.TextField()
+    #: User name of who took it out; empty where a rule did.
+    actor_name = models.CharField(max_length=150, blank=True)
+    began_at = models.DateTimeField()
+    #: No claim has held it since.
+    drained_at = models.DateTimeField(null=True, blank=True)
+    #: We put the mark on the cluster's node: only then do we take it off.
+    marked_node = models.BooleanField(default=False)
+    #: How many burn-ins it has begun, and what the last one found.
+    burn_ins = models.PositiveIntegerField(default=0)
+    evidence = models.JSONField(default=dict, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("node", "card"),
+                condition=models.Q(ended_at=None),
+                name="isolation_stands_once",
+                nulls_distinct=False,
+            ),
+        )
+        indexes = (models.Index(fields=("began_at",), name="isolation_by_time"),)
+
+    def __str__(self) -> str:
+        return f"isolation of {self.card or self.node}"
+
+
+class IsolationTransition(Transition):
+    isolation = models.ForeignKey(Isolation, on_delete=models.CASCADE, related_name="history")
+    entity_field = "isolation"
+
+
+class HealthRule(Entity):
+    """A condition over figures or faults, and what it stands for (``controlplane.domain.health.rules``)."""
+
+    name = models.SlugField(max_length=60, unique=True)
+    title = models.CharField(max_length=120)
+    enabled = models.BooleanField(default=True)
+    #: As ``rules.Rule`` reads it.
+    condition = models.JSONField()
+    level = models.PositiveSmallIntegerField(choices=Fault.LEVELS)
+    changed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class HealthPolicy(models.Model):
+    """The guards and pauses of automatic decisions; one row (``controlplane.domain.health.decisions.Policy``)."""
+
+    #: Always 1.
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    automatic = models.BooleanField(default=True)
+    settings = models.JSONField(default=dict, blank=True)
+    changed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "health policies"
+        constraints = (models.CheckConstraint(condition=models.Q(id=1), name="one_health_policy"),)
+
+    def __str__(self) -> str:
+        return "automatic" if self.automatic else "by people only"

@@ -1,0 +1,91 @@
+"""Where figures come from, the newest of each card, and what they were."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from apps.fleet.models import Card, Cluster, Node
+from controlplane.persistence.models import Entity
+
+
+class Source(Entity):
+    """Somewhere that figures of a cluster's cards are read from, or that pushes them."""
+
+    name = models.SlugField(max_length=60, unique=True)
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="sources")
+    #: The adapter (``controlplane.ports.telemetry``); ``push`` for those that come by themselves.
+    kind = models.CharField(max_length=20)
+    #: Arguments of the adapter: addresses, the vendor whose names it uses.
+    options = models.JSONField(default=dict, blank=True)
+    #: The bearer token that it wants, encrypted; None: none.
+    credential = models.BinaryField(null=True, blank=True)
+    #: Seconds between two readings.
+    every = models.PositiveIntegerField(default=10)
+    enabled = models.BooleanField(default=True)
+    tried_at = models.DateTimeField(null=True, blank=True)
+    #: When a reading last succeeded.
+    read_at = models.DateTimeField(null=True, blank=True)
+    #: Why the last did not; empty when it did.
+    trouble = models.TextField(blank=True)
+    #: What the last good reading held, and what of it was refused, in words.
+    readings = models.PositiveIntegerField(default=0)
+    refused = models.PositiveIntegerField(default=0)
+    refusals = models.JSONField(default=list, blank=True)
+    created_by_name = models.CharField(max_length=150, blank=True)
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class NodeToken(Entity):
+    """What an agent shows when it pushes: good for the figures of one node."""
+
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="tokens")
+    #: SHA-256 of the token, hexadecimal; the token itself is shown once.
+    digest = models.CharField(max_length=64, unique=True)
+    created_by_name = models.CharField(max_length=150, blank=True)
+    used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    #: The number of the newest batch that was taken: one that comes again counts once.
+    sequence = models.BigIntegerField(default=0)
+    #: What the agent says of itself.
+    agent = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"token of {self.node}"
+
+
+class CardFigures(models.Model):
+    """The newest figures of one card; a column for each metric, null where it was not measured."""
+
+    card = models.OneToOneField(
+        Card, on_delete=models.CASCADE, primary_key=True, related_name="figures"
+    )
+    #: When they were measured, by the source's clock as far as it can be believed; and when they came.
+    at = models.DateTimeField()
+    received_at = models.DateTimeField()
+    utilization = models.FloatField(null=True)
+    memory_used = models.FloatField(null=True)
+    memory_total = models.FloatField(null=True)
+    temperature = models.FloatField(null=True)
+    memory_temperature = models.FloatField(null=True)
+    power = models.FloatField(null=True)
+    clock = models.FloatField(null=True)
+    ecc_corrected = models.FloatField(null=True)
+    ecc_uncorrected = models.FloatField(null=True)
+    link_errors = models.FloatField(null=True)
+    network_errors = models.FloatField(null=True)
+    health = models.FloatField(null=True)
+
+    class Meta:
+        # Written often, and never by an indexed column: updates stay on their page.
+        verbose_name_plural = "card figures"
+
+    def __str__(self) -> str:
+        return f"figures of {self.card}"

@@ -1,0 +1,219 @@
+"""Signs from wherever they come become faults: one row for each while it stands."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+
+from apps.accounts.models import User
+from apps.accounts.services import audit
+from apps.fleet.selectors import require_operator
+from apps.monitoring.models import Fault
+from controlplane.domain.health.signals import Origin, Signal
+from controlplane.outbox.messages import publish_once
+from controlplane.persistence.models import new_uid
+
+log = logging.getLogger(__name__)
+
+#: They tell of what happened, not of what lasts: nobody ever says that it is over.
+MOMENTARY = frozenset({Origin.JOB, Origin.EVENT})
+#: Longer texts are cut: they are for people, and some come from machines gone mad.
+_LONGEST_MESSAGE = 2000
+_LONGEST_CODE = 120
+
+Place = tuple[int, int | None]
+
+
+@dataclass(slots=True)
+class _Tale:
+    """All signs of one fault in a batch, in the order of their times."""
+
+    first: datetime
+    last: Signal
+    #: The worst of those that say that it stands; None if none does.
+    worst: Signal | None = None
+    told: int = 0
+
+
+@transaction.atomic
+def signals_record(*, signals: Sequence[Signal], at: datetime) -> int:
+    """Take note of signs; how many of them were about nodes and cards that are known.
+
+    A sign that is told again makes no second fault, and an older one changes nothing. What is new, worse or over
+    makes the decision loop run at once. Statements do not grow in number with the signs.
+    """
+    placed = _placed(signals)
+    if missing := len(signals) - len(placed):
+        log.warning("signs about unknown nodes or cards", extra={"signs": missing})
+    tales = _tales(placed)
+    stirred = _told(tales, at=at) | _ended(tales)
+    for cluster in sorted({tales[key].last.cluster for key in stirred}):
+        publish_once("faults.changed", cluster_uid=cluster)
+    return len(placed)
+
+
+_Key = tuple[int, int | None, str, str]
+
+
+def _placed(signals: Sequence[Signal]) -> list[tuple[Place, Signal]]:
+    """Those whose node, and card where they name one, stand in the fleet."""
+    names = sorted({(signal.cluster, signal.node) for signal in signals})
+    if not names:
+        return []
+    nodes: dict[tuple[str, str], int] = {}
+    cards: dict[tuple[str, str, int], int] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT named.cluster, named.node, node.id, card.index, card.id
+              FROM unnest(%s::text[], %s::text[]) AS named(cluster, node)
+              JOIN fleet_cluster AS cluster ON cluster.uid = named.cluster AND cluster.removed_at IS NULL
+              JOIN fleet_node AS node ON node.cluster_id = cluster.id AND node.name = named.node
+                                     AND node.removed_at IS NULL
+              LEFT JOIN fleet_card AS card ON card.node_id = node.id AND card.parent_id IS NULL
+                                          AND card.removed_at IS NULL
+            """,
+            [list(column) for column in zip(*names, strict=True)],
+        )
+        for cluster, node, node_id, index, card_id in cursor.fetchall():
+            nodes[cluster, node] = node_id
+            if card_id is not None:
+                cards[cluster, node, index] = card_id
+    placed: list[tuple[Place, Signal]] = []
+    for signal in signals:
+        home = nodes.get((signal.cluster, signal.node))
+        card = None
+        if signal.index is not None:
+            card = cards.get((signal.cluster, signal.node, signal.index))
+        if home is not None and (signal.index is None or card is not None):
+            placed.append(((home, card), signal))
+    return placed
+
+
+def _tales(placed: Iterable[tuple[Place, Signal]]) -> dict[_Key, _Tale]:
+    tales: dict[_Key, _Tale] = {}
+    for (node, card), signal in sorted(placed, key=lambda one: one[1].at):
+        key = (node, card, str(signal.origin), signal.code[:_LONGEST_CODE])
+        tale = tales.get(key)
+        if tale is None:
+            tale = tales[key] = _Tale(first=signal.at, last=signal)
+        tale.last = signal
+        if signal.active:
+            tale.told += 1
+            if tale.worst is None or signal.level >= tale.worst.level:
+                tale.worst = signal
+    return tales
+
+
+def _told(tales: Mapping[_Key, _Tale], *, at: datetime) -> set[_Key]:
+    """Faults that stand, written; keys of those that are new or worse than they were."""
+    # In one order, so that two batches never wait for each other in a ring.
+    standing = sorted(
+        ((key, tale.worst, tale) for key, tale in tales.items() if tale.worst is not None),
+        key=lambda one: (one[0][0], one[0][1] or 0, *one[0][2:]),
+    )
+    rows = [
+        (
+            new_uid(),
+            *key,
+            worst.vendor[:40],
+            int(worst.level),
+            worst.message[:_LONGEST_MESSAGE],
+            min(tale.first, worst.at),
+            worst.at,
+            tale.told,
+        )
+        for key, worst, tale in standing
+    ]
+    if not rows:
+        return set()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH told AS (
+                SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[],
+                                     %s::smallint[], %s::text[], %s::timestamptz[], %s::timestamptz[], %s::int[])
+                    AS told(uid, node_id, card_id, origin, code, vendor, level, message, began_at, told_at, times)
+            ), before AS (
+                SELECT told.uid, max(fault.level) FILTER (WHERE fault.ended_at IS NULL) AS level,
+                       bool_or(fault.ended_at >= told.told_at) AS is_over
+                  FROM told JOIN monitoring_fault AS fault
+                    ON fault.node_id = told.node_id AND fault.card_id IS NOT DISTINCT FROM told.card_id
+                   AND fault.origin = told.origin AND fault.code = told.code
+                 GROUP BY told.uid
+            ), kept AS (
+                INSERT INTO monitoring_fault AS fault
+                       (uid, created_at, node_id, card_id, origin, code, vendor, level, message,
+                        began_at, told_at, noticed_at, count, acknowledged_by_name, note)
+                SELECT told.uid, %s, told.node_id, told.card_id, told.origin, told.code, told.vendor, told.level,
+                       told.message, told.began_at, told.told_at, %s, told.times, '', ''
+                  FROM told LEFT JOIN before USING (uid)
+                 WHERE before.is_over IS NOT TRUE
+                ON CONFLICT (node_id, card_id, origin, code) WHERE ended_at IS NULL DO UPDATE
+                   SET told_at = EXCLUDED.told_at, level = EXCLUDED.level, message = EXCLUDED.message,
+                       count = fault.count + EXCLUDED.count
+                 WHERE EXCLUDED.told_at > fault.told_at
+                RETURNING node_id, card_id, origin, code, level
+            )
+            SELECT kept.node_id, kept.card_id, kept.origin, kept.code
+              FROM kept JOIN told ON told.node_id = kept.node_id AND told.card_id IS NOT DISTINCT FROM kept.card_id
+                                 AND told.origin = kept.origin AND told.code = kept.code
+              LEFT JOIN before ON before.uid = told.uid
+             WHERE before.level IS NULL OR kept.level > before.level
+            """,
+            [*(list(column) for column in zip(*rows, strict=True)), at, at],
+        )
+        return {(row[0], row[1], row[2], row[3]) for row in cursor.fetchall()}
+
+
+def _ended(tales: Mapping[_Key, _Tale]) -> set[_Key]:
+    """Those of which the last word is that they are over; keys of the ones that stood until now."""
+    over = sorted(
+        ((key, tale.last.at) for key, tale in tales.items() if not tale.last.active),
+        key=lambda one: (one[0][0], one[0][1] or 0, *one[0][2:]),
+    )
+    if not over:
+        return set()
+    rows = [(*key, ended_at) for key, ended_at in over]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE monitoring_fault AS fault SET ended_at = greatest(over.ended_at, fault.began_at)
+              FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::timestamptz[])
+                   AS over(node_id, card_id, origin, code, ended_at)
+             WHERE fault.node_id = over.node_id AND fault.card_id IS NOT DISTINCT FROM over.card_id
+               AND fault.origin = over.origin AND fault.code = over.code
+               AND fault.ended_at IS NULL AND fault.told_at <= over.ended_at
+            RETURNING fault.node_id, fault.card_id, fault.origin, fault.code
+            """,
+            [list(column) for column in zip(*rows, strict=True)],
+        )
+        return {(row[0], row[1], row[2], row[3]) for row in cursor.fetchall()}
+
+
+def faults_lapse(*, after: timedelta, at: datetime) -> int:
+    """End what was told of as a moment and has not been told of again for so long; how many there were."""
+    return Fault.objects.filter(
+        ended_at=None, origin__in=MOMENTARY, told_at__lt=at - after
+    ).update(ended_at=at)
+
+
+@transaction.atomic
+def faults_acknowledge(*, uids: Sequence[str], note: str, actor: User, at: datetime) -> int:
+    """Say that somebody has read them, and leave a word; how many were not acknowledged before.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    """
+    require_operator(actor)
+    rows = Fault.objects.select_for_update(no_key=True, of=("self",)).select_related("node", "card")
+    faults = list(rows.filter(uid__in=uids, acknowledged_at=None).order_by("pk"))
+    for fault in faults:
+        fault.acknowledged_at, fault.acknowledged_by_name = at, actor.username
+        fault.note = note[:_LONGEST_MESSAGE]
+        audit(actor=actor, action="fault.acknowledge", uid=fault.uid, name=str(fault), note=note)
+    Fault.objects.bulk_update(faults, ["acknowledged_at", "acknowledged_by_name", "note"])
+    return len(faults)
