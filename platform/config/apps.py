@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class NinefoldConfig(AppConfig):
@@ -13,10 +14,13 @@ class NinefoldConfig(AppConfig):
         from apps.serving.selectors.occupancy import WorkOccupancy  # noqa: PLC0415
         from config.loops import TurnKeeper  # noqa: PLC0415
         from config.storage import connect_sources  # noqa: PLC0415
+        from config.waking import Waker  # noqa: PLC0415
         from config.wiring import TOPICS  # noqa: PLC0415
         from controlplane.outbox import messages  # noqa: PLC0415
 
         messages.hear(TOPICS)
+        if settings.NINEFOLD_WAKE_RELAY:
+            messages.wake_with(Waker())
         TurnKeeper().connect()
         connect_sources()
         connect_occupancy(WorkOccupancy())

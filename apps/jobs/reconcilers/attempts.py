@@ -174,6 +174,8 @@ def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
     ending = {"exit_code": bad.exit_code, "exit_cause": cause, **archived}
     if cause is ExitCause.OUT_OF_MEMORY:
         _out_of_memory(attempt, at, reason=reason, **ending)
+    elif services.may_go_on(attempt, cause):
+        _taken_away(attempt, at, reason=reason, **ending)
     else:
         _fail(attempt, at, reason=reason, **ending)
 
@@ -192,6 +194,19 @@ def _out_of_memory(attempt: Attempt, at: datetime, *, reason: str, **ending: Any
         reason=f"{reason}; {answer.reason}",
         release=ReleaseReason.FINISHED,
         overrides=answer.overrides,
+        **ending,
+    )
+
+
+def _taken_away(attempt: Attempt, at: datetime, *, reason: str, **ending: Any) -> None:
+    """Its cluster ended it, nobody here: its job goes on from the newest checkpoint when there are cards."""
+    services.attempt_end(
+        attempt=attempt,
+        event=AttemptEvent.FAIL,
+        job_event=JobEvent.REQUEUE,
+        at=at,
+        reason=f"{reason}; waiting for cards again",
+        release=ReleaseReason.FAULT,
         **ending,
     )
 

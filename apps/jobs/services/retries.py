@@ -1,4 +1,4 @@
-"""What follows when an attempt ran out of memory."""
+"""What follows when an attempt ran out of memory, or its cluster took it away."""
 
 from __future__ import annotations
 
@@ -9,6 +9,20 @@ from apps.jobs.models import Attempt
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.specs import memory
 from controlplane.ports.clusters import ExitCause
+
+#: How an attempt ends that its cluster took away while nobody here wanted that: evicted, deleted there, or gone
+#: with its node.
+_TAKEN_AWAY = (ExitCause.STOPPED, ExitCause.LOST)
+#: A job that is taken away more often than that may be what its nodes die of.
+MOST_TAKEN_AWAY = 5
+
+
+def may_go_on(attempt: Attempt, cause: ExitCause) -> bool:
+    """Whether its job is queued again after that end, as after any other loss of its cards."""
+    if cause not in _TAKEN_AWAY or attempt.job.cancel_requested_at is not None:
+        return False
+    before = attempt.job.attempts.filter(exit_cause__in=_TAKEN_AWAY).exclude(pk=attempt.pk)
+    return before.count() < MOST_TAKEN_AWAY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

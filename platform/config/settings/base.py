@@ -20,7 +20,13 @@ from config.settings.environment import (
     secret,
 )
 from config.settings.hubs import hub_access
-from config.settings.outbound import egress_policy, egress_proxy, mail_server, public_url
+from config.settings.outbound import (
+    egress_policy,
+    egress_proxy,
+    mail_server,
+    public_url,
+    telemetry_policy,
+)
 
 BASE_DIR = ROOT
 NINEFOLD_HOME = HOME
@@ -44,6 +50,11 @@ NINEFOLD_PUBLIC_URL = public_url(NINEFOLD_CONTROL_URL)
 #: What the product itself may call at the wish of its users, such as webhooks.
 NINEFOLD_EGRESS = egress_policy()
 NINEFOLD_EGRESS_PROXY = egress_proxy()
+#: Where it may read figures of cards.
+NINEFOLD_TELEMETRY = telemetry_policy(NINEFOLD_EGRESS)
+#: For how long every single figure is kept, and for how long the sums of hours.
+NINEFOLD_HISTORY_DAYS = at_least("NINEFOLD_HISTORY_DAYS", default=7, least=1)
+NINEFOLD_HOURS_DAYS = at_least("NINEFOLD_HOURS_DAYS", default=90, least=1)
 #: Where models are fetched from: mirrors and tokens, by hub.
 NINEFOLD_HUBS = hub_access()
 
@@ -60,6 +71,8 @@ NINEFOLD_EMAIL_FROM = DEFAULT_FROM_EMAIL = _mail.sender
 NINEFOLD_MODEL_ROOTS = env.list("NINEFOLD_MODEL_ROOTS", default=[])
 #: Whether this machine itself takes work; off where the product runs in containers.
 NINEFOLD_LOCAL_CLUSTER = env.bool("NINEFOLD_LOCAL_CLUSTER", default=True)
+#: News is handed on when it is committed, not only by the beat.
+NINEFOLD_WAKE_RELAY = True
 #: Cards that this machine offers; 0 means one per processor core.
 NINEFOLD_LOCAL_CARDS = env.int("NINEFOLD_LOCAL_CARDS", default=0)
 #: Seconds in which work has to save and stop if its cards are taken back for somebody else.

@@ -18,8 +18,8 @@ if broker_url == "filesystem://":
         "polling_interval": 0.1,
     }
 else:
-    # Longer than any task: turns of loops are short.
-    broker_transport_options = {"visibility_timeout": 300}
+    # Longer than any task: turns of loops are short. Nobody who publishes waits long for a broker that is away.
+    broker_transport_options = {"visibility_timeout": 300, "socket_connect_timeout": 2}
 
 task_ignore_result = True
 task_acks_late = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,6 +29,27 @@ def egress_policy() -> EgressPolicy:
         )
     except EgressMisconfigured as error:
         raise ImproperlyConfigured(f"NINEFOLD_EGRESS_…: {error}") from None
+
+
+def telemetry_policy(egress: EgressPolicy) -> EgressPolicy:
+    """Where figures of cards may be read: exporters speak plain HTTP on ports of their own, and in the company's
+    network, so ``NINEFOLD_TELEMETRY_ALLOW`` names networks and hosts for them alone. What must not be called at
+    all stays so.
+
+    :raises ImproperlyConfigured: naming the entry that is wrong.
+    """
+    try:
+        own = EgressPolicy.parse(allow=words("NINEFOLD_TELEMETRY_ALLOW"))
+    except EgressMisconfigured as error:
+        raise ImproperlyConfigured(f"NINEFOLD_TELEMETRY_ALLOW: {error}") from None
+    return replace(
+        own,
+        schemes=frozenset({"http", "https"}),
+        ports=frozenset(range(1, 65536)),
+        denied_hosts=egress.denied_hosts,
+        denied_networks=egress.denied_networks,
+        allowed_by="NINEFOLD_TELEMETRY_ALLOW",
+    )
 
 
 def _ports(schemes: list[str]) -> list[int]:

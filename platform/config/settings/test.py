@@ -26,3 +26,6 @@ STORAGES = {
 
 # No test calls a hub of the world outside; one that needs a hub brings its own.
 NINEFOLD_HUBS = {name: HubAccess(address="http://127.0.0.1:9") for name in NINEFOLD_HUBS}
+
+# Tests relay by themselves, and have no broker.
+NINEFOLD_WAKE_RELAY = False

@@ -27,6 +27,29 @@ def hear(topics: Collection[str]) -> None:
     _heard.update(topics)
 
 
+#: What makes a relay look now rather than with its next beat; see :func:`wake_with`.
+_wakers: list[Callable[[], None]] = []
+
+
+def wake_with(*wakers: Callable[[], None]) -> None:
+    """Say what is called when a transaction that published has been committed, in place of what was said before.
+
+    It may do nothing, but not raise.
+    """
+    _wakers[:] = wakers
+
+
+def _woken() -> None:
+    for wake in _wakers:
+        wake()
+
+
+def _wake_when_committed() -> None:
+    """Once for a transaction, however much it publishes."""
+    if all(entry[1] is not _woken for entry in connection.run_on_commit):
+        transaction.on_commit(_woken)
+
+
 def publish(topic: str, **payload: Any) -> None:
     """Record the news; it becomes visible if and only if the caller's transaction commits.
 
@@ -35,6 +58,7 @@ def publish(topic: str, **payload: Any) -> None:
     if not connection.in_atomic_block:
         raise RuntimeError(f"publish({topic!r}) must be called inside a transaction")
     OutboxMessage.objects.create(topic=topic, payload=payload)
+    _wake_when_committed()
 
 
 def publish_each(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
@@ -47,6 +71,22 @@ def publish_each(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
     OutboxMessage.objects.bulk_create(
         OutboxMessage(topic=topic, payload=dict(payload)) for payload in payloads
     )
+    _wake_when_committed()
+
+
+def publish_once(topic: str, **payload: Any) -> None:
+    """The same as ``publish``, unless the same news waits to be relayed already.
+
+    :raises RuntimeError: outside a transaction, where it could tell of a change that never happened.
+    """
+    if not connection.in_atomic_block:
+        raise RuntimeError(f"publish_once({topic!r}) must be called inside a transaction")
+    # Locked, it is not relayed before this transaction ends; one that is on its way now may come too early.
+    waiting = OutboxMessage.objects.select_for_update(skip_locked=True).filter(
+        delivered_at=None, topic=topic, payload=payload
+    )
+    if waiting.order_by("id").first() is None:
+        publish(topic, **payload)
 
 
 def relay(send: Send, *, limit: int = 200) -> int:

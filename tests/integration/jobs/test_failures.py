@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from apps.jobs.services.retries import MOST_TAKEN_AWAY
 from apps.models.models import Artifact, ModelVersion
 from apps.quotas.models import Claim
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.jobs import AttemptState, JobState
 from controlplane.ports.clusters import ExitCause
 from tests.integration.company import Company
@@ -96,7 +97,7 @@ def test_a_launch_that_is_refused_fails_the_job_with_the_reason(company: Company
     assert "elsewhere" in job.state_reason
 
 
-def test_a_launch_that_the_cluster_has_lost_fails_the_job(company: Company) -> None:
+def test_a_launch_that_the_cluster_has_lost_is_queued_again(company: Company) -> None:
     job, attempt = company.running()
     company.cluster.lose(attempt.launch_name)
 
@@ -104,7 +105,29 @@ def test_a_launch_that_the_cluster_has_lost_fails_the_job(company: Company) -> N
 
     job.refresh_from_db()
     attempt.refresh_from_db()
-    assert (job.state, attempt.exit_cause) == (JobState.FAILED, ExitCause.LOST)
+    assert (attempt.state, attempt.exit_cause) == (AttemptState.FAILED, ExitCause.LOST)
+    assert job.state == JobState.WAITING
+    assert claim_of(attempt).release_reason == ReleaseReason.FAULT
+    after = job.attempts.exclude(pk=attempt.pk).get()
+    assert claim_of(after).state == ClaimState.PENDING
+
+
+def test_a_job_that_is_lost_again_and_again_fails_in_the_end(company: Company) -> None:
+    job, attempt = company.running()
+    for _ in range(MOST_TAKEN_AWAY):
+        company.cluster.lose(attempt.launch_name)
+        company.turn_jobs()
+        company.schedule()
+        company.turn_jobs()
+        attempt = job.attempts.latest("pk")
+        assert attempt.state == AttemptState.LAUNCHED
+    company.cluster.lose(attempt.launch_name)
+
+    company.turn_jobs()
+
+    job.refresh_from_db()
+    assert job.state == JobState.FAILED
+    assert job.attempts.count() == MOST_TAKEN_AWAY + 1
 
 
 def test_a_launch_that_has_vanished_fails_the_job(company: Company) -> None:

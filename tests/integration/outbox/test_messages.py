@@ -143,3 +143,21 @@ def test_only_what_was_delivered_long_ago_is_pruned() -> None:
 
     assert not OutboxMessage.objects.filter(pk=old.pk).exists()
     assert OutboxMessage.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_relay_is_woken_once_for_a_transaction_and_only_when_it_is_committed() -> None:
+    woken: list[int] = []
+    messages.wake_with(lambda: woken.append(OutboxMessage.objects.count()))
+    try:
+        with transaction.atomic():
+            messages.publish("claim.released", number=1)
+            messages.publish_each("claim.released", [{"number": 2}, {"number": 3}])
+            assert not woken
+        assert woken == [3]
+        with transaction.atomic():
+            messages.publish("claim.released", number=4)
+            transaction.set_rollback(True)
+        assert woken == [3]
+    finally:
+        messages.wake_with()
