@@ -221,6 +221,8 @@ class EgressPolicy:
     allowed_networks: tuple[Network, ...] = ()
     denied_hosts: tuple[str, ...] = ()
     denied_networks: tuple[Network, ...] = ()
+    #: The setting that allows more, for messages.
+    allowed_by: str = "NINEFOLD_EGRESS_ALLOW"
 
     @classmethod
     def parse(
@@ -268,7 +270,7 @@ class EgressPolicy:
                 return
         if self.allowed_hosts and not any(_matches(host, one) for one in self.allowed_hosts):
             raise EgressRefused(
-                f"{host} may not be called: NINEFOLD_EGRESS_ALLOW does not name it; an administrator "
+                f"{host} may not be called: {self.allowed_by} does not name it; an administrator "
                 "of the company can add it"
             )
 
@@ -288,7 +290,7 @@ class EgressPolicy:
             if purpose and not _holds(self.allowed_networks, end):
                 raise EgressRefused(
                     f"{host} may not be called: it leads to {end}, which is {purpose}; an "
-                    "administrator of the company can allow its network in NINEFOLD_EGRESS_ALLOW"
+                    f"administrator of the company can allow its network in {self.allowed_by}"
                 )
 
 
