@@ -63,13 +63,21 @@ def attempts_reconcile(*, at: datetime, uid: str | None = None) -> int:
     if uid is not None:
         rows = rows.filter(uid=uid)
     attempts = lease_rows(rows.select_related("job__team"), limit=BATCH, ttl=LEASE)
+    # Cluster → what was said when it did not answer: nobody waits for it a second time in this turn.
+    silent: dict[int, str] = {}
     for attempt in attempts:
         try:
+            if attempt.cluster_id in silent:
+                _note(attempt, silent[attempt.cluster_id])
+                continue
             TURNS[AttemptState(attempt.state)](attempt, at)
         except LeaseLost:
             log.info("another worker took over", extra={"attempt": attempt.uid})
         except ClusterUnavailable as error:
-            _note(attempt, f"the cluster does not answer: {error}")
+            message = f"the cluster does not answer: {error}"
+            if attempt.cluster_id is not None:
+                silent[attempt.cluster_id] = message
+            _note(attempt, message)
         except Exception:
             # One attempt's trouble must not stop the others; the next turn looks again.
             log.exception("a turn failed", extra={"attempt": attempt.uid, "state": attempt.state})

@@ -58,14 +58,22 @@ def replicas_reconcile(*, at: datetime, uid: str | None = None) -> int:
         "backend__revision__deployment__team", "backend__revision__model_version__artifact"
     )
     leased = lease_rows(rows, limit=BATCH, ttl=LEASE)
+    # Cluster → what was said when it did not answer: nobody waits for it a second time in this turn.
+    silent: dict[int, str] = {}
     for replica in leased:
         try:
+            if replica.cluster_id in silent:
+                _note(replica, silent[replica.cluster_id])
+                continue
             TURNS[ReplicaState(replica.state)](replica, at)
         except (IllegalTransition, LeaseLost) as race:
             # Its deployment stopped it meanwhile, or another worker took over.
             log.info("a turn gave way", extra={"replica": replica.uid, "race": str(race)})
         except ClusterUnavailable as error:
-            _note(replica, f"the cluster does not answer: {error}")
+            message = f"the cluster does not answer: {error}"
+            if replica.cluster_id is not None:
+                silent[replica.cluster_id] = message
+            _note(replica, message)
         except Exception:
             log.exception("a turn failed", extra={"replica": replica.uid, "state": replica.state})
             _note(replica, FAULT)

@@ -6,7 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
+from apps.jobs.reconcilers.attempts import attempts_reconcile
 from apps.jobs.services.retries import MOST_TAKEN_AWAY
 from apps.models.models import Artifact, ModelVersion
 from apps.quotas.models import Claim
@@ -155,6 +157,27 @@ def test_a_cluster_that_does_not_answer_only_delays(company: Company) -> None:
     company.turn_jobs()
     job.refresh_from_db()
     assert job.state == JobState.SUCCEEDED
+
+
+def test_nobody_waits_twice_for_a_cluster_that_does_not_answer(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = company.running()[1], company.running()[1]
+    company.cluster.lose_contact()
+    asked: list[Collection[str]] = []
+    observe = FakeCluster.observe
+
+    def counted(cluster: FakeCluster, names: Collection[str]) -> Any:
+        asked.append(names)
+        return observe(cluster, names)
+
+    monkeypatch.setattr(FakeCluster, "observe", counted)
+    attempts_reconcile(at=timezone.now())
+
+    assert len(asked) == 1
+    for attempt in (first, second):
+        attempt.refresh_from_db()
+        assert attempt.message.startswith("the cluster does not answer")
 
 
 def test_a_fault_of_ours_is_shown_and_does_not_stop_the_others(
