@@ -12,25 +12,31 @@ from pathlib import Path
 
 from tests.benchmarks import catalog, finetune, simulated
 from tests.benchmarks.gateway import proxy
-from tests.benchmarks.kubernetes import scale, watching
+from tests.benchmarks.kubernetes import scale, submitting, watching
 from tests.benchmarks.queues import fullcycles, replays
 from tests.benchmarks.scheduling import migration, moves, quality, speed, waits
 from tests.benchmarks.sizing import tables
+from tests.benchmarks.telemetry import ingestion
 
 BENCHMARKS: Mapping[str, Callable[[], int]] = {
     "catalog": catalog.main,
     "finetune": finetune.main,
     "gateway": proxy.main,
     "kubernetes-scale": scale.main,
+    "kubernetes-submitting": submitting.main,
     "kubernetes-watching": watching.main,
-    "queues-baseline": replays.baseline,
     "queues-cycle": fullcycles.main,
-    "queues-large": replays.large,
-    "queues-topology": replays.topology,
     "scheduling-moves": moves.main,
     "scheduling-speed": speed.main,
     "simulated": simulated.main,
     "sizing": tables.main,
+}
+#: Those that can be asked for one of so many pieces of their load.
+IN_PARTS: Mapping[str, Callable[[int], int]] = {
+    "ingestion": ingestion.ingestion,
+    "queues-baseline": replays.baseline,
+    "queues-large": replays.large,
+    "queues-topology": replays.topology,
 }
 #: Those that need the folder of the data.
 ON_DATA: Mapping[str, Callable[[Path], int]] = {
@@ -41,20 +47,28 @@ ON_DATA: Mapping[str, Callable[[Path], int]] = {
 
 
 def main() -> int:
-    names = [*BENCHMARKS, *ON_DATA]
+    names = [*BENCHMARKS, *IN_PARTS, *ON_DATA]
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the research data")
+    parser.add_argument(
+        "--one-in", type=int, default=1, metavar="N", help="of a replay's pieces, one in so many"
+    )
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.names if name not in names]:
         parser.error(f"no benchmark is called {unknown[0]!r}; there are {', '.join(names)}")
     if needing := [name for name in arguments.names if name in ON_DATA and not arguments.data]:
         parser.error(f"{needing[0]} needs --data FOLDER")
-    chosen = arguments.names or (names if arguments.data else list(BENCHMARKS))
-    return max(
-        BENCHMARKS[name]() if name in BENCHMARKS else ON_DATA[name](arguments.data)
-        for name in chosen
-    )
+    if arguments.one_in < 1:
+        parser.error(f"--one-in takes a number from 1 up, got {arguments.one_in}")
+    chosen = arguments.names or (names if arguments.data else [*BENCHMARKS, *IN_PARTS])
+    return max(_run(name, arguments) for name in chosen)
+
+
+def _run(name: str, arguments: argparse.Namespace) -> int:
+    if name in IN_PARTS:
+        return IN_PARTS[name](arguments.one_in)
+    return ON_DATA[name](arguments.data) if name in ON_DATA else BENCHMARKS[name]()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -23,6 +23,8 @@ REMEMBERED = 4096
 
 HOLDING = (ClaimState.ADMITTED, ClaimState.REVOKING)
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 Held = Mapping[tuple[str, int], list[str]]
 
 
@@ -36,7 +38,7 @@ class Where(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """The columns of one claim, JSON as its text."""
+    """The columns of one claim, JSON as its text; instants in microseconds, as texts of them take long to read."""
 
     pk: int
     uid: str
@@ -45,8 +47,8 @@ class _Row(NamedTuple):
     shape: str
     chips: str
     priority: int
-    created_at: datetime
-    in_line_since: datetime | None
+    created_at: int
+    in_line_since: int | None
     speeds: str
     where: str
     runtime: int | None
@@ -55,8 +57,8 @@ class _Row(NamedTuple):
     preemptible: bool
     chip: str
     placement: str
-    admitted_at: datetime | None
-    checkpointed_at: datetime | None
+    admitted_at: int | None
+    checkpointed_at: int | None
     heir: str
 
 
@@ -78,27 +80,34 @@ class _Waiting(NamedTuple):
 #: In the words of the partial index of claims that wait.
 _WAITING = """
     SELECT string_agg(claim.id || claim.ctid::text || claim.xmin::text
-                      || coalesce(person.ctid::text || person.xmin::text, ''), ' ' ORDER BY claim.id)
+                      || CASE WHEN person.id IS NULL THEN '' ELSE person.ctid::text || person.xmin::text END,
+                      ' ' ORDER BY claim.id)
       FROM quotas_claim AS claim
       LEFT JOIN accounts_user AS person ON person.id = claim.person_id
      WHERE claim.state = 'pending'
 """
-#: In the words of the partial index of claims that are not released. Who no longer waits is nobody's heir.
+#: In the words of the partial index of claims that are not released. Who no longer waits is nobody's heir. Heirs
+#: are few and looked for one by one: joined, they may be looked for among all claims that ever were.
 _HOLDING = """
     SELECT string_agg(claim.id || claim.ctid::text || claim.xmin::text
-                      || coalesce(person.ctid::text || person.xmin::text, '')
-                      || CASE WHEN heir.state = 'pending' THEN heir.uid ELSE '' END, ' ' ORDER BY claim.id)
+                      || CASE WHEN person.id IS NULL THEN '' ELSE person.ctid::text || person.xmin::text END
+                      || CASE WHEN claim.revoked_for_id IS NULL THEN '' ELSE coalesce(
+                             (SELECT heir.uid FROM quotas_claim AS heir
+                               WHERE heir.id = claim.revoked_for_id AND heir.state = 'pending'), '') END,
+                      ' ' ORDER BY claim.id)
       FROM quotas_claim AS claim
       LEFT JOIN accounts_user AS person ON person.id = claim.person_id
-      LEFT JOIN quotas_claim AS heir ON heir.id = claim.revoked_for_id
      WHERE NOT claim.state = 'released' AND NOT claim.state = 'pending'
 """
 _ROWS = """
     SELECT claim.id, claim.uid, claim.state, queue.uid, claim.shape::text, claim.chips::text,
-           claim.priority, claim.created_at, claim.in_line_since, claim.speeds::text,
+           claim.priority, (extract(epoch FROM claim.created_at) * 1000000)::bigint,
+           (extract(epoch FROM claim.in_line_since) * 1000000)::bigint, claim.speeds::text,
            claim.where::text, claim.runtime, coalesce(person.username, ''), claim.explanation,
-           claim.preemptible, claim.chip, claim.placement::text, claim.admitted_at,
-           claim.checkpointed_at, CASE WHEN heir.state = 'pending' THEN heir.uid ELSE '' END
+           claim.preemptible, claim.chip, claim.placement::text,
+           (extract(epoch FROM claim.admitted_at) * 1000000)::bigint,
+           (extract(epoch FROM claim.checkpointed_at) * 1000000)::bigint,
+           CASE WHEN heir.state = 'pending' THEN heir.uid ELSE '' END
       FROM quotas_claim AS claim
       JOIN quotas_queue AS queue ON queue.id = claim.queue_id
       LEFT JOIN accounts_user AS person ON person.id = claim.person_id
@@ -153,7 +162,7 @@ def _claim_view(row: _Row) -> ClaimView:
         shape=_shape_of(row.shape),
         chips=_chips(row.chips),
         priority=row.priority,
-        created_at=row.in_line_since or row.created_at,
+        created_at=_instant(row.created_at if row.in_line_since is None else row.in_line_since),
         speeds=_speeds(row.speeds),
         selector=where.selector,
         tolerations=where.tolerations,
@@ -166,7 +175,7 @@ def _claim_view(row: _Row) -> ClaimView:
 
 def _running_view(row: _Row, held: Held) -> RunningView:
     where, speeds = _where_of(row.where), _speeds(row.speeds)
-    admitted_at = row.admitted_at or row.created_at
+    admitted_at = _instant(row.created_at if row.admitted_at is None else row.admitted_at)
     ends_at = None
     if row.runtime is not None:
         ends_at = admitted_at + timedelta(seconds=row.runtime) / speeds.get(row.chip, 1.0)
@@ -180,7 +189,7 @@ def _running_view(row: _Row, held: Held) -> RunningView:
         admitted_at=admitted_at,
         replicas=_replicas(json.loads(row.placement), held),
         preemptible=row.preemptible,
-        checkpointed_at=row.checkpointed_at,
+        checkpointed_at=None if row.checkpointed_at is None else _instant(row.checkpointed_at),
         ends_at=ends_at,
         revoking=row.state == ClaimState.REVOKING,
         revoked_for=row.heir,
@@ -219,6 +228,10 @@ def _replicas(placement: list[dict[str, Any]], held: Held) -> tuple[ReplicaPlace
         )
         for replica in placement
     )
+
+
+def _instant(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 @lru_cache(maxsize=REMEMBERED)

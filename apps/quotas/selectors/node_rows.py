@@ -54,15 +54,17 @@ class _Host(NamedTuple):
     seen: dict[_Marks, NodeView]
 
 
-#: A node's row is written whenever it is seen: what is read of it says more than its version.
+#: A node's row is written whenever it is seen: what is read of it says more than its version. Cards are looked
+#: for node by node: joined, they may be summed up anew for each node where the database has no statistics yet, as
+#: after a large cluster was registered.
 _MARKS = """
     SELECT string_agg(node.id || '(' || md5(row(
                node.uid, node.name, cluster.uid, cluster.binding, node.cpu, node.memory, node.ready,
-               node.cordoned, node.labels, card.versions)::text), ' ' ORDER BY node.name, node.id)
+               node.cordoned, node.labels,
+               (SELECT string_agg(card.ctid::text || card.xmin::text, '' ORDER BY card.id)
+                  FROM fleet_card AS card WHERE card.node_id = node.id))::text), ' ' ORDER BY node.name, node.id)
       FROM fleet_node AS node
       JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id
-      LEFT JOIN (SELECT node_id, string_agg(ctid::text || xmin::text, '' ORDER BY id) AS versions
-                   FROM fleet_card GROUP BY node_id) AS card ON card.node_id = node.id
      WHERE node.removed_at IS NULL
 """
 _ROWS = """

@@ -67,15 +67,15 @@ def _node(
     return [
         stand.name,
         place,
-        _runs(map(chips.of, stand.chips)),
+        runs(map(chips.of, stand.chips)),
         stand.uses,
-        _runs(numbers.of(pk) if pk in claims else -1 for pk in stand.claims),
-        list(_breaks(stand.indices, stand.geometries)),
+        runs(numbers.of(pk) if pk in claims else -1 for pk in stand.claims),
+        list(breaks(stand.indices, stand.geometries)),
         round(10 * stand.opening.fragments),
     ]
 
 
-def _runs(numbers: Iterable[int]) -> list[int]:
+def runs(numbers: Iterable[int]) -> list[int]:
     """Equal neighbours as the number and how many: ``[7, 4, 9, 4]``."""
     runs: list[int] = []
     for number in numbers:
@@ -87,7 +87,7 @@ def _runs(numbers: Iterable[int]) -> list[int]:
 
 
 @lru_cache(maxsize=256)
-def _breaks(indices: tuple[int, ...], geometries: tuple[Geometry, ...]) -> tuple[int, ...]:
+def breaks(indices: tuple[int, ...], geometries: tuple[Geometry, ...]) -> tuple[int, ...]:
     """Positions of cards with which another ring, or piece of the host's memory, begins."""
     groups = [group for geometry in geometries for group in (geometry.rings or geometry.numa)]
     ring = {index: number for number, group in enumerate(groups) for index in group}

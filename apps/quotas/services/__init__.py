@@ -19,7 +19,7 @@ from apps.quotas.services.claims import (
 from apps.quotas.services.cycles import cycle_measured
 from apps.quotas.services.nominations import nominations_prune
 from apps.quotas.services.queues import queue_ensure_default, queue_state_set
-from apps.quotas.services.revocations import claims_revoke
+from apps.quotas.services.revocations import claims_revoke, claims_withdraw
 from apps.quotas.services.trees import (
     TreeAct,
     TreeEdit,
@@ -63,6 +63,7 @@ __all__ = [
     "claims_release",
     "claims_request",
     "claims_revoke",
+    "claims_withdraw",
     "cycle_measured",
     "nominations_prune",
     "queue_ensure_default",

@@ -173,14 +173,17 @@ def claims_refused(*, refusals: Sequence[Refusal]) -> None:
             """
             UPDATE quotas_claim AS claim
                SET explanation = told.reason, explanation_numbers = told.numbers
-              FROM unnest(%(claims)s::text[], %(reasons)s::text[], %(numbers)s::jsonb[])
-                   AS told(uid, reason, numbers)
+              FROM json_to_recordset(%(told)s::json) AS told(uid text, reason text, numbers jsonb)
              WHERE claim.uid = told.uid AND claim.state = %(waiting)s AND claim.explanation <> told.reason
             """,
             {
-                "claims": [refusal.claim for refusal in refusals],
-                "reasons": [refusal.reason for refusal in refusals],
-                "numbers": [json.dumps(dict(refusal.numbers)) for refusal in refusals],
+                # One document is written much faster than lists of texts are.
+                "told": json.dumps(
+                    [
+                        {"uid": each.claim, "reason": each.reason, "numbers": dict(each.numbers)}
+                        for each in refusals
+                    ]
+                ),
                 "waiting": ClaimState.PENDING.value,
             },
         )

@@ -22,6 +22,7 @@ from apps.quotas.selectors.snapshots import HOLDING
 from apps.quotas.selectors.usage import days_touched, records_by_day
 from controlplane.domain.usage import Span, cards_by_day, midnight_before
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.updates import insert_each
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ def usage_close_each(*, claims: Sequence[Claim], at: datetime) -> Mapping[int, d
         if _metered(claim) is not None and end == at:
             records += _records(claim, held[claim.pk], until=at)
             claim.metered_until = at
-    UsageRecord.objects.bulk_create(records)
+    insert_each(records)
     return ends
 
 

@@ -12,6 +12,7 @@ from django.db.models import Count, Min
 from django.db.models.functions import Now
 
 from controlplane.outbox.models import OutboxMessage
+from controlplane.persistence.updates import insert_each
 
 KEPT_AFTER_DELIVERY = timedelta(days=1)
 
@@ -68,9 +69,7 @@ def publish_each(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
     """
     if not connection.in_atomic_block:
         raise RuntimeError(f"publish_each({topic!r}) must be called inside a transaction")
-    OutboxMessage.objects.bulk_create(
-        OutboxMessage(topic=topic, payload=dict(payload)) for payload in payloads
-    )
+    insert_each([OutboxMessage(topic=topic, payload=dict(payload)) for payload in payloads])
     _wake_when_committed()
 
 
@@ -86,7 +85,8 @@ def publish_once(topic: str, **payload: Any) -> None:
         delivered_at=None, topic=topic, payload=payload
     )
     if waiting.order_by("id").first() is None:
-        publish(topic, **payload)
+        OutboxMessage.objects.create(topic=topic, payload=payload)
+        _wake_when_committed()
 
 
 def relay(send: Send, *, limit: int = 200) -> int:

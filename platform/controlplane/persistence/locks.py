@@ -22,6 +22,7 @@ class AdvisoryLock(IntEnum):
     ROLL_USAGE = 10
     CHANGE_QUEUES = 11
     APPROVE_REARRANGEMENT = 12
+    PARTITION_HISTORY = 13
 
 
 def lock_in_transaction(lock: AdvisoryLock, key: int = 0) -> None:

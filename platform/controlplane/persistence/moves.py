@@ -12,7 +12,7 @@ from django.db import models, transaction
 
 from controlplane.domain.machines import IllegalTransition, Machine
 from controlplane.persistence.models import Transition
-from controlplane.persistence.updates import update_each
+from controlplane.persistence.updates import insert_each, update_each
 
 State = TypeVar("State", bound=StrEnum)
 Event = TypeVar("Event", bound=StrEnum)
@@ -118,7 +118,7 @@ def move_each(
             )
         )
     update_each(rows, ("state", *steps[0].changes))
-    into._default_manager.bulk_create(transitions)
+    insert_each(transitions)
 
 
 def _why_not(

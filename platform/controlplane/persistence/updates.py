@@ -1,15 +1,23 @@
 """Different values for many rows in one statement.
 
 ``bulk_update`` of Django writes a ``CASE`` with a branch for each row into each column, which takes it longer to
-write than the database to execute. A join with a list of values says the same.
+write than the database to execute, and ``bulk_create`` writes each value by itself. One JSON document with all
+rows says the same, and the database reads it as a table.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from datetime import date
+from typing import TypeAlias
 
 from django.db import connection, models
+from django.db.models.expressions import DatabaseDefault
 from psycopg import sql
+from psycopg.types.json import Json, Jsonb
+
+Field: TypeAlias = "models.Field[object, object]"
 
 
 def update_each(rows: Sequence[models.Model], names: Sequence[str]) -> int:
@@ -17,33 +25,85 @@ def update_each(rows: Sequence[models.Model], names: Sequence[str]) -> int:
     if not rows:
         return 0
     meta = type(rows[0])._meta
-    columns = [meta.pk, *(meta.get_field(name) for name in names)]
-    fields = [field for field in columns if isinstance(field, models.Field)]
-    values = [
-        field.get_db_prep_save(getattr(row, field.attname), connection)
-        for row in rows
-        for field in fields
-    ]
-    one = sql.SQL("({})").format(sql.SQL(", ").join(map(_typed, fields)))
+    fields = _fields([meta.pk, *(meta.get_field(name) for name in names)])
     pk, *changed = (sql.Identifier(str(field.column)) for field in fields)
     statement = sql.SQL(
-        "UPDATE {table} AS kept SET {changes} FROM (VALUES {values}) AS given ({columns})"
+        "UPDATE {table} AS kept SET {changes} FROM json_to_recordset(%s::json) AS given ({columns})"
         " WHERE kept.{pk} = given.{pk}"
     ).format(
         table=sql.Identifier(meta.db_table),
         changes=sql.SQL(", ").join(
             sql.SQL("{name} = given.{name}").format(name=name) for name in changed
         ),
-        values=sql.SQL(", ").join([one] * len(rows)),
-        columns=sql.SQL(", ").join([pk, *changed]),
+        columns=_typed(fields),
         pk=pk,
     )
+    return _executed(statement, rows, fields, add=False)
+
+
+def insert_each(rows: Sequence[models.Model]) -> int:
+    """Write new rows, all of one model; says how many there were. How they are numbered nobody is told.
+
+    What the first leaves to the database, all have to.
+    """
+    if not rows:
+        return 0
+    meta = type(rows[0])._meta
+    fields = _fields(
+        [
+            field
+            for field in meta.concrete_fields
+            if not field.primary_key
+            and not isinstance(getattr(rows[0], field.attname), DatabaseDefault)
+        ]
+    )
+    columns = sql.SQL(", ").join(sql.Identifier(str(field.column)) for field in fields)
+    # Numbered in the order in which they are given.
+    statement = sql.SQL(
+        "INSERT INTO {table} ({columns}) SELECT {columns}"
+        " FROM ROWS FROM (json_to_recordset(%s::json) AS ({typed})) WITH ORDINALITY"
+        " AS given ({columns}, the_order) ORDER BY the_order"
+    ).format(table=sql.Identifier(meta.db_table), columns=columns, typed=_typed(fields))
+    return _executed(statement, rows, fields, add=True)
+
+
+def _executed(
+    statement: sql.Composed, rows: Sequence[models.Model], fields: Sequence[Field], *, add: bool
+) -> int:
+    document = json.dumps([_document(row, fields, add=add) for row in rows], default=_plain)
     with connection.cursor() as cursor:
-        cursor.execute(statement.as_string(cursor.connection), values)
+        cursor.execute(statement.as_string(cursor.connection), [document])
         written: int = cursor.rowcount
     return written
 
 
-def _typed(field: models.Field[object, object]) -> sql.Composable:
-    """A place for a value of that field; the database does not guess types in a list of values."""
-    return sql.SQL("%s::{}").format(sql.SQL(field.db_type(connection) or "text"))
+def _document(row: models.Model, fields: Sequence[Field], *, add: bool) -> dict[str, object]:
+    return {
+        str(field.column): field.get_db_prep_save(
+            field.pre_save(row, add) if add else getattr(row, field.attname), connection
+        )
+        for field in fields
+    }
+
+
+def _plain(value: object) -> object:
+    """:raises TypeError: for a value of which the database would not read what JSON says of it."""
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Json | Jsonb):
+        return value.obj
+    raise TypeError(f"a {type(value).__name__} cannot be written in bulk: {value!r}")
+
+
+def _fields(fields: Sequence[object]) -> list[Field]:
+    return [field for field in fields if isinstance(field, models.Field)]
+
+
+def _typed(fields: Sequence[Field]) -> sql.Composed:
+    """Columns with their types, as the database does not guess them."""
+    return sql.SQL(", ").join(
+        sql.SQL("{} {}").format(
+            sql.Identifier(str(field.column)), sql.SQL(field.db_type(connection) or "text")
+        )
+        for field in fields
+    )

@@ -91,6 +91,11 @@ class Load:
         )
         yield from sorted(pieces, key=lambda piece: (piece.due, piece.queue))
 
+    def shortened(self, *, one_in: int) -> Load:
+        """The same queues and intervals, with one of so many pieces each and for so much less long."""
+        sets = tuple(replace(work, count=max(1, work.count // one_in)) for work in self.sets)
+        return replace(self, sets=sets)
+
     def thinned(self, *, cohorts: int, queues: int, one_in: int, fleet: Fleet) -> Load:
         """The same with fewer queues, each with one of so many pieces, in a tenth of the time."""
         sets = tuple(

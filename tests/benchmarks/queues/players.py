@@ -1,6 +1,6 @@
 """Plays one load against a scheduler in a process of its own; the figures come as JSON.
 
-As a program: ``tests.benchmarks.queues.players LOAD``.
+As a program: ``tests.benchmarks.queues.players LOAD ONE_IN``, with one of so many pieces.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def _card_seconds() -> float:
 
 
 def main() -> int:
-    owners = prepared(LOADS[sys.argv[1]])
+    name, one_in = sys.argv[1], int(sys.argv[2])
+    owners = prepared(LOADS[name].shortened(one_in=one_in))
     scheduler = subprocess.Popen(
         program("tests.benchmarks.queues.schedulers"),
         cwd=ROOT,

@@ -10,8 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apps.accounts.models import Team
-from apps.quotas.models import Claim, Queue
-from controlplane.persistence.updates import update_each
+from apps.quotas.models import Claim, ClaimTransition, Queue
+from controlplane.outbox.models import OutboxMessage
+from controlplane.persistence.updates import insert_each, update_each
 
 pytestmark = pytest.mark.django_db
 
@@ -56,7 +57,45 @@ def test_each_row_gets_its_own_values_of_every_kind_and_the_others_stay(
     assert [row.card_count for row in read] == [0, 1, 2, 3]
 
 
+def test_new_rows_are_as_if_each_was_saved_and_numbered_in_their_order(
+    claims: list[Claim],
+) -> None:
+    now = timezone.now()
+    steps = [
+        ClaimTransition(
+            entity=claim,
+            from_state="pending",
+            event="admit",
+            to_state="admitted",
+            reason=f"100 % sure of {claim.uid}'s \\ “cards”\n",
+            at=now + timedelta(microseconds=number),
+        )
+        for number, claim in enumerate(reversed(claims))
+    ]
+    with CaptureQueriesContext(connection) as asked:
+        assert insert_each(steps) == 4
+    assert len(asked) == 1
+
+    read = list(ClaimTransition.objects.order_by("pk"))
+    for name in ("entity", "from_state", "event", "to_state", "reason", "actor", "at"):
+        assert [getattr(row, name) for row in read] == [getattr(step, name) for step in steps]
+
+
+def test_new_rows_know_when_they_were_made() -> None:
+    before = timezone.now()
+    insert_each([OutboxMessage(topic="claim.requested", payload={"claim_uid": "ü"})])
+    message = OutboxMessage.objects.get()
+    assert before <= message.created_at <= timezone.now()
+    assert (message.payload, message.delivered_at) == ({"claim_uid": "ü"}, None)
+
+
+def test_what_json_cannot_say_is_refused(claims: list[Claim]) -> None:
+    claims[0].explanation_numbers = {"wanted": {1, 2}}
+    with pytest.raises(TypeError, match="set cannot be written in bulk"):
+        update_each(claims[:1], ("explanation_numbers",))
+
+
 def test_no_rows_are_no_statement() -> None:
     with CaptureQueriesContext(connection) as asked:
-        assert update_each([], ("state",)) == 0
+        assert update_each([], ("state",)) == insert_each([]) == 0
     assert not asked.captured_queries

@@ -15,7 +15,10 @@ Nominated = Mapping[str, Counter[str]]
 def nominated(snapshot: Snapshot) -> Nominated:
     """No more than each asks for: who stopped for it may have held more, which its queue has no use for."""
     kept = [
-        card for node in snapshot.nodes for card in node.cards if card.nominated_for and card.free
+        part.cards[position]
+        for node in snapshot.nodes
+        for part in node.parts
+        for position in part.freed
     ]
     heirs = {card.nominated_for for card in kept}
     waiting = {
@@ -41,10 +44,10 @@ def queue_tree(snapshot: Snapshot, freed: Nominated) -> QueueTree:
 
 def _free(snapshot: Snapshot) -> Counter[str]:
     """Whole cards that nobody holds and work may be placed on, by chip; those freed for a claim among them."""
-    return Counter(
-        card.chip
-        for node in snapshot.nodes
-        if node.takes_work
-        for card in node.cards
-        if card.free and not card.shared
-    )
+    free: Counter[str] = Counter()
+    for node in snapshot.nodes:
+        if node.takes_work:
+            for part in node.parts:
+                if part.free:
+                    free[part.chip] += part.free
+    return free

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.domain.claims import WHOLE_CARD
-from controlplane.domain.geometry import Geometry, choose
+from controlplane.domain.geometry import choose
 from controlplane.domain.scheduling.shapes import Shape
+from controlplane.domain.scheduling.snapshots import Layout
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -23,13 +24,6 @@ _NOTHING: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
 
 #: What is left of each card of a node, in thousandths, in order of their indices.
 Left = tuple[int, ...]
-
-
-class Kind(NamedTuple):
-    """Cards of one chip on one node: their indices, and how they hang together."""
-
-    indices: tuple[int, ...]
-    geometry: Geometry
 
 
 class Step(NamedTuple):
@@ -48,11 +42,12 @@ class CardStates:
         """:param width: the most cards that a node has."""
         self.width = width
         self._numbers: dict[tuple[int, Left], int] = {}
-        self._kinds: dict[Kind, int] = {}
-        self._rules: list[Kind] = []
+        self._kinds: dict[Layout, int] = {}
+        self._rules: list[Layout] = []
         self._kind: list[int] = []
         self._left: list[Left] = []
         self._steps: dict[tuple[int, int, int], Step | None] = {}
+        self._given_back: dict[tuple[int, tuple[int, ...], int], int] = {}
         self._most = _NOTHING
         self._gives: NDArray[np.bool_] = np.zeros((0, width + 1), dtype=np.bool_)
         self._lefts: NDArray[np.int32] = np.zeros((0, width), dtype=np.int32)
@@ -62,8 +57,8 @@ class CardStates:
     def __len__(self) -> int:
         return len(self._left)
 
-    def kind(self, kind: Kind) -> int:
-        """The number of that kind of node."""
+    def kind(self, kind: Layout) -> int:
+        """The number of nodes that are laid out so."""
         number = self._kinds.setdefault(kind, len(self._rules))
         if number == len(self._rules):
             self._rules.append(kind)
@@ -89,6 +84,17 @@ class CardStates:
             self._steps[key] = self._stepped(state, shape)
         return self._steps[key]
 
+    def given_back(self, state: int, positions: tuple[int, ...], share: int) -> int:
+        """The state after so much of each of those cards was given back."""
+        key = (state, positions, share)
+        number = self._given_back.get(key)
+        if number is None:
+            left = list(self._left[state])
+            for position in positions:
+                left[position] = min(WHOLE_CARD, left[position] + share)
+            number = self._given_back[key] = self.changed(state, tuple(left))
+        return number
+
     # -- Tables over all states that are known by now; positions are states' numbers. --
 
     @property
@@ -107,7 +113,11 @@ class CardStates:
     def after(self, states: NDArray[np.int32], shape: Shape) -> NDArray[np.int32]:
         """The state after serving the request, of each of those states; -1 where it cannot be served."""
         table = self._table(self._next, shape)
-        for state in np.unique(states[table[states] == _UNKNOWN]):
+        after = table[states]
+        unknown = after == _UNKNOWN
+        if not unknown.any():
+            return after
+        for state in np.unique(states[unknown]):
             step = self.step(int(state), shape)
             table[state] = -1 if step is None else step.to
         return table[states]
@@ -115,7 +125,11 @@ class CardStates:
     def times(self, states: NDArray[np.int32], shape: Shape) -> NDArray[np.int32]:
         """How many requests for so many cards each of those states can serve, one after the other."""
         table = self._table(self._times, shape)
-        for state in np.unique(states[table[states] == _UNKNOWN]):
+        times = table[states]
+        unknown = times == _UNKNOWN
+        if not unknown.any():
+            return times
+        for state in np.unique(states[unknown]):
             table[state] = self._served(int(state), shape)
         return table[states]
 
@@ -191,7 +205,7 @@ def _shared(left: Left, share: int) -> tuple[int, ...] | None:
     return (min(fitting)[1],) if fitting else None
 
 
-def _whole(left: Left, cards: int, kind: Kind) -> tuple[int, ...] | None:
+def _whole(left: Left, cards: int, kind: Layout) -> tuple[int, ...] | None:
     free = {
         index: position
         for position, (index, rest) in enumerate(zip(kind.indices, left, strict=True))

@@ -153,37 +153,41 @@ class Cycle:
         reason = self._refused.get(kind) or self._consider(claim)
         if reason is None:
             return True
-        self._refusals.append(Refused(reason=reason, claims=(claim.uid,)))
+        self._refusals.append(Refused(reason, (claim.uid,)))
         if reason.code not in _ITS_OWN:
             self._refused[kind] = reason
         return False
 
     def settle(self, line: Line) -> None:
         """Refuse the next in the line for as long as one like it was refused; they leave it."""
-        refused = self._refused
         while line:
-            kind = self._kind(line[-1])
-            reason = refused.get(kind)
+            kind, first = self._run(line)
+            reason = self._refused.get(kind)
             if reason is None:
                 return
-            first = len(line) - 1
-            while first and self._kind(line[first - 1]) is kind:
-                first -= 1
             self._refuse(line, first, reason)
 
     def pass_over(self, line: Line) -> None:
         """Refuse all of the line: as one like it was, or as nobody had the time to look at it."""
         spent = not_looked_at(len(self._placements), self._placer.searches)
         while line:
-            kind = self._kind(line[-1])
-            first = len(line) - 1
-            while first and self._kind(line[first - 1]) is kind:
-                first -= 1
+            kind, first = self._run(line)
             self._refuse(line, first, self._refused.get(kind, spent))
+
+    def _run(self, line: Line) -> tuple[Kind | str, int]:
+        """The kind of the next in the line, and where those begin that are of it up to there."""
+        alone, first = self._like_no_other, len(line) - 1
+        claim = line[first]
+        if claim.uid in alone:
+            return claim.uid, first
+        kind = claim.kind
+        while first and (claim := line[first - 1]).kind is kind and claim.uid not in alone:
+            first -= 1
+        return kind, first
 
     def _refuse(self, line: Line, first: int, reason: Reason) -> None:
         claims = tuple([claim.uid for claim in reversed(line[first:])])
-        self._refusals.append(Refused(reason=reason, claims=claims))
+        self._refusals.append(Refused(reason, claims))
         del line[first:]
 
     def _kind(self, claim: ClaimView) -> Kind | str:
@@ -242,13 +246,14 @@ class Cycle:
         """The chips that its queue may have it on, in order of preference; why not, for each of the others."""
         openings: list[_Opening] = []
         reasons: dict[str, Reason] = {}
+        kind = claim.kind
         for chip in claim.chips:
-            verdict = self.tree.room(claim.queue, chip, claim.shape.fewest_cards)
+            verdict = self.tree.room(claim.queue, chip, kind.fewest_cards)
             if verdict.shortage is None or _none_free(verdict.shortage):
-                most = claim.shape.cards
-                if most > claim.shape.fewest_cards:
-                    most = self.tree.most(claim.queue, chip, most)
-                narrowed = at_most(claim, most)
+                narrowed = claim
+                if kind.most_cards > kind.fewest_cards:
+                    most = self.tree.most(claim.queue, chip, kind.most_cards)
+                    narrowed = at_most(claim, most)
                 openings.append(_Opening(chip, narrowed, bool(verdict.covered_by)))
             else:
                 reasons[chip] = explain_shortage(verdict.shortage)

@@ -14,17 +14,9 @@ from numpy.typing import NDArray
 
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import WHOLE_CARD
-from controlplane.domain.geometry import Geometry
-from controlplane.domain.scheduling.cards import CardStates, Kind, Left
+from controlplane.domain.scheduling.cards import CardStates
 from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.rows import (
-    Row,
-    cpu_on,
-    left_on,
-    memory_on,
-    rows_of,
-    suits,
-)
+from controlplane.domain.scheduling.rows import cpu_on, memory_on, rows_of, suits
 from controlplane.domain.scheduling.shapes import Demand, Shape
 from controlplane.domain.scheduling.snapshots import Binding, RunningView, Snapshot
 from controlplane.domain.scheduling.topology import Topology
@@ -61,6 +53,28 @@ class _Entry(NamedTuple):
     frees: int
 
 
+class _Gift(NamedTuple):
+    """What one replica gives back to one row."""
+
+    row: int
+    #: Of its cards that are of use to others.
+    positions: tuple[int, ...]
+    share: int
+    cpu: int
+    memory: int
+
+
+class _Gifts(NamedTuple):
+    running: RunningView
+    each: tuple[_Gift, ...]
+
+
+class _Times(NamedTuple):
+    #: The number of changes before it was found.
+    changes: int
+    times: NDArray[np.int64]
+
+
 class Fleet:
     """The arrays, one entry a row."""
 
@@ -68,7 +82,7 @@ class Fleet:
         self.rows = tuple(rows_of(snapshot))
         self.states = CardStates(width=max((len(row.cards) for row in self.rows), default=0))
         self.topology = Topology([row.node for row in self.rows])
-        self.state = np.array([self._first_state(row) for row in self.rows], dtype=np.int32)
+        self.state = np.array(self._first_states(), dtype=np.int32)
         self.cpu = np.array([cpu_on(row.node) for row in self.rows], dtype=np.int64)
         self.memory = np.array([memory_on(row.node) for row in self.rows], dtype=np.int64)
         #: Rows in the order in which they changed; whoever keeps figures about rows reads on from where it was.
@@ -78,18 +92,17 @@ class Fleet:
         self._serial = 0
         self._frees = 0
         self._rows_of: dict[str, list[int]] = {}
-        self._cards: dict[str, tuple[int, int]] = {}
-        for number, row in enumerate(self.rows):
-            self._rows_of.setdefault(row.node.uid, []).append(number)
-            for position, card in enumerate(row.cards):
-                self._cards[card.uid] = (number, position)
         self._nominated: dict[str, dict[int, list[int]]] = {}
         for number, row in enumerate(self.rows):
-            for position, card in enumerate(row.cards):
-                if card.nominated_for and card.free:
-                    for_it = self._nominated.setdefault(card.nominated_for, {})
-                    for_it.setdefault(number, []).append(position)
+            self._rows_of.setdefault(row.node.uid, []).append(number)
+            for position in row.part.freed:
+                for_it = self._nominated.setdefault(row.cards[position].nominated_for, {})
+                for_it.setdefault(number, []).append(position)
+        self._seats: dict[str, tuple[int, int]] | None = None
         self._suited: dict[tuple[object, ...], Mask] = {}
+        self._times: dict[Demand, _Times] = {}
+        #: By the identity of the claim, which is kept with them.
+        self._gifts: dict[int, _Gifts] = {}
 
     # -- Questions --
 
@@ -130,7 +143,13 @@ class Fleet:
 
     def seat_of(self, card: str) -> tuple[int, int] | None:
         """The row of that card, and its position there; None if no node has it."""
-        return self._cards.get(card)
+        if self._seats is None:
+            self._seats = {
+                uid: (number, position)
+                for number, row in enumerate(self.rows)
+                for uid, position in row.part.positions.items()
+            }
+        return self._seats.get(card)
 
     @property
     def nominated(self) -> Collection[str]:
@@ -148,7 +167,13 @@ class Fleet:
         )
 
     def times(self, demand: Demand) -> NDArray[np.int64]:
-        """[rows]: how many replicas each row has room for now."""
+        """[rows]: how many replicas each row has room for now; not to be written to."""
+        known = self._times.get(demand)
+        if known is None or known.changes != len(self.touched):
+            known = self._times[demand] = _Times(len(self.touched), self._times_now(demand))
+        return known.times
+
+    def _times_now(self, demand: Demand) -> NDArray[np.int64]:
         shape = demand.shape
         times = np.full(len(self.rows), np.iinfo(np.int32).max, dtype=np.int64)
         if shape.cards:
@@ -192,13 +217,20 @@ class Fleet:
 
     def free(self, running: RunningView) -> None:
         """As if the claim had ended: its cards, its CPU and its memory can be had again."""
-        roles = {role.name: role for role in running.shape.roles}
+        known = self._gifts.get(id(running))
+        if known is None:
+            known = self._gifts[id(running)] = _Gifts(running, self._gifts_of(running))
+        for row, positions, share, cpu, memory in known.each:
+            self._note(row)
+            if positions:
+                state = int(self.state[row])
+                self.state[row] = self.states.given_back(state, positions, share)
+            if cpu or memory:
+                self.cpu[row] += cpu
+                self.memory[row] += memory
         for replica in running.replicas:
-            shape = Shape.of(roles[replica.role])
-            for row, left in self._freed(replica, running.chip, shape).items():
-                self._set(row, self.states.changed(int(self.state[row]), left))
-            if replica.node in self._rows_of:
-                self._promise(replica.node, shape, -1)
+            if replica.count and not replica.cards:
+                self._free_any(replica, running)
         self._frees += 1
 
     def open_for(self, claim: str) -> None:
@@ -278,27 +310,40 @@ class Fleet:
         )
         self.touched.append(row)
 
-    def _freed(self, replica: ReplicaPlacement, chip: str, shape: Shape) -> Mapping[int, Left]:
-        """What will be left on each row that the replica gives cards back to."""
-        held: dict[int, list[int]] = {}
-        if replica.cards:
+    def _gifts_of(self, running: RunningView) -> tuple[_Gift, ...]:
+        roles = {role.name: role for role in running.shape.roles}
+        gifts: list[_Gift] = []
+        for replica in running.replicas:
+            shape = Shape.of(roles[replica.role])
+            held: dict[int, list[int]] = {}
+            rows = self._rows_of.get(replica.node, ())
             for uid in replica.cards:
-                if uid in self._cards:
-                    row, position = self._cards[uid]
-                    held.setdefault(row, []).append(position)
-        elif replica.count:
-            # The node's plug-in knows which; any of the held ones stand for them.
-            theirs = self.row_of(replica.node, chip)
-            if theirs is not None:
-                held[theirs] = self._held(theirs, shape.share)[: replica.count]
-        freed: dict[int, Left] = {}
-        for row, positions in held.items():
-            left_now = list(self.states.left(int(self.state[row])))
-            for position in positions:
-                if self._usable(row, position):
-                    left_now[position] = min(WHOLE_CARD, left_now[position] + shape.share)
-            freed[row] = tuple(left_now)
-        return freed
+                seat = self._seat_on(rows, uid)
+                if seat is not None and self._usable(*seat):
+                    held.setdefault(seat[0], []).append(seat[1])
+            if shape.cpu or shape.memory:
+                held = {row: [] for row in rows} | held
+            for row, positions in held.items():
+                # What is promised of a node is told on all of its rows.
+                cpu, memory = (shape.cpu, shape.memory) if row in rows else (0, 0)
+                gifts.append(_Gift(row, tuple(positions), shape.share, cpu, memory))
+        return tuple(gifts)
+
+    def _seat_on(self, rows: Collection[int], card: str) -> tuple[int, int] | None:
+        """``seat_of`` for a card that is probably on one of those rows."""
+        for row in rows:
+            position = self.rows[row].part.positions.get(card)
+            if position is not None:
+                return row, position
+        return self.seat_of(card)
+
+    def _free_any(self, replica: ReplicaPlacement, running: RunningView) -> None:
+        """The node's plug-in knows which cards these are; any of the held ones stand for them."""
+        row = self.row_of(replica.node, running.chip)
+        if row is not None:
+            role = next(role for role in running.shape.roles if role.name == replica.role)
+            positions = tuple(self._held(row, role.share)[: replica.count])
+            self._set(row, self.states.given_back(int(self.state[row]), positions, role.share))
 
     def _held(self, row: int, share: int) -> list[int]:
         """Cards of which so much is held; those first of which it must have been a share."""
@@ -313,7 +358,15 @@ class Fleet:
     def _usable(self, row: int, position: int) -> bool:
         return self.rows[row].cards[position].state is CardState.USABLE
 
-    def _first_state(self, row: Row) -> int:
-        geometry = row.node.geometries.get(row.chip, Geometry())
-        kind = self.states.kind(Kind(tuple(card.index for card in row.cards), geometry))
-        return self.states.number(kind, tuple(left_on(card) for card in row.cards))
+    def _first_states(self) -> list[int]:
+        states = self.states
+        #: By the identity of the layout, which its node keeps.
+        kinds: dict[int, int] = {}
+        numbers = []
+        for row in self.rows:
+            layout = row.part.layout
+            kind = kinds.get(id(layout))
+            if kind is None:
+                kind = kinds[id(layout)] = states.kind(layout)
+            numbers.append(states.number(kind, row.part.left))
+        return numbers

@@ -87,7 +87,7 @@ class Mover:
 
     def residents(self, row: int) -> tuple[RunningView, ...]:
         """What may still be moved from that row of the fleet."""
-        node, chip, _ = self._fleet.rows[row]
+        node, chip = self._fleet.rows[row].node, self._fleet.rows[row].chip
         return tuple(each for each in self.movable_on(node.uid) if each.chip in ("", chip))
 
     def cost(self, running: Iterable[RunningView]) -> float:

@@ -8,7 +8,6 @@ decision.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +20,7 @@ from controlplane.domain.scheduling.capacity import Capacity
 from controlplane.domain.scheduling.fleet import Fleet, Mask, Moment
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import Reason, RefusalCode
+from controlplane.domain.scheduling.searches import Search, search_of
 from controlplane.domain.scheduling.shapes import Demand
 from controlplane.domain.scheduling.snapshots import ClaimView
 from controlplane.domain.scheduling.topology import CLUSTER
@@ -44,14 +44,14 @@ class Obstacles:
         self._placer = placer
         self._cards = np.array([len(row.cards) for row in fleet.rows], dtype=np.int64)
         self._chips = sorted({row.chip for row in fleet.rows if row.chip})
-        self._found: dict[Hashable, tuple[Moment, Reason]] = {}
-        self._lasting: dict[Hashable, Reason | None] = {}
+        self._found: dict[Search, tuple[Moment, Reason]] = {}
+        self._lasting: dict[Search, Reason | None] = {}
         self._capacity = capacity
         self._sizes: dict[object, tuple[int, ...]] = {}
 
     def explain(self, claim: ClaimView, chip: str) -> Reason:
         """Why the claim found no room; worked out once for all that ask the same of the same fleet."""
-        key = _asked(claim, chip)
+        key = search_of(claim, chip)
         moment = self._fleet.moment()
         known = self._found.get(key)
         if known is None or known[0] != moment:
@@ -60,7 +60,7 @@ class Obstacles:
 
     def lasting(self, claim: ClaimView, chip: str) -> Reason | None:
         """Why it would find no room even if nobody held anything; None if it would, as far as each role goes."""
-        key = _asked(claim, chip)
+        key = search_of(claim, chip)
         if key not in self._lasting:
             largest = max(claim.shape.roles, key=lambda role: role.cards)
             demand = Demand.of(largest, claim, chip)
@@ -279,11 +279,6 @@ class Obstacles:
                 )
             )
         return self._sizes[key]
-
-
-def _asked(claim: ClaimView, chip: str) -> Hashable:
-    """Equal for claims that ask the same of the fleet."""
-    return claim.shape, chip, claim.within, tuple(sorted(claim.selector.items())), claim.tolerations
 
 
 def _without_limits(claim: ClaimView) -> ClaimView:

@@ -43,6 +43,8 @@ class _Head(NamedTuple):
     rank: Rank
     queue: str
     version: int
+    #: With that share.
+    whole: Rank
 
 
 class _First(NamedTuple):
@@ -122,9 +124,9 @@ class Order:
         return -claim.priority, self._right(claim), standing, claim.place
 
     def _head(self, queue: str) -> _Head:
-        priority, right, standing, place = self.rank(self._lines[queue][-1])
+        whole = priority, right, standing, place = self.rank(self._lines[queue][-1])
         below = priority, right, standing[1:], place
-        return _Head(below, queue, self._tree.version_of(queue))
+        return _Head(below, queue, self._tree.version_of(queue), whole)
 
     def _first(self, top: str) -> _First:
         """The first below that queue; its head is first in the heap and as the tree is now."""
@@ -135,16 +137,17 @@ class Order:
                 heapreplace(heads, now)
             else:
                 heads[0] = now
-        return _First(self.rank(self._lines[heads[0].queue][-1]), top, version)
+        return _First(heads[0].whole, top, version)
 
     def _right(self, claim: ClaimView) -> int:
         """The best right that it has on any of its chips; what was freed for it, its queue need not have again."""
-        cards = claim.kind.fewest_cards
-        freed: Mapping[str, int] = self._freed.get(claim.uid, {})
-        covering = {
-            self._tree.covered_by(claim.queue, chip, max(0, cards - freed.get(chip, 0)))
-            for chip in claim.chips
-        }
-        if claim.queue in covering:
-            return OWN_GUARANTEE
-        return GUARANTEE_ABOVE if covering - {""} else BORROWED
+        cards, queue, best = claim.kind.fewest_cards, claim.queue, BORROWED
+        freed: Mapping[str, int] = self._freed.get(claim.uid, {}) if self._freed else {}
+        for chip in claim.chips:
+            lacking = max(0, cards - freed.get(chip, 0)) if freed else cards
+            covering = self._tree.covered_by(queue, chip, lacking)
+            if covering == queue:
+                return OWN_GUARANTEE
+            if covering:
+                best = GUARANTEE_ABOVE
+        return best

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from controlplane.domain.scheduling.fleet import Fleet, Mask, Moment
 from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.scores import NO_ROOM, ScoreBoard
-from controlplane.domain.scheduling.shapes import Demand, Typical
+from controlplane.domain.scheduling.searches import AskedRole, Search, search_of
+from controlplane.domain.scheduling.shapes import Typical
 from controlplane.domain.scheduling.snapshots import ClaimView
 from controlplane.domain.scheduling.topology import CLUSTER, NODE, Level
 
@@ -25,15 +26,6 @@ _MOST_REPLICAS = 4096
 
 #: Domains of a level that are tried before the next level is.
 MOST_DOMAINS = 16
-
-
-class _Part(NamedTuple):
-    """A role of a gang, as the search sees it."""
-
-    role: str
-    demand: Demand
-    wanted: int
-    fewest: int
 
 
 class _MostLeft(NamedTuple):
@@ -51,7 +43,7 @@ class Placer:
         """:param typical: what fragmentation is measured against; without it, the best fit alone decides."""
         self.fleet = fleet
         self._board = ScoreBoard(fleet, typical)
-        self._failed: dict[tuple[object, ...], Moment] = {}
+        self._failed: dict[tuple[Search, bytes | None], Moment] = {}
         #: The most that one row had left when a search failed, by chip and by how much was given back before.
         self._left: dict[tuple[str, int], _MostLeft] = {}
         #: Times that it looked, not counting what it knew.
@@ -67,8 +59,9 @@ class Placer:
 
         :param avoid: rows that are kept for somebody else.
         """
-        parts = _parts(claim, chip)
-        key = (tuple(parts), claim.within, claim.near, None if avoid is None else avoid.tobytes())
+        search = search_of(claim, chip)
+        parts = search.parts
+        key = search, None if avoid is None else avoid.tobytes()
         failed = self._failed.get(key)
         if failed is not None and self.fleet.only_shrunk_since(failed):
             return None
@@ -81,7 +74,7 @@ class Placer:
             self._left[chip, moment.frees] = _MostLeft(moment, *self.fleet.most_left(chip))
         return placed
 
-    def _lacks_cards(self, parts: list[_Part]) -> bool:
+    def _lacks_cards(self, parts: Sequence[AskedRole]) -> bool:
         """Whether it is known that no row has the cards of one replica, whatever else they ask for."""
         for part in parts:
             shape = part.demand.shape
@@ -100,12 +93,12 @@ class Placer:
         could = np.zeros(len(self.fleet.rows), dtype=np.bool_)
         widest = claim.within or CLUSTER
         for level in self.fleet.topology.between(widest, widest):
-            domains, _ = self._candidates(level, _parts(claim, chip), avoid)
+            domains, _ = self._candidates(level, search_of(claim, chip).parts, avoid)
             could |= np.isin(level.domain, domains)
         return could
 
     def _search(
-        self, parts: list[_Part], claim: ClaimView, avoid: Mask | None
+        self, parts: tuple[AskedRole, ...], claim: ClaimView, avoid: Mask | None
     ) -> tuple[ReplicaPlacement, ...] | None:
         if claim.within:
             # Also where one node holds it: a node that stands under no leaf is not a leaf of its own.
@@ -115,14 +108,14 @@ class Placer:
             return self._within(None, parts, avoid)
         # One Launch runs in one cluster, so that is the widest.
         levels = self.fleet.topology.between(claim.near or NODE, claim.within or CLUSTER)
-        whole = [part._replace(fewest=part.wanted) for part in parts]
+        whole = tuple(part._replace(fewest=part.wanted) for part in parts)
         placed = self._smallest(levels, whole, avoid)
         if placed is None and whole != parts:
             placed = self._roomiest(levels, parts, avoid)
         return placed
 
     def _smallest(
-        self, levels: Sequence[Level], parts: list[_Part], avoid: Mask | None
+        self, levels: Sequence[Level], parts: Sequence[AskedRole], avoid: Mask | None
     ) -> tuple[ReplicaPlacement, ...] | None:
         """In the smallest domain that holds it, and among those in the fullest."""
         for level in levels:
@@ -133,7 +126,7 @@ class Placer:
         return None
 
     def _roomiest(
-        self, levels: Sequence[Level], parts: list[_Part], avoid: Mask | None
+        self, levels: Sequence[Level], parts: Sequence[AskedRole], avoid: Mask | None
     ) -> tuple[ReplicaPlacement, ...] | None:
         """An elastic gang that nowhere fits whole: where most of it does."""
         for level in reversed(levels):
@@ -144,7 +137,7 @@ class Placer:
         return None
 
     def _candidates(
-        self, level: Level, parts: list[_Part], avoid: Mask | None
+        self, level: Level, parts: Sequence[AskedRole], avoid: Mask | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Domains that could hold all roles, and the cards that each has room for, role by role."""
         enough = np.ones(len(level), dtype=np.bool_)
@@ -163,7 +156,7 @@ class Placer:
         domains = np.flatnonzero(enough)
         return domains, spare[domains]
 
-    def _enough_for_all(self, level: Level, parts: list[_Part], some: Mask) -> Mask:
+    def _enough_for_all(self, level: Level, parts: Sequence[AskedRole], some: Mask) -> Mask:
         """[domains]: whether what all roles need together is free there, on rows with room for some of them."""
         left = self.fleet.states.lefts[self.fleet.state].sum(axis=1, dtype=np.int64)
         enough = np.ones(len(level), dtype=np.bool_)
@@ -176,7 +169,7 @@ class Placer:
         return enough
 
     def _within(
-        self, inside: Mask | None, parts: list[_Part], avoid: Mask | None
+        self, inside: Mask | None, parts: Sequence[AskedRole], avoid: Mask | None
     ) -> tuple[ReplicaPlacement, ...] | None:
         """Replica by replica where each adds the fewest fragments; nothing if a role does not get its fewest.
 
@@ -200,7 +193,7 @@ class Placer:
                 placed.append(seat)
         return tuple(placed)
 
-    def _seat(self, part: _Part, index: int, barred: Mask | None) -> ReplicaPlacement | None:
+    def _seat(self, part: AskedRole, index: int, barred: Mask | None) -> ReplicaPlacement | None:
         """Room for one replica, taken where it is best; None if there is none."""
         scores = self._board.scores(part.demand)
         if barred is not None:
@@ -211,15 +204,6 @@ class Placer:
         if scores[row] == NO_ROOM:
             return None
         return self.fleet.take(row, part.demand, role=part.role, index=index)
-
-
-def _parts(claim: ClaimView, chip: str) -> list[_Part]:
-    """The roles, those first that are hardest to place."""
-    parts = [
-        _Part(role.name, Demand.of(role, claim, chip), role.replicas, role.fewest)
-        for role in claim.shape.roles
-    ]
-    return sorted(parts, key=lambda part: (-part.demand.shape.cards, -part.demand.shape.share))
 
 
 def _barred(inside: Mask | None, avoid: Mask | None) -> NDArray[np.bool_] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from itertools import accumulate
-from typing import overload
+from typing import NamedTuple, overload
 
 
 class RefusalCode(StrEnum):
@@ -81,8 +81,7 @@ class Reason:
         return Refusal(claim=claim, code=self.code, reason=self.reason, numbers=self.numbers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Refused(NamedTuple):
     """Claims that wait for one reason."""
 
     reason: Reason

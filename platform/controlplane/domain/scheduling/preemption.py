@@ -170,7 +170,7 @@ class Preemptor:
                     yield from queues[queue]
         if rights.preempts:
             yield from takewhile(
-                lambda victim: victim.view.priority < claim.priority,
+                lambda victim: victim.priority < claim.priority,
                 queues.get(claim.queue, ()),
             )
 
@@ -238,7 +238,7 @@ class Preemptor:
                     break
                 next_try = 2 * number - region.lacking + 1
         for victim in chosen.values():
-            self._tree.leave(victim.view.queue, chip, -victim.cards)
+            self._tree.leave(victim.queue, chip, -victim.cards)
         return None if fit is None else (list(chosen.values()), fit)
 
     def _fewest(
@@ -271,7 +271,7 @@ class Preemptor:
             return True
         held: Counter[str] = Counter()
         for victim in victims:
-            held[victim.view.queue] += victim.cards
+            held[victim.queue] += victim.cards
         for queue, freed in held.items():
             self._tree.charge(queue, chip, -freed)
         shortage = self._tree.room(claim.queue, chip, cards).shortage

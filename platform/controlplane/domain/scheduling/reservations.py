@@ -33,6 +33,9 @@ MOST_WORK = 100_000
 #: What one search is, where taking away a running claim is 1.
 _SEARCH = 32
 
+#: Chip, runtime on it, and right to it.
+_Terms = tuple[str, timedelta | None, bool]
+
 #: Behind every end that is known.
 _SOME_DAY = datetime.max.replace(tzinfo=UTC)
 
@@ -80,7 +83,9 @@ class Reservations:
         self._starts: dict[tuple[Kind, str], datetime | None] = {}
         self._kept: list[_Kept] = []
         #: Rows to avoid, by chip, runtime on it and right.
-        self._avoided: dict[tuple[str, timedelta | None, bool], Mask | None] = {}
+        self._avoided: dict[_Terms, Mask | None] = {}
+        #: For the same, the first claim that they are kept for.
+        self._first: dict[_Terms, str] = {}
         self._ends: dict[str, list[RunningView]] = {}
         for view in running:
             # What was told to stop for a claim is that claim's.
@@ -99,6 +104,8 @@ class Reservations:
 
     def avoid(self, claim: ClaimView, chip: str, *, owed: bool) -> Mask | None:
         """Rows that the claim may not use, as it would delay the claims that they are kept for."""
+        if not self._kept:
+            return None
         key = (chip, runtime_on(claim, chip), owed)
         if key not in self._avoided:
             mask = None
@@ -110,10 +117,14 @@ class Reservations:
 
     def in_the_way(self, claim: ClaimView, chip: str, *, owed: bool) -> str:
         """Uid of the first claim whose nodes it has to avoid; empty if there is none."""
-        for kept in self._kept:
-            if self._binds(kept, claim, chip, owed=owed):
-                return kept.reservation.claim
-        return ""
+        if not self._kept:
+            return ""
+        key = (chip, runtime_on(claim, chip), owed)
+        if key not in self._first:
+            binding = (kept for kept in self._kept if self._binds(kept, claim, chip, owed=owed))
+            first = next(binding, None)
+            self._first[key] = first.reservation.claim if first else ""
+        return self._first[key]
 
     def reserve(self, claim: ClaimView, rights: Mapping[str, bool]) -> str | None:
         """Keep room on the chip with which the claim can end first; None if there will never be any.
@@ -135,6 +146,7 @@ class Reservations:
         rows = self._fleet.mask(nodes)
         self._kept.append(_Kept(reservation=reservation, chip=chip, owed=rights[chip], rows=rows))
         self._avoided.clear()
+        self._first.clear()
         self._starts.clear()
         return chip
 

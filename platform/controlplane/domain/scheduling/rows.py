@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from controlplane.domain.claims import WHOLE_CARD
 from controlplane.domain.scheduling.shapes import Demand
-from controlplane.domain.scheduling.snapshots import CardView, NodeView, Snapshot
+from controlplane.domain.scheduling.snapshots import CardView, NodeView, Part, Snapshot
 
 #: Cores of a node on which CPU is shared rather than owned.
 ENDLESS = 1 << 62
@@ -20,33 +19,16 @@ class Row(NamedTuple):
 
     node: NodeView
     chip: str
+    #: In index order.
     cards: tuple[CardView, ...]
+    part: Part
 
 
 def rows_of(snapshot: Snapshot) -> list[Row]:
-    """By node, in the order of the snapshot; the cards of each in index order."""
-    rows: list[Row] = []
-    for node in snapshot.nodes:
-        chips = dict.fromkeys(card.chip for card in node.cards) or ("",)
-        rows.extend(
-            Row(
-                node,
-                chip,
-                tuple(
-                    sorted(
-                        (card for card in node.cards if card.chip == chip),
-                        key=lambda card: card.index,
-                    )
-                ),
-            )
-            for chip in chips
-        )
-    return rows
-
-
-def left_on(card: CardView) -> int:
-    """Thousandths of the card that anybody may have now."""
-    return WHOLE_CARD - card.shared if card.free and not card.nominated_for else 0
+    """By node, in the order of the snapshot."""
+    return [
+        Row(node, part.chip, part.cards, part) for node in snapshot.nodes for part in node.parts
+    ]
 
 
 def cpu_on(node: NodeView) -> int:

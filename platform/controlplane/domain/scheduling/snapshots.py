@@ -6,15 +6,21 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from math import inf
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakValueDictionary
 
 from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import GangShape
+from controlplane.domain.claims import WHOLE_CARD, GangShape
 from controlplane.domain.geometry import Geometry, choose
 from controlplane.domain.quotas import Entitlement
 from controlplane.domain.resources import Resources
 from controlplane.domain.scheduling.plans import ReplicaPlacement
+
+if TYPE_CHECKING:
+    from controlplane.domain.scheduling.searches import Search
 
 
 class Binding(StrEnum):
@@ -48,6 +54,31 @@ class CardView:
         return self.held_by is None and self.state is CardState.USABLE
 
 
+class Layout(NamedTuple):
+    """Cards of one chip on one node: their indices, and how they hang together."""
+
+    indices: tuple[int, ...]
+    geometry: Geometry
+
+
+class Part(NamedTuple):
+    """The cards of one chip on one node, as every plan looks at them."""
+
+    chip: str
+    #: In index order.
+    cards: tuple[CardView, ...]
+    #: The same object for all that are laid out alike.
+    layout: Layout
+    #: Thousandths of each card that anybody may have now.
+    left: tuple[int, ...]
+    #: Whole cards that nobody holds, those that were freed for somebody among them.
+    free: int
+    #: Positions of cards that were freed for somebody.
+    freed: tuple[int, ...]
+    #: Positions by uid.
+    positions: Mapping[str, int]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
     uid: str
@@ -70,6 +101,20 @@ class NodeView:
     binding: Binding = Binding.CARD
     #: CPU is owned like memory and can refuse; otherwise it is shared among what runs there.
     owns_cpu: bool = False
+    _parts: tuple[Part, ...] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its cards by chip, in the order of the first of each; a part without any where it has none.
+
+        Nodes outlive plans, so it is looked for once.
+        """
+        parts = self._parts
+        if parts is None:
+            chips = dict.fromkeys(card.chip for card in self.cards) or ("",)
+            parts = tuple(_part(self, chip) for chip in chips)
+            object.__setattr__(self, "_parts", parts)
+        return parts
 
     @property
     def takes_work(self) -> bool:
@@ -94,6 +139,35 @@ class NodeView:
         if chosen is None:
             return None
         return tuple(card for card in matching if card.index in chosen)
+
+
+def _part(node: NodeView, chip: str) -> Part:
+    theirs = (card for card in node.cards if card.chip == chip)
+    cards = tuple(sorted(theirs, key=attrgetter("index")))
+    indices = tuple(card.index for card in cards)
+    return Part(
+        chip=chip,
+        cards=cards,
+        layout=_layout(indices, node.geometries.get(chip, _ANYHOW)),
+        left=tuple(
+            WHOLE_CARD - card.shared if card.free and not card.nominated_for else 0
+            for card in cards
+        ),
+        free=sum(card.free and not card.shared for card in cards),
+        freed=tuple(
+            position for position, card in enumerate(cards) if card.nominated_for and card.free
+        ),
+        positions={card.uid: position for position, card in enumerate(cards)},
+    )
+
+
+#: Any cards are as good as any others.
+_ANYHOW = Geometry()
+
+
+@lru_cache(maxsize=1024)
+def _layout(indices: tuple[int, ...], geometry: Geometry) -> Layout:
+    return Layout(indices, geometry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,12 +204,15 @@ class Kind:
     Kinds are told apart by what they are, not by what they say: ``kind is other``.
     """
 
-    __slots__ = ("__weakref__", "chips", "fewest_cards", "shape")
+    __slots__ = ("__weakref__", "chips", "fewest_cards", "most_cards", "searches", "shape")
 
     def __init__(self, claim: ClaimView) -> None:
         self.shape = claim.shape
         self.chips = claim.chips
         self.fewest_cards = claim.shape.fewest_cards
+        self.most_cards = claim.shape.cards
+        #: By chip, as far as somebody has looked for room.
+        self.searches: dict[str, Search] = {}
 
 
 #: Of all claims that somebody keeps.

@@ -30,17 +30,19 @@ class Level:
     domain: NDArray[np.int64]
     #: Names of the domains, by number.
     names: tuple[str, ...]
+    #: Every row is in a domain.
+    covers_all: bool = False
 
     def __len__(self) -> int:
         return len(self.names)
 
     def totals(self, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
         """[domains]: the sum over the rows of each domain."""
-        inside = self.domain != OUTSIDE
-        summed = np.bincount(
-            self.domain[inside], weights=amounts[inside], minlength=len(self.names)
-        )
-        return summed.astype(np.int64)
+        domain = self.domain
+        if not self.covers_all:
+            inside = domain != OUTSIDE
+            domain, amounts = domain[inside], amounts[inside]
+        return np.bincount(domain, weights=amounts, minlength=len(self.names)).astype(np.int64)
 
     def rows(self, domain: int) -> NDArray[np.bool_]:
         inside: NDArray[np.bool_] = self.domain == domain
@@ -102,7 +104,9 @@ def _level(name: str, nodes: Sequence[NodeView]) -> Level:
         ],
         dtype=np.int64,
     )
-    return Level(name=name, domain=domain, names=tuple(name for _, name in numbers))
+    covers_all = bool((domain != OUTSIDE).all())
+    names = tuple(name for _, name in numbers)
+    return Level(name=name, domain=domain, names=names, covers_all=covers_all)
 
 
 def _key(level: str, node: NodeView) -> tuple[str, str] | None:

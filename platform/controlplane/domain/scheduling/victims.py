@@ -8,9 +8,9 @@ Whether it really fits (rings, memory, a node that two gangs share) is for the s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -26,12 +26,16 @@ from controlplane.domain.scheduling.topology import CLUSTER, OUTSIDE
 Rank = tuple[int, float, float, str]
 
 _RANK = attrgetter("rank")
+#: Among the bundles of a region: the smallest loss first, then the first row.
+_PLACE = itemgetter(0, 1, 2)
 
 
 class Victim(NamedTuple):
     """A running claim that may have to stop; what that would mean is worked out once."""
 
     view: RunningView
+    queue: str
+    priority: int
     rank: Rank
     cards: int
     #: Work since its checkpoint.
@@ -48,7 +52,7 @@ class Victim(NamedTuple):
             if (row := fleet.row_of(node, view.chip)) is not None
         )
         lost = view.lost_at(at).total_seconds()
-        return cls(view, rank(at, view), cards, lost * cards, held)
+        return cls(view, view.queue, view.priority, rank(at, view), cards, lost * cards, held)
 
 
 class Loss(NamedTuple):
@@ -127,14 +131,16 @@ def regions(
         for row, holders in held.items():
             domain = int(level.domain[row])
             if domain != OUTSIDE and enough[domain]:
-                bundles = _bundles(fleet, row, holders, claim, largest.cards)
-                inside.setdefault(domain, []).extend(bundles)
-        for domain, bundles_in_it in inside.items():
+                _bundle(
+                    inside.setdefault(domain, []), fleet, row, holders, claim.queue, largest.cards
+                )
+        for domain, bundles in inside.items():
             outside = ~level.rows(domain)
+            bundles.sort(key=_PLACE)
             found.append(
                 Region(
                     outside if avoid is None else outside | avoid,
-                    sorted(bundles_in_it, key=lambda each: each[:3]),
+                    bundles,
                     max(1, replicas - int(has[domain])),
                 )
             )
@@ -144,8 +150,8 @@ def regions(
 
 def _ordered(candidates: Sequence[Victim], claim: ClaimView) -> list[Victim]:
     """As ``order`` has it. Those of each queue come in order already, which the sort makes use of."""
-    own = [victim for victim in candidates if victim.view.queue == claim.queue]
-    others = [victim for victim in candidates if victim.view.queue != claim.queue]
+    own = [victim for victim in candidates if victim.queue == claim.queue]
+    others = [victim for victim in candidates if victim.queue != claim.queue]
     return sorted(others, key=_RANK) + sorted(own, key=_RANK)
 
 
@@ -167,40 +173,43 @@ def _most(
 ) -> NDArray[np.int64]:
     """[rows]: replicas that could at most be had if all of those stopped, by the number of cards."""
     most, shape = np.where(takes, fleet.times(demand), 0), demand.shape
-    free = fleet.whole_cards()
-    for row, holders in held.items():
-        cards = int(free[row]) + sum(count for _, count in holders)
-        most[row] = (
-            len(fleet.rows[row].cards) * WHOLE_CARD if shape.shares else cards // shape.cards
-        )
+    if shape.shares:
+        for row in held:
+            most[row] = len(fleet.rows[row].cards) * WHOLE_CARD
+    elif held:
+        rows = np.fromiter(held, dtype=np.int64, count=len(held))
+        given = [sum([count for _, count in holders]) for holders in held.values()]
+        most[rows] = (fleet.whole_cards()[rows] + given) // shape.cards
     return most
 
 
-def _bundles(
+def _bundle(
+    bundles: list[Bundle],
     fleet: Fleet,
     row: int,
     holders: Sequence[tuple[Victim, int]],
-    claim: ClaimView,
+    queue: str,
     cards: int,
-) -> Iterator[Bundle]:
-    """Those of a row, one after the other; the last is what is left, even if it is too little."""
-    spare, place = fleet.whole_cards_on(row) % cards, 0
+) -> None:
+    """Append those of a row, one after the other; the last is what is left, even if it is too little.
+
+    :param queue: of the claim; its own may be within their guarantee.
+    """
+    spare, place, last = fleet.whole_cards_on(row) % cards, 0, len(holders) - 1
     victims: list[Victim] = []
-    for number, (victim, held) in enumerate(holders, start=1):
+    own, highest, lost = False, holders[0][0].priority, 0.0
+    for number, (victim, held) in enumerate(holders):
+        if not victims:
+            own, highest, lost = victim.queue == queue, victim.priority, victim.card_seconds
+        else:
+            own = own or victim.queue == queue
+            highest = max(highest, victim.priority)
+            lost += victim.card_seconds
         victims.append(victim)
         spare += held
-        if spare >= cards or number == len(holders):
-            yield Bundle(_loss(victims, claim), row, place, tuple(victims))
+        if spare >= cards or number == last:
+            bundles.append(Bundle(Loss(own, highest, lost), row, place, tuple(victims)))
             spare, place, victims = spare % cards, place + 1, []
-
-
-def _loss(victims: Sequence[Victim], claim: ClaimView) -> Loss:
-    own, highest, lost = False, victims[0].view.priority, 0.0
-    for victim in victims:
-        own = own or victim.view.queue == claim.queue
-        highest = max(highest, victim.view.priority)
-        lost += victim.card_seconds
-    return Loss(own, highest, lost)
 
 
 def _together(bundles: Sequence[Bundle]) -> Loss:

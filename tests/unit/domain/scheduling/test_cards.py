@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from controlplane.domain.claims import WHOLE_CARD
 from controlplane.domain.geometry import Geometry, choose
-from controlplane.domain.scheduling.cards import CardStates, Kind
+from controlplane.domain.scheduling.cards import CardStates
 from controlplane.domain.scheduling.shapes import Shape
+from controlplane.domain.scheduling.snapshots import Layout
 from tests.unit.domain.scheduling.fleets import RINGS
 
 GEOMETRIES = (
@@ -34,7 +35,7 @@ def part(share: int) -> Shape:
 
 def known(geometry: Geometry, lefts: list[tuple[int, ...]]) -> tuple[CardStates, list[int]]:
     states = CardStates(width=8)
-    kind = states.kind(Kind(EIGHT, geometry))
+    kind = states.kind(Layout(EIGHT, geometry))
     return states, [states.number(kind, left) for left in lefts]
 
 
@@ -99,7 +100,7 @@ def test_tables_answer_for_many_states_what_steps_answer_for_each(
 def test_equal_states_have_one_number_and_kinds_of_nodes_keep_theirs_apart() -> None:
     states, (one, other) = known(RINGS, [(WHOLE_CARD,) * 8, (WHOLE_CARD,) * 8])
     assert one == other
-    plain = states.kind(Kind(EIGHT, Geometry()))
+    plain = states.kind(Layout(EIGHT, Geometry()))
     assert states.number(plain, (WHOLE_CARD,) * 8) != one
     assert len(states) == 2
 
