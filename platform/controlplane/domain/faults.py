@@ -11,7 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
+from datetime import timedelta
+from enum import IntEnum, StrEnum
+
+#: Ends the beginning that a family of codes has in common.
+FAMILY = "*"
 
 
 class FaultLevel(IntEnum):
@@ -25,12 +29,81 @@ class FaultLevel(IntEnum):
     ISOLATE = 6
 
 
+class Fitness(StrEnum):
+    """What a card with that fault is still good for."""
+
+    FIT = "fit"
+    #: It works, slower than it should.
+    DEGRADED = "degraded"
+    #: What runs there may go on; nothing new is placed there.
+    NO_NEW_WORK = "no_new_work"
+    OUT = "out"
+
+
+_FITNESS: Mapping[FaultLevel, Fitness] = {
+    FaultLevel.NOTE: Fitness.FIT,
+    FaultLevel.RESTART_REQUEST: Fitness.FIT,
+    FaultLevel.RESTART_JOB: Fitness.FIT,
+    FaultLevel.RESET_WHEN_IDLE: Fitness.NO_NEW_WORK,
+    FaultLevel.RESET_NOW: Fitness.OUT,
+    FaultLevel.ISOLATE: Fitness.OUT,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeats:
+    """So often within the time, the fault is worth isolation; ``times`` 0: however often, it never is."""
+
+    times: int
+    within: timedelta
+
+
+#: For what programs do to themselves: their repetition says nothing of the card.
+NEVER = Repeats(times=0, within=timedelta(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lasting:
+    """Once it has stood for so long, the fault is of that level."""
+
+    after: timedelta
+    level: FaultLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What a code stands for, for people and for decisions."""
+
+    #: Sentences, in English; empty where the maker publishes nothing about the code.
+    cause: str
+    remedy: str
+    level: FaultLevel
+    state: Fitness
+    #: The maker's own number; None: the policy's.
+    repeats: Repeats | None = None
+    lasting: Lasting | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Why a fault comes about and what to do, whatever its level."""
+
+    cause: str
+    remedy: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultMap:
     """One vendor's fault codes."""
 
     #: Code, as the vendor's tools print it → level.
     levels: Mapping[str, FaultLevel] = field(default_factory=dict)
+    #: Code, or the beginning of a family of codes and a star → cause and remedy. The longest beginning wins.
+    words: Mapping[str, Words] = field(default_factory=dict)
+    #: Where a code leaves the card in another state than its level does.
+    states: Mapping[str, Fitness] = field(default_factory=dict)
+    repeats: Mapping[str, Repeats] = field(default_factory=dict)
+    lasting: Mapping[str, Lasting] = field(default_factory=dict)
     #: Where the codes and their meaning were read.
     sources: tuple[str, ...] = ()
 
@@ -40,3 +113,22 @@ class FaultMap:
         if known is not None:
             return known
         return FaultLevel.NOTE if minor else FaultLevel.ISOLATE
+
+    def meaning(self, code: str, *, minor: bool = False) -> Meaning:
+        """All that is known of a code; of one that no table knows, its level and an empty cause and remedy."""
+        level = self.level(code, minor=minor)
+        words = self._words(code)
+        return Meaning(
+            cause=words.cause if words else "",
+            remedy=words.remedy if words else "",
+            level=level,
+            state=self.states.get(code, _FITNESS[level]),
+            repeats=self.repeats.get(code),
+            lasting=self.lasting.get(code),
+        )
+
+    def _words(self, code: str) -> Words | None:
+        if code not in self.levels:
+            return None
+        families = (f"{code[:length]}{FAMILY}" for length in range(len(code), 0, -1))
+        return next((self.words[each] for each in (code, *families) if each in self.words), None)

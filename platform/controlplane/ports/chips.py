@@ -25,21 +25,28 @@ class Series:
     scale: float = 1.0
     #: Labels that a series must bear, for example ``{"type": "vram"}``.
     labels: Mapping[str, str] = field(default_factory=dict)
+    #: Numbers that are printed where the figure is not known, for example -1.
+    absent: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exporter:
     """Where a card's figures come from.
 
-    Keys of ``series`` are the product's own names: ``utilization`` (percent), ``memory_used`` and
-    ``memory_total`` (bytes), ``temperature`` (°C), ``power`` (W), ``health`` (1 is healthy), ``fault`` (a code of
-    the vendor's fault map as a number, 0 where there is none; of several series each may bear one).
+    Keys of ``series`` are the values of ``controlplane.domain.telemetry.Metric``, and ``fault``: a code of the
+    vendor's fault map as a number, 0 where there is none; of several series each may bear one.
     """
 
     name: str
     port: int | None = None
-    #: The label that tells cards apart.
+    #: The label that tells cards apart wherever they are: a serial number, or what serves as one.
     card_label: str = ""
+    #: The label with the card's place in its node, as the cluster counts cards; empty where there is none.
+    index_label: str = ""
+    #: The label with the node's name; empty where a text is about the node that it was read from.
+    node_label: str = ""
+    #: A series that bears this label is of a slice of the card, and is passed over.
+    slice_label: str = ""
     series: Mapping[str, Series] = field(default_factory=dict)
     #: How the fault map writes the codes that are printed as numbers: 10, or 16 for eight digits.
     fault_base: int = 10

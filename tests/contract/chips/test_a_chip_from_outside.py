@@ -13,6 +13,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -28,21 +29,23 @@ from apps.jobs.web.forms import ScriptForm
 from apps.quotas.models import Claim, Queue
 from apps.serving.web.forms import DeploymentForm
 from controlplane.adapters.engines import images, torchrun
-from controlplane.adapters.telemetry.readings import CardReading, read
 from controlplane.domain.accelerators import Dtype
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.telemetry import Metric
 from controlplane.ports import registry
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from controlplane.ports.discovery import discover
 from controlplane.ports.engines import RenderRequest, Task
 from controlplane.ports.launches import Placement
+from controlplane.ports.readings import Reader
 from tests import factories
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "tests" / "plugins" / "ninefold-osprey"
 NAME = "osprey-2"
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LABELS = {"osprey.example/product": "OSP2", "osprey.example/board": "quad"}
 
 
@@ -179,18 +182,15 @@ def test_its_exporter_is_read_and_its_faults_have_levels(outside: Path) -> None:
         'osprey_power_mw{serial="S1"} 250000\n'
         'osprey_last_fault{serial="S1"} 31\n'
     )
-    assert read(text, profile.exporter) == (
-        CardReading(
-            card="S1",
-            figures={
-                "utilization": 50,
-                "memory_used": GIB,
-                "memory_total": 4 * GIB,
-                "power": 250,
-            },
-            faults=("31",),
-        ),
-    )
+    (reading,) = Reader(profile.exporter, vendor="osprey").read(text, at=AT, node="n1").readings
+    assert reading.serial == "S1"
+    assert reading.figures == {
+        Metric.UTILIZATION: 50,
+        Metric.MEMORY_USED: GIB,
+        Metric.MEMORY_TOTAL: 4 * GIB,
+        Metric.POWER: 250,
+    }
+    assert reading.faults == ("31",)
     assert profile.faults.level("31") is FaultLevel.ISOLATE
     assert profile.faults.level("99", minor=True) is FaultLevel.NOTE
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from controlplane.domain.faults import FaultLevel, FaultMap
+from controlplane.domain.faults import (
+    NEVER,
+    FaultLevel,
+    FaultMap,
+    Fitness,
+    Lasting,
+    Repeats,
+    Words,
+)
 from controlplane.ports import registry
 
 #: The tables that the maps were carried over from, where they lie beside the checkout.
@@ -98,3 +107,72 @@ def test_a_code_has_its_level_and_an_unknown_one_that_of_its_weight(
     vendor: str, code: str, minor: bool, level: FaultLevel
 ) -> None:
     assert faults_of(vendor).level(code, minor=minor) is level
+
+
+def test_sub_health_leaves_a_card_degraded_and_nothing_else_does() -> None:
+    cards = json.loads(table("ascend-faults/faultCode.json"))["SubHealthFaultCodes"]
+    switches = json.loads(table("ascend-faults/SwitchFaultCode.json"))["SubHealthFaultCodes"]
+    assert set(faults_of("ascend").states) == {*cards, *switches}
+    assert set(faults_of("ascend").states.values()) == {Fitness.DEGRADED}
+
+
+def test_how_often_and_how_long_a_fault_may_be_is_what_the_maker_says() -> None:
+    table_of = json.loads(table("ascend-faults/faultCustomization.json"))
+    often = {
+        code: Repeats(times=each["Times"], within=timedelta(seconds=each["TimeWindow"]))
+        for each in table_of["FaultFrequency"]
+        for code in each["EventId"]
+    }
+    long = {
+        code: Lasting(
+            after=timedelta(seconds=each["FaultTimeout"]), level=FaultLevel.RESET_WHEN_IDLE
+        )
+        for each in table_of["FaultDuration"]
+        for code in each["EventId"]
+    }
+    assert dict(faults_of("ascend").repeats) == often
+    assert dict(faults_of("ascend").lasting) == long
+
+
+@pytest.mark.parametrize("xid", ["13", "31", "43", "45", "68", "109"])
+def test_what_programs_do_to_themselves_never_counts_by_how_often_it_comes(xid: str) -> None:
+    assert faults_of("nvidia").meaning(xid).repeats == NEVER
+
+
+@pytest.mark.parametrize(
+    ("vendor", "code", "says", "state"),
+    [
+        ("nvidia", "79", "fallen off the bus", Fitness.OUT),
+        ("nvidia", "154", "what the card needs", Fitness.NO_NEW_WORK),
+        ("nvidia", "94", "hit one program", Fitness.FIT),
+        ("ascend", "80C98008", "core for matrices", Fitness.FIT),
+        ("ascend", "80C98000", "differed from what lay in the memory", Fitness.FIT),
+        ("ascend", "8F180220", "fabric between cards", Fitness.NO_NEW_WORK),
+        ("ascend", "81078605", "network reported", Fitness.DEGRADED),
+        ("ascend", "[0x00f103b0,155907,na,na]", "switch between the cards", Fitness.OUT),
+    ],
+)
+def test_a_code_says_why_and_what_to_do(vendor: str, code: str, says: str, state: Fitness) -> None:
+    meaning = faults_of(vendor).meaning(code)
+    assert says in meaning.cause
+    assert meaning.remedy.endswith(".")
+    assert meaning.state is state
+
+
+def test_a_code_that_nobody_knows_has_its_level_and_no_words() -> None:
+    grave = faults_of("nvidia").meaning("9999")
+    minor = faults_of("nvidia").meaning("9999", minor=True)
+    assert (grave.level, grave.state, grave.cause) == (FaultLevel.ISOLATE, Fitness.OUT, "")
+    assert (minor.level, minor.state, minor.remedy) == (FaultLevel.NOTE, Fitness.FIT, "")
+
+
+def test_the_longest_beginning_explains_a_family_and_a_code_of_its_own_goes_first() -> None:
+    words = {
+        name: Words(cause=name, remedy="") for name in ("8*", "80E*", "80E0*", "80E01801", "13")
+    }
+    levels = dict.fromkeys(["80E01801", "80E01802", "80F1", "13", "134"], FaultLevel.NOTE)
+    faults = FaultMap(levels=levels, words=words)
+    assert faults.meaning("80E01801").cause == "80E01801"
+    assert faults.meaning("80E01802").cause == "80E0*"
+    assert faults.meaning("80F1").cause == "8*"
+    assert faults.meaning("134").cause == ""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.adapters.chips.profiles import DataChips, ProfileRefused, read_vendor
+from controlplane.adapters.chips.profiles import DataChips, read_vendor
+from controlplane.adapters.chips.sections import ProfileRefused
 from controlplane.domain.accelerators import Confidence, Dtype
 from controlplane.domain.resources import GIB
 from controlplane.ports import registry

@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from controlplane.adapters.telemetry.readings import CardReading, MalformedExposition, read
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.resources import GIB, MIB
+from controlplane.domain.telemetry import Metric, Reading
 from controlplane.ports import registry
 from controlplane.ports.chips import Exporter, Series
+from controlplane.ports.readings import MalformedExposition, Reader
 
 FOLDER = Path(__file__).parent / "expositions"
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def told(
+    vendor: str,
+    *,
+    index: int,
+    serial: str,
+    node: str,
+    figures: dict[str, float],
+    faults: tuple[str, ...] | None = None,
+) -> Reading:
+    return Reading(
+        node=node,
+        index=index,
+        at=AT,
+        figures={Metric(name): value for name, value in figures.items()},
+        serial=serial,
+        faults=faults,
+        vendor=vendor,
+    )
+
+
 EXPECTED = {
-    "nvidia": CardReading(
-        card="GPU-1b",
+    "nvidia": told(
+        "nvidia",
+        index=1,
+        serial="GPU-1b",
+        node="n1",
         figures={
             "utilization": 97,
             "memory_used": 80559 * MIB,
@@ -25,8 +53,11 @@ EXPECTED = {
         },
         faults=("79",),
     ),
-    "ascend": CardReading(
-        card="D1",
+    "ascend": told(
+        "ascend",
+        index=1,
+        serial="D1",
+        node="n9",
         figures={
             "utilization": 88,
             "memory_used": 60000 * MIB,
@@ -37,8 +68,11 @@ EXPECTED = {
         },
         faults=("80818C00", "80E18402"),
     ),
-    "amd": CardReading(
-        card="0",
+    "amd": told(
+        "amd",
+        index=0,
+        serial="A1",
+        node="n9",
         figures={
             "utilization": 55,
             "memory_used": GIB,
@@ -48,8 +82,11 @@ EXPECTED = {
             "health": 1,
         },
     ),
-    "cambricon": CardReading(
-        card="u-0",
+    "cambricon": told(
+        "cambricon",
+        index=0,
+        serial="u-0",
+        node="n1",
         figures={
             "utilization": 12,
             "memory_used": GIB,
@@ -58,9 +95,13 @@ EXPECTED = {
             "power": 80,
             "health": 1,
         },
+        faults=(),
     ),
-    "hygon": CardReading(
-        card="T6N0",
+    "hygon": told(
+        "hygon",
+        index=0,
+        serial="T6N0",
+        node="n1",
         figures={
             "utilization": 70.5,
             "memory_used": 2 * GIB,
@@ -69,8 +110,11 @@ EXPECTED = {
             "power": 210,
         },
     ),
-    "metax": CardReading(
-        card="GPU-m0",
+    "metax": told(
+        "metax",
+        index=0,
+        serial="GPU-m0",
+        node="n1",
         figures={
             "utilization": 33,
             "memory_used": GIB,
@@ -79,8 +123,24 @@ EXPECTED = {
             "power": 125,
         },
     ),
-    "gaudi": CardReading(
-        card="01P0-HL2080A0-15-TNBS61-20-07-07",
+    "cpu": told(
+        "cpu",
+        index=0,
+        serial="",
+        node="n1",
+        figures={
+            "utilization": 37.5,
+            "memory_used": GIB,
+            "memory_total": 8 * GIB,
+            "temperature": 51,
+            "clock": 2.9e9,
+        },
+    ),
+    "gaudi": told(
+        "gaudi",
+        index=0,
+        serial="01P0-HL2080A0-15-TNBS61-20-07-07",
+        node="n9",
         figures={
             "utilization": 91,
             "memory_used": 768 * MIB,
@@ -101,11 +161,16 @@ def exporter_of(vendor: str) -> Exporter:
 @pytest.mark.parametrize("vendor", EXPECTED)
 def test_figures_come_out_in_the_products_units(vendor: str) -> None:
     text = (FOLDER / f"{vendor}.txt").read_text(encoding="utf-8")
-    reading = read(text, exporter_of(vendor))[-1]
+    reading = reader_of(vendor).read(text, at=AT, node="n9").readings[-1]
 
-    assert reading.card == EXPECTED[vendor].card
-    assert dict(reading.figures) == pytest.approx(dict(EXPECTED[vendor].figures))
-    assert reading.faults == EXPECTED[vendor].faults
+    expected = EXPECTED[vendor]
+    assert dict(reading.figures) == pytest.approx(dict(expected.figures))
+    assert (reading.node, reading.index, reading.serial) == (
+        expected.node,
+        expected.index,
+        expected.serial,
+    )
+    assert (reading.faults, reading.vendor, reading.at) == (expected.faults, vendor, AT)
 
 
 def test_every_verified_map_has_a_sample() -> None:
@@ -122,35 +187,86 @@ def test_every_verified_map_has_a_sample() -> None:
 )
 def test_codes_that_are_read_are_those_of_the_fault_map(vendor: str, level: FaultLevel) -> None:
     faults = registry.chip_plugins()[vendor].profile().faults
-    for code in EXPECTED[vendor].faults:
+    for code in EXPECTED[vendor].faults or ():
         assert faults.levels[code] is level
 
 
-def test_a_card_without_a_fault_has_none() -> None:
+def test_a_card_without_a_fault_has_none_which_is_not_saying_nothing_of_faults() -> None:
     text = (FOLDER / "nvidia.txt").read_text(encoding="utf-8")
-    assert read(text, exporter_of("nvidia"))[0].faults == ()
+    assert reader_of("nvidia").read(text, at=AT).readings[0].faults == ()
+    assert one('p{uuid="1"} 5\n', power=Series(names=("p",))).faults is None
 
 
 def test_a_sum_of_which_a_part_is_missing_is_left_out() -> None:
-    exporter = Exporter(
-        name="e", card_label="uuid", series={"memory_total": Series(names=("a", "b"))}
-    )
-    assert read('a{uuid="1"} 5\n', exporter)[0].figures == {}
+    assert one('a{uuid="1"} 5\n', memory_total=Series(names=("a", "b"))).figures == {}
 
 
-@pytest.mark.parametrize("value", ["NaN", "+Inf"])
-def test_what_is_no_number_is_no_figure(value: str) -> None:
-    exporter = Exporter(name="e", card_label="uuid", series={"power": Series(names=("p",))})
-    assert read(f'p{{uuid="1"}} {value}\n', exporter) == ()
+def test_a_number_that_stands_for_not_known_is_left_out() -> None:
+    health = Series(names=("h",), absent=(-1.0,))
+    assert one('h{uuid="1"} -1\n', health=health).figures == {}
+    assert one('h{uuid="1"} 0\n', health=health).figures == {Metric.HEALTH: 0}
+
+
+def test_series_of_one_name_are_told_apart_by_their_labels() -> None:
+    text = 'm{uuid="1",type="vram"} 5\nm{uuid="1",type="xtt"} 9\n'
+    series = Series(names=("m",), labels={"type": "vram"})
+    assert one(text, memory_used=series).figures == {Metric.MEMORY_USED: 5}
 
 
 def test_series_without_the_label_of_a_card_are_passed_over() -> None:
-    exporter = Exporter(name="e", card_label="uuid", series={"power": Series(names=("p",))})
-    assert read('p{other="1"} 5\nq{uuid="1"} 5\n', exporter) == ()
+    reader = Reader(exporter(power=Series(names=("p",))), vendor="e")
+    assert reader.read('p{other="1"} 5\nq{uuid="1"} 5\n', at=AT, node="n").readings == ()
 
 
-@pytest.mark.parametrize("text", ["<html></html>\n", 'p{uuid="1" 5\n', 'p{uuid="1"} five\n'])
+def test_slices_are_no_whole_cards() -> None:
+    text = 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-0a",GPU_I_ID="3",Hostname="n1"} 5\n'
+    assert reader_of("nvidia").read(text, at=AT).readings == ()
+
+
+def test_what_says_no_node_is_refused_where_nobody_else_says_it() -> None:
+    reader = Reader(exporter(power=Series(names=("p",))), vendor="e")
+    batch = reader.read('p{uuid="1"} 5\n', at=AT)
+    assert batch.readings == ()
+    assert [(refused.what, refused.why) for refused in batch.refused] == [
+        ("1", "nothing says which node it is in")
+    ]
+
+
+def test_more_cards_than_can_be_are_refused_and_counted() -> None:
+    reader = Reader(exporter(power=Series(names=("p",))), vendor="e")
+    text = "".join(f'p{{uuid="{number}"}} 5\n' for number in range(10))
+    batch = reader.read(text, at=AT, node="n", most=4)
+    assert len(batch.readings) == 4
+    assert [refused.count for refused in batch.refused] == [6]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<html></html>\n",
+        'p{uuid="1" 5\n',
+        'p{uuid="1"} five\n',
+        'p{uuid="1"} 1_0\n',
+        'p{uuid="1"}\n',
+        "p{uuid=1} 5\n",
+        'p{uuid="' + "x" * 9000 + '"} 5\n',
+        'q{uuid="1} 5\n',
+    ],
+)
 def test_another_format_is_refused(text: str) -> None:
-    exporter = Exporter(name="e", card_label="uuid", series={"power": Series(names=("p",))})
+    reader = Reader(exporter(power=Series(names=("p",))), vendor="e")
     with pytest.raises(MalformedExposition, match="not the Prometheus text format"):
-        read(text, exporter)
+        reader.read(text, at=AT, node="n")
+
+
+def reader_of(vendor: str) -> Reader:
+    return registry.telemetry_reader(vendor)
+
+
+def exporter(**series: Series) -> Exporter:
+    return Exporter(name="e", card_label="uuid", series=series)
+
+
+def one(text: str, **series: Series) -> Reading:
+    (reading,) = Reader(exporter(**series), vendor="e").read(text, at=AT, node="n").readings
+    return reading

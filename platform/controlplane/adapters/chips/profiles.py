@@ -7,104 +7,21 @@ under a misspelt name would otherwise be missing without a word.
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
 
+from controlplane.adapters.chips.fault_maps import fault_map_of
+from controlplane.adapters.chips.sections import ProfileRefused, Section, open_section
 from controlplane.domain.accelerators import Chip, ChipKind, Confidence, Dtype
-from controlplane.domain.faults import FaultLevel, FaultMap
-from controlplane.domain.geometry import Geometry, MalformedGroups, groups_of
+from controlplane.domain.faults import FaultMap
+from controlplane.domain.geometry import Geometry
 from controlplane.domain.resources import MIB, Bytes
 from controlplane.ports.chips import Collectives, Exporter, PodExtras, Series, VendorProfile
 
 GIGA, TERA = 1e9, 1e12
 PROFILE, FAULTS = "profile.toml", "faults.toml"
-#: Between the first and the last code of a run of hexadecimal ones.
-_RUN = ".."
-
-
-class ProfileRefused(ValueError):
-    """A file that describes no vendor; the message names the file, the place and what would be right."""
-
-
-class Section:
-    """One table of the file. Each key is taken once; ``done`` refuses those that nobody took."""
-
-    def __init__(self, values: Mapping[str, Any], *, at: str) -> None:
-        self._left = dict(values)
-        self.at = at
-
-    def refuse(self, key: str, wrong: str) -> NoReturn:
-        raise ProfileRefused(f"{self.at}: {key} {wrong}")
-
-    def take(self, key: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
-        if key not in self._left:
-            return default
-        value = self._left.pop(key)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            self.refuse(key, f"is {value!r}, which is of the wrong type")
-        return value
-
-    def text(self, key: str, default: str = "") -> str:
-        return str(self.take(key, str, default))
-
-    def required(self, key: str) -> str:
-        return self.text(key) or self.refuse(key, "is required: a non-empty text")
-
-    def whole(self, key: str, default: int = 0) -> int:
-        value: int = self.take(key, int, default)
-        return value if value >= 0 else self.refuse(key, f"is {value}; it cannot be negative")
-
-    def number(self, key: str) -> float | None:
-        value = self.take(key, (int, float))
-        if value is not None and value <= 0:
-            self.refuse(key, f"is {value}; leave it out where it is not known")
-        return None if value is None else float(value)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        values = self.take(key, list, [])
-        if not all(isinstance(value, str) and value for value in values):
-            self.refuse(key, f"is {values!r}; it must be a list of texts")
-        return tuple(values)
-
-    def sizes(self, key: str) -> tuple[int, ...]:
-        values = self.take(key, list, [])
-        if not all(isinstance(value, int) and value > 0 for value in values):
-            self.refuse(key, f"is {values!r}; it must be a list of positive whole numbers")
-        return tuple(sorted(values))
-
-    def words(self, key: str) -> Mapping[str, str]:
-        values = self.take(key, dict, {})
-        if not all(isinstance(value, str) for value in values.values()):
-            self.refuse(key, f"is {values!r}; it must be a table of texts")
-        return dict(values)
-
-    def groups(self, key: str) -> tuple[tuple[int, ...], ...]:
-        text = self.text(key)
-        try:
-            return groups_of(text) if text else ()
-        except MalformedGroups as wrong:
-            self.refuse(key, f"is wrong: {wrong}")
-
-    def section(self, key: str) -> Section | None:
-        values = self.take(key, dict)
-        return None if values is None else Section(values, at=f"{self.at} [{key}]")
-
-    def sections(self, key: str) -> Iterator[tuple[str, Section]]:
-        """The tables of a table, by name."""
-        for name, values in self.take(key, dict, {}).items():
-            if not isinstance(values, dict):
-                self.refuse(f"{key}.{name}", f"is {values!r}; it must be a table")
-            yield name, Section(values, at=f"{self.at} [{key}.{name}]")
-
-    def done(self) -> None:
-        if self._left:
-            self.refuse(
-                ", ".join(sorted(self._left)), "is not known here; see docs/adding-a-chip.md"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +39,7 @@ def read_vendor(folder: Path) -> Vendor:
 
     :raises ProfileRefused: if a file is missing, is no TOML or says something that is not understood.
     """
-    top = _open(folder / PROFILE)
+    top = open_section(folder / PROFILE)
     vendor = top.required("vendor")
     labels = top.section("labels") or Section({}, at=top.at)
     faults = folder / FAULTS
@@ -141,7 +58,7 @@ def read_vendor(folder: Path) -> Vendor:
         runtime_variable=top.text("runtime_variable"),
         pods=_pods(top.section("pods")),
         exporter=_exporter(top.section("exporter")),
-        faults=_faults(_open(faults)) if faults.is_file() else FaultMap(),
+        faults=fault_map_of(open_section(faults)) if faults.is_file() else FaultMap(),
         images=top.words("images"),
         run_on_hardware=top.take("run_on_hardware", bool, default=False),
         sources=top.texts("sources"),
@@ -188,13 +105,6 @@ class DataChips:
         if chip.visible_devices_variable:
             variables[chip.visible_devices_variable] = ",".join(map(str, cards))
         return variables
-
-
-def _open(path: Path) -> Section:
-    try:
-        return Section(tomllib.loads(path.read_text(encoding="utf-8")), at=path.name)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
-        raise ProfileRefused(f"{path} cannot be read as TOML: {wrong}") from wrong
 
 
 def _collectives(section: Section | None) -> Collectives | None:
@@ -247,6 +157,9 @@ def _exporter(section: Section | None) -> Exporter | None:
         name=section.required("name"),
         port=section.whole("port") or None,
         card_label=section.text("card_label"),
+        index_label=section.text("index_label"),
+        node_label=section.text("node_label"),
+        slice_label=section.text("slice_label"),
         series={figure: _series(each) for figure, each in section.sections("series")},
         fault_base=section.whole("fault_base", 10),
         verified=section.take("verified", bool, default=True),
@@ -260,6 +173,7 @@ def _series(section: Section) -> Series:
         names=section.texts("names") or section.refuse("names", "is required: names of series"),
         scale=section.number("scale") or 1.0,
         labels=section.words("labels"),
+        absent=section.values("absent"),
     )
     section.done()
     return series
@@ -274,31 +188,6 @@ def _geometry(section: Section) -> Geometry:
     )
     section.done()
     return geometry
-
-
-def _faults(section: Section) -> FaultMap:
-    levels: dict[str, FaultLevel] = {}
-    for name, codes in section.take("levels", dict, {}).items():
-        if name not in FaultLevel.__members__:
-            known = ", ".join(FaultLevel.__members__)
-            section.refuse(f"levels.{name}", f"is no level; known are {known}")
-        for code in _codes(codes):
-            # Where a vendor lists a code twice, the graver level holds.
-            levels[code] = max(levels.get(code, FaultLevel.NOTE), FaultLevel[name])
-    faults = FaultMap(levels=levels, sources=section.texts("sources"))
-    section.done()
-    return faults
-
-
-def _codes(codes: str) -> Iterator[str]:
-    """Codes parted by spaces; ``8F180200..8F180219`` is a run of hexadecimal ones of equal length."""
-    for word in codes.split():
-        first, run, last = word.partition(_RUN)
-        if not run:
-            yield word
-            continue
-        for number in range(int(first, 16), int(last, 16) + 1):
-            yield f"{number:0{len(first)}X}"
 
 
 def _chip(section: Section, *, vendor: str) -> Chip:

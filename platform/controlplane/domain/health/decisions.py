@@ -1,109 +1,161 @@
-"""What is done about faults: a pure function of what stands, what the policy allows and the time."""
+"""What is done about faults: a pure function of what stands, what the policy allows and the time.
+
+::
+
+    faults ──▶ grades (level, lasting, flapping) ──┐
+    silence ──▶ stall guard ───────────────────────┼─▶ strongest of each card ──▶ whole nodes ──▶ guards ──▶ done
+    crashed jobs ──▶ suspicions ───────────────────┘                                                └──▶ held back
+
+A turn answers each card with one action, the strongest that anything asks for; what else stands on that card is
+answered in the next turn, when it is known how far the card is out of use. Nothing is answered twice: what was
+done about a fault is told by ``Situation.decided``, and only more than that is decided again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from enum import StrEnum
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
 from controlplane.domain.accelerators import CardState
-from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.grades import Grades
+from controlplane.domain.health.guards import Guard
+from controlplane.domain.health.isolations import unsettled
+from controlplane.domain.health.silences import silence_wants
+from controlplane.domain.health.situations import (
+    Action,
+    Blame,
+    CardView,
+    Decided,
+    FaultView,
+    IsolationView,
+    NodeView,
+    Policy,
+    RunView,
+    Situation,
+)
+from controlplane.domain.health.suspicions import suspicion_wants
+from controlplane.domain.health.wants import Want, fault_wants
+
+__all__ = [
+    "Action",
+    "Blame",
+    "CardView",
+    "Decided",
+    "FaultView",
+    "IsolationView",
+    "NodeView",
+    "Policy",
+    "RunView",
+    "Situation",
+    "decide",
+]
 
 
-class Action(StrEnum):
-    """From little to much. The first is all that is done on L1."""
+def decide(situation: Situation, policy: Policy, at: datetime) -> tuple[Decided, ...]:
+    """What is to be done now, the worst and oldest first, then what is held back by a stall, then what goes back.
 
-    NOTE = "note"
-    RESTART_REQUEST = "restart_request"
-    RESTART_JOB = "restart_job"
-    #: Takes no new work; is reset and tested when what runs there has ended.
-    RESET_WHEN_IDLE = "reset_when_idle"
-    #: What runs there stops now, then it is reset and tested.
-    RESET_NOW = "reset_now"
-    ISOLATE_CARD = "isolate_card"
-    ISOLATE_NODE = "isolate_node"
-    #: Give it back: what was wrong is over and it has proved itself.
-    RELEASE = "release"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """What may be decided without a person, and how soon."""
-
-    #: At most this share of a pool's cards, in thousandths, may be out of use by our own decision.
-    pool_share: int = 100
-    #: And at most so many nodes may be touched within the window.
-    nodes_per_window: int = 10
-    window: timedelta = timedelta(minutes=10)
-    #: Silent together, they are not what is wrong: share of a cluster's nodes, in thousandths.
-    stall_share: int = 300
-    #: A node is silent when nothing has been heard of it for so long.
-    silent_after: timedelta = timedelta(seconds=15)
-    #: The same fault so often within the time is worth isolation, whatever its level.
-    repeats: int = 3
-    repeats_within: timedelta = timedelta(hours=24)
-    #: A fault that has ended must stay away for so long before it counts as over.
-    settle: timedelta = timedelta(minutes=5)
+    At most one action for each card and one for each node as a whole. What a guard or a keeper holds back is told
+    each time, for as long as it is so; a weaker action that they let through is done beside it.
+    """
+    silent, stalls = silence_wants(situation, policy, at)
+    wants = [
+        *fault_wants(situation, policy, at),
+        *silent,
+        *suspicion_wants(situation, policy, at),
+    ]
+    wants += _whole_nodes(wants, situation, policy, at)
+    wants.sort(key=lambda want: want.order)
+    done = tuple(_guarded(wants, Guard(situation, policy, at)))
+    returned = tuple(_releases(situation, wants, policy, at))
+    return (*done, *stalls, *returned)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultView:
-    uid: str
-    #: Uids; ``card`` is empty for a fault of the node itself.
-    node: str
-    card: str
-    origin: str
-    code: str
-    level: FaultLevel
-    began_at: datetime
-    told_at: datetime
-    ended_at: datetime | None = None
-    count: int = 1
+def _whole_nodes(
+    wants: Sequence[Want], situation: Situation, policy: Policy, at: datetime
+) -> Iterator[Want]:
+    """Nodes of which so many cards have to stop within the window that it is a matter of the node."""
+    stopped: dict[str, set[str]] = defaultdict(set)
+    for fault in situation.faults:
+        answer = situation.decided.get(fault.uid, Action.NOTE)
+        if fault.card and answer.stops and fault.began_at > at - policy.window:
+            stopped[fault.node].add(fault.card)
+    asked: dict[str, list[Want]] = defaultdict(list)
+    for want in wants:
+        if want.card and want.action.stops and not want.node.keeper:
+            asked[want.node.uid].append(want)
+    for uid, parts in asked.items():
+        node = parts[0].node
+        here = {card.uid for card in node.cards if card.state is CardState.ISOLATED}
+        cards = {want.card for want in parts} | (stopped[uid] & here)
+        if len(cards) >= policy.cards_per_node:
+            worst = min(parts, key=lambda want: want.order)
+            yield Want(
+                node=node,
+                card="",
+                action=Action.ISOLATE_NODE,
+                reason=(
+                    f"{len(cards)} of its {len(node.cards)} cards had to stop within "
+                    f"{policy.window.total_seconds() / 60:g} minutes; the last reason: {worst.reason}"
+                ),
+                began_at=worst.began_at,
+                fault=worst.fault,
+            )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardView:
-    uid: str
-    state: CardState
-    #: Uid of the claim that holds it; empty: none.
-    claim: str = ""
+def _guarded(wants: Iterable[Want], guard: Guard) -> Iterator[Decided]:
+    """What is let through and what is held back, at most one of each for a target."""
+    done: dict[tuple[str, str], int] = {}
+    told: set[tuple[str, str]] = set()
+    for want in wants:
+        target, whole = (want.node.uid, want.card), (want.node.uid, "")
+        if target in done or want.action.rank <= done.get(whole, -1):
+            continue
+        followed = bool(want.node.keeper) and want.action.takes_out
+        held = (
+            _followed(want.node.keeper)
+            if followed
+            else guard.admit(want.node, want.card, want.action)
+        )
+        if held and target in told:
+            continue
+        if held:
+            told.add(target)
+        else:
+            done[target] = want.action.rank
+        yield Decided(
+            node=want.node.uid,
+            card=want.card,
+            fault=want.fault,
+            action=want.action,
+            reason=want.reason,
+            held_back=held,
+            followed=followed,
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
-    uid: str
-    cluster: str
-    #: What the blast-radius guard counts over: cards of one chip in one cluster.
-    pool: str
-    cards: tuple[CardView, ...]
-    heard_at: datetime | None = None
-    #: Somebody else (MindCluster, NVSentinel) acts on its faults; empty: nobody.
-    keeper: str = ""
-    #: A device plug-in chooses the device: one bad card withholds the node.
-    binds_by_node: bool = False
+def _followed(keeper: str) -> str:
+    return f"{keeper} acts on the faults of this node; it is followed, not fought"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """All that a decision may depend on."""
-
-    nodes: Mapping[str, NodeView]
-    faults: tuple[FaultView, ...]
-    #: Faults about which this was decided already: uid → the strongest action.
-    decided: Mapping[str, Action] = field(default_factory=dict)
-    #: When nodes were taken out, cards of them included, by rules: (node, at).
-    recent: tuple[tuple[str, datetime], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
-    """One decision: of the whole node where ``card`` is empty."""
-
-    node: str
-    card: str
-    fault: str
-    action: Action
-    reason: str
-    #: The guard or keeper that holds it back, in words; empty: it is to be done.
-    held_back: str = ""
+def _releases(
+    situation: Situation, wants: Sequence[Want], policy: Policy, at: datetime
+) -> Iterator[Decided]:
+    """What rules took out, has passed its burn-in since, and of which nothing bad is known any more."""
+    proved = [each for each in situation.isolations if each.proved_at and not each.by_person]
+    if not proved:
+        return
+    grades = Grades(situation.faults, situation.released, policy, at)
+    troubled = {want.node.uid for want in wants if want.action.takes_out}
+    for isolation in sorted(proved, key=lambda each: (each.node, each.card)):
+        if isolation.node in troubled or unsettled(
+            situation.faults, isolation=isolation, grades=grades, policy=policy, at=at
+        ):
+            continue
+        yield Decided(
+            node=isolation.node,
+            card=isolation.card,
+            fault="",
+            action=Action.RELEASE,
+            reason="it passed its burn-in, and nothing has been wrong with it since",
+        )

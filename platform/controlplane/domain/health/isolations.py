@@ -7,13 +7,20 @@
         │                  │ └──release──▶ RETURNED (by a person, with a reason)
         └──release──▶ …    └──────fail───────┘
 
-While it drains, what ran there saves and stops. Nothing is placed on it before it is RETURNED.
+While it drains, what ran there saves and stops. Nothing is placed on it before it is RETURNED. It proves itself by
+passing a burn-in after what was wrong with it has been away for a while (``unsettled``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
 from enum import StrEnum
 
+from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.grades import Grades
+from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.situations import FaultView, IsolationView, Policy
 from controlplane.domain.machines import Machine
 
 
@@ -45,3 +52,38 @@ ISOLATION = Machine(
         (IsolationState.TESTING, IsolationEvent.RELEASE): IsolationState.RETURNED,
     },
 )
+
+
+def unsettled(
+    faults: Iterable[FaultView],
+    *,
+    isolation: IsolationView,
+    grades: Grades,
+    policy: Policy,
+    at: datetime,
+) -> str:
+    """Why it cannot go back yet, in words; empty: nothing that is known of it stands in the way.
+
+    Ask before a burn-in begins, and again when it has passed: what came up since counts too. A whole node answers
+    for the faults of all of its cards, a card for its own and those of its node.
+    """
+    for fault in sorted(faults, key=lambda fault: (fault.began_at, fault.uid)):
+        concerns = fault.node == isolation.node and (
+            not fault.card or not isolation.card or fault.card == isolation.card
+        )
+        if not concerns or fault.origin == Origin.JOB or grades.is_known(fault):
+            continue
+        grade = grades.of(fault)
+        if grade.level < FaultLevel.RESET_WHEN_IDLE:
+            continue
+        if fault.ended_at is None:
+            return f"{fault.code} still stands"
+        if grade.flaps:
+            return grade.reason
+        if fault.ended_at > at - policy.settle:
+            return (
+                f"{fault.code} ended less than {policy.settle.total_seconds() / 60:g} minutes ago"
+            )
+        if isolation.proved_at is not None and fault.began_at > isolation.proved_at:
+            return f"{fault.code} came up after the burn-in; it has to pass another"
+    return ""

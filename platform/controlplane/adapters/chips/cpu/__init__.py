@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from controlplane.domain.accelerators import Chip, ChipKind
 from controlplane.domain.resources import Bytes
-from controlplane.ports.chips import Collectives, VendorProfile
+from controlplane.ports.chips import Collectives, Exporter, Series, VendorProfile
 
 CPU = Chip(
     name="cpu",
@@ -15,6 +15,19 @@ CPU = Chip(
     title="CPU",
     memory=Bytes(0),
     torch_device="cpu",
+)
+#: The product's own agent prints them (``ninefold_runtime.agent``), in the product's own units.
+EXPORTER = Exporter(
+    name="ninefold-agent",
+    index_label="card",
+    node_label="node",
+    series={
+        "utilization": Series(names=("ninefold_cpu_utilization_percent",)),
+        "memory_used": Series(names=("ninefold_cpu_memory_used_bytes",)),
+        "memory_total": Series(names=("ninefold_cpu_memory_total_bytes",)),
+        "temperature": Series(names=("ninefold_cpu_temperature_celsius",)),
+        "clock": Series(names=("ninefold_cpu_clock_hertz",)),
+    },
 )
 
 
@@ -29,6 +42,7 @@ class CpuChips:
             title="CPU",
             collectives=Collectives(library="Gloo", torch_backend="gloo"),
             torch_build="cpu",
+            exporter=EXPORTER,
             run_on_hardware=True,
         )
 

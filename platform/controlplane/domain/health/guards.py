@@ -1,0 +1,102 @@
+"""What holds automatic decisions back: the blast radius and the number of nodes touched in a while.
+
+A rule that is wrong, an exporter that prints garbage or a driver that misreads its cards can name half a fleet
+within a second. What is lost by waiting for a person is one bad card longer in use; what is lost by not waiting is
+the fleet. So rules may take out a small share of each pool, on few nodes in a while, the worst and oldest first.
+
+A pool can be so small that no card is within its share. The first card, or the first node, is allowed anyway:
+a pool of four would otherwise keep its broken card for ever. A share of 0 means none at all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime
+
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.health.situations import Action, CardView, NodeView, Policy, Situation
+
+_OUT = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
+
+
+class Guard:
+    """Lets decisions through one after the other and counts what they take, on top of what is out already."""
+
+    def __init__(self, situation: Situation, policy: Policy, at: datetime) -> None:
+        self._policy = policy
+        self._touched = {node for node, then in situation.recent if then > at - policy.window}
+        self._restarted = {node for node, then in situation.restarted if then > at - policy.window}
+        self._sizes: dict[str, int] = defaultdict(int)
+        #: Pool → node → uids of its cards that rules took out.
+        self._out: dict[str, dict[str, set[str]]] = defaultdict(dict)
+        for node in situation.nodes.values():
+            self._sizes[node.pool] += len(node.cards)
+            out = {card.uid for card in node.cards if card.state in _OUT and not card.by_person}
+            if out:
+                self._out[node.pool][node.uid] = out
+
+    def allowed(self, pool: str) -> int:
+        """How many of the pool's cards rules may have taken out at once."""
+        share = self._policy.pool_share
+        return max(1, self._sizes[pool] * share // 1000) if share else 0
+
+    def admit(self, node: NodeView, card: str, action: Action) -> str:
+        """Why it has to wait for a person, with the numbers; empty: it may be done, and is counted."""
+        if action is Action.RESTART_JOB:
+            return self._admit_restart(node)
+        if not action.takes_out:
+            return ""
+        wrong = self._too_many_nodes(node) or self._too_many_cards(node, card)
+        if not wrong:
+            self._touched.add(node.uid)
+            taken = self._out[node.pool].setdefault(node.uid, set())
+            taken.update(each.uid for each in _taken(node, card))
+        return wrong
+
+    def _admit_restart(self, node: NodeView) -> str:
+        limit = self._policy.restarts_per_window
+        if node.uid not in self._restarted and len(self._restarted) >= limit:
+            return (
+                f"would restart jobs on {len(self._restarted) + 1} nodes within {_minutes(self._policy)} minutes; "
+                f"the policy allows {limit}"
+            )
+        self._restarted.add(node.uid)
+        return ""
+
+    def _too_many_nodes(self, node: NodeView) -> str:
+        limit = self._policy.nodes_per_window
+        if node.uid in self._touched or len(self._touched) < limit:
+            return ""
+        return (
+            f"would be {len(self._touched) + 1} nodes within {_minutes(self._policy)} minutes; "
+            f"the policy allows {limit}"
+        )
+
+    def _too_many_cards(self, node: NodeView, card: str) -> str:
+        out = self._out[node.pool]
+        here = out.get(node.uid, set())
+        already = sum(map(len, out.values()))
+        new = sum(each.uid not in here for each in _taken(node, card))
+        allowed = self.allowed(node.pool)
+        # The first card of a pool, or what makes up its first node, goes whatever its share of the pool.
+        first = allowed > 0 and (already == 0 if card else already == len(here))
+        if not new or first or already + new <= allowed:
+            return ""
+        size = self._sizes[node.pool]
+        return (
+            f"would be {already + new} of {size} cards of {node.pool} out of use "
+            f"({(already + new) / size:.1%}); the policy allows {allowed}"
+        )
+
+
+def _taken(node: NodeView, card: str) -> tuple[CardView, ...]:
+    """The cards that it would take out, those that a person took out left aside."""
+    return tuple(
+        each
+        for each in node.cards
+        if (not card or each.uid == card) and not (each.by_person and each.state in _OUT)
+    )
+
+
+def _minutes(policy: Policy) -> str:
+    return f"{policy.window.total_seconds() / 60:g}"

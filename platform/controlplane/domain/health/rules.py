@@ -1,0 +1,237 @@
+"""Rules over figures: a condition of one metric that has to hold for a while, and the level it stands for.
+
+::
+
+    {"metric": "ecc_uncorrected", "how": "change", "op": ">", "value": 0, "within": "10m", "for": "0s"}
+
+``how`` says what is compared: the ``value`` itself, its ``change`` over ``within``, or its ``rate``: that change a
+minute. A counter only grows: where it falls, the card was reset, and what it shows then is what came since.
+
+What was not measured is not judged: between measurements that lie too far apart nothing is known, so a condition
+begins anew behind the gap, and with no recent measurement there is no verdict at all.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from controlplane.domain.faults import FaultLevel
+from controlplane.domain.telemetry import MEASURES, Metric
+
+#: Measurements that lie further apart say nothing about the time between them.
+GAP = timedelta(minutes=5)
+
+
+class How(StrEnum):
+    """What of the figures is compared."""
+
+    VALUE = "value"
+    #: The difference over the time; for a counter, what it grew by.
+    CHANGE = "change"
+    #: The change for each minute of the time.
+    RATE = "rate"
+
+
+class Op(StrEnum):
+    ABOVE = ">"
+    AT_LEAST = ">="
+    BELOW = "<"
+    AT_MOST = "<="
+    IS = "="
+
+
+_HOLDS: Mapping[Op, Callable[[float, float], bool]] = {
+    Op.ABOVE: operator.gt,
+    Op.AT_LEAST: operator.ge,
+    Op.BELOW: operator.lt,
+    Op.AT_MOST: operator.le,
+    Op.IS: operator.eq,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    metric: Metric
+    op: Op
+    #: In the metric's unit (``telemetry.MEASURES``); of a rate, that a minute.
+    value: float
+    how: How = How.VALUE
+    #: What change and rate look back over.
+    within: timedelta = timedelta(minutes=10)
+    #: It has to hold for so long.
+    lasting: timedelta = timedelta(0)
+    #: Only cards of these chips, by name; empty: all.
+    chips: frozenset[str] = frozenset()
+
+    def applies(self, chip: str) -> bool:
+        return not self.chips or chip in self.chips
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    #: A slug: the code of the faults that it tells of.
+    name: str
+    title: str
+    condition: Condition
+    level: FaultLevel
+    #: Where its figures come from, for people.
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    at: datetime
+    value: float
+
+
+class Verdict(StrEnum):
+    #: It holds, and has for long enough.
+    FIRES = "fires"
+    #: It holds, not for long enough yet.
+    PENDING = "pending"
+    CLEAR = "clear"
+    #: Too little was measured to say.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    verdict: Verdict
+    #: Since when it holds; None where it does not.
+    since: datetime | None = None
+    #: What was compared last; None where nothing could be.
+    figure: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firing:
+    """One time that the rule would have fired."""
+
+    #: When it began to hold, and when it had for long enough.
+    began_at: datetime
+    fired_at: datetime
+    #: None: it holds still at the end of what was looked at.
+    ended_at: datetime | None
+    #: The figure that lay furthest beyond the rule's value.
+    worst: float
+
+
+def evaluate(condition: Condition, series: Sequence[Sample], at: datetime) -> Finding:
+    """Whether the condition holds of one card now.
+
+    ``series`` are its measurements of the condition's metric, oldest first; what lies behind ``at`` is left aside.
+    It has to reach back over ``within`` and ``lasting``: older measurements change nothing but the beginning.
+    """
+    last: _Step | None = None
+    for step in _steps(condition, (sample for sample in series if sample.at <= at)):
+        last = step
+    if last is None or last.at < at - GAP:
+        return Finding(verdict=Verdict.UNKNOWN)
+    return last.finding
+
+
+def dry_run(condition: Condition, series: Iterable[Sample]) -> tuple[Firing, ...]:
+    """When the rule would have fired on what was measured of one card, oldest first."""
+    firings: list[Firing] = []
+    fired: Firing | None = None
+    for step in _steps(condition, series):
+        finding = step.finding
+        if fired is not None and (step.anew or finding.verdict is not Verdict.FIRES):
+            firings.append(_ended(fired, step))
+            fired = None
+        if finding.verdict is Verdict.FIRES and finding.since and finding.figure is not None:
+            fired = Firing(
+                began_at=fired.began_at if fired else finding.since,
+                fired_at=fired.fired_at if fired else step.at,
+                ended_at=None,
+                worst=_worse(condition, fired, finding.figure),
+            )
+    return (*firings, fired) if fired else tuple(firings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    at: datetime
+    finding: Finding
+    #: The measurement before lies too far back to know what was between.
+    anew: bool
+    before: datetime | None
+
+
+def _steps(condition: Condition, series: Iterable[Sample]) -> Iterator[_Step]:
+    """What is found at each measurement."""
+    holds = _HOLDS[condition.op]
+    since: datetime | None = None
+    before: datetime | None = None
+    for at, figure in _figures(condition, series):
+        anew = before is not None and at - before > GAP
+        if anew or figure is None or not holds(figure, condition.value):
+            since = None
+        if figure is not None and holds(figure, condition.value):
+            since = since or at
+        yield _Step(
+            at=at,
+            finding=_finding(condition, at=at, since=since, figure=figure),
+            anew=anew,
+            before=before,
+        )
+        before = at
+
+
+def _finding(
+    condition: Condition, *, at: datetime, since: datetime | None, figure: float | None
+) -> Finding:
+    if figure is None:
+        return Finding(verdict=Verdict.UNKNOWN)
+    if since is None:
+        return Finding(verdict=Verdict.CLEAR, figure=figure)
+    lasts = at - since >= condition.lasting
+    return Finding(verdict=Verdict.FIRES if lasts else Verdict.PENDING, since=since, figure=figure)
+
+
+def _figures(
+    condition: Condition, series: Iterable[Sample]
+) -> Iterator[tuple[datetime, float | None]]:
+    """What is compared at each measurement; None where there is no earlier one to compare it with."""
+    if condition.how is How.VALUE:
+        yield from ((sample.at, sample.value) for sample in series)
+        return
+    counter = MEASURES[condition.metric].counter
+    window: deque[Sample] = deque()
+    before, passed = 0.0, 0.0
+    for sample in series:
+        if counter and sample.value < before:
+            # It began again at zero; what it had reached stays counted.
+            passed += before
+        before = sample.value
+        window.append(Sample(at=sample.at, value=sample.value + passed))
+        while window[0].at < sample.at - condition.within:
+            window.popleft()
+        elapsed = (sample.at - window[0].at).total_seconds()
+        change = window[-1].value - window[0].value
+        if not elapsed:
+            yield sample.at, None
+        else:
+            yield sample.at, change * 60 / elapsed if condition.how is How.RATE else change
+
+
+def _worse(condition: Condition, fired: Firing | None, figure: float) -> float:
+    if fired is None:
+        return figure
+    pick = min if condition.op in {Op.BELOW, Op.AT_MOST} else max
+    return pick(fired.worst, figure)
+
+
+def _ended(fired: Firing, step: _Step) -> Firing:
+    """Over at the measurement that says so; behind a gap, at the last one before it."""
+    return Firing(
+        began_at=fired.began_at,
+        fired_at=fired.fired_at,
+        ended_at=step.before if step.anew else step.at,
+        worst=fired.worst,
+    )

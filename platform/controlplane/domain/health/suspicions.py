@@ -1,0 +1,207 @@
+"""Places where jobs crash that run well elsewhere.
+
+One crash says little: programs are broken more often than cards. What tells the two apart is elimination. A job
+that crashed on a node and ended well without it speaks against the node; one that fails wherever it runs speaks
+against itself. So each crashed job weighs, for each node that it held when it crashed,
+
+::
+
+            crashes with the node        1                    1     it ended well elsewhere
+    weight = ─────────────────────  ×  ──────────────────  ×  1/2   it did not, and its log blames hardware
+                 its crashes           nodes in question      1/4   it did not, and its log blames nobody
+
+times the share of its owner's crashing jobs that crashed there: a flaky program fails evenly over the nodes, a
+broken node draws the crashes to itself. Nodes where the same job ended well are not in question. Jobs that never
+ended well weigh one at most for all of an owner's together. The sum is multiplied by the share of the jobs there
+that crashed, since a place where most work ends well is sound.
+
+Suspicion takes nothing away from running work: the place takes no new work and is tested when it is idle.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.situations import (
+    Action,
+    Blame,
+    NodeView,
+    Policy,
+    RunView,
+    Situation,
+)
+from controlplane.domain.health.wants import Want, is_answered, is_moot
+
+_UNPROVEN: Mapping[Blame, float] = {Blame.HARDWARE: 0.5, Blame.UNCLEAR: 0.25, Blame.PROGRAM: 0.0}
+#: What the jobs of one owner weigh together where none of them ended well.
+_MOST_UNPROVEN = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspicion:
+    """A node that crashes jobs, or those of its cards that all the crashes have in common."""
+
+    node: str
+    #: Empty: they point at no card in particular.
+    cards: tuple[str, ...]
+    score: float
+    words: str
+    #: When the first of the crashes was.
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Count:
+    """What one job says about one node."""
+
+    job: str
+    owner: str
+    weight: float
+    proven: bool
+    crashes: tuple[RunView, ...]
+
+
+def suspicion_wants(situation: Situation, policy: Policy, at: datetime) -> Iterator[Want]:
+    """A reset when idle for each suspect that takes work still."""
+    for suspicion in suspicions(situation, policy, at):
+        node = situation.nodes[suspicion.node]
+        for card in suspicion.cards or ("",):
+            if not is_moot(node, card, Action.RESET_WHEN_IDLE):
+                aimed = "" if node.binds_by_node else card
+                yield Want(
+                    node=node,
+                    card=aimed,
+                    action=Action.RESET_WHEN_IDLE,
+                    reason=suspicion.words,
+                    began_at=suspicion.since,
+                    fault=_fault(situation, node.uid, card),
+                )
+
+
+def suspicions(situation: Situation, policy: Policy, at: datetime) -> tuple[Suspicion, ...]:
+    """The nodes whose score reaches the policy's, by uid."""
+    recent = [run for run in situation.runs if run.ended_at > at - policy.suspicion_within]
+    ran: dict[str, list[RunView]] = defaultdict(list)
+    for run in recent:
+        for place in run.places:
+            ran[place].append(run)
+    counts: dict[str, list[_Count]] = defaultdict(list)
+    for runs in _by_job(recent).values():
+        for uid, count in _counts(runs):
+            counts[uid].append(count)
+    spread = _spread(counts)
+    found = []
+    for uid, known in sorted(counts.items()):
+        node = situation.nodes.get(uid)
+        if node is None:
+            continue
+        back = _given_back(situation, node)
+        fresh = [each for each in known if back is None or each.crashes[0].ended_at > back]
+        here = [run for run in ran[uid] if back is None or run.ended_at > back]
+        suspicion = _suspicion(node, fresh, here, spread)
+        if suspicion is not None and suspicion.score >= policy.suspicion:
+            found.append(suspicion)
+    return tuple(found)
+
+
+def _by_job(runs: Sequence[RunView]) -> dict[str, list[RunView]]:
+    jobs: dict[str, list[RunView]] = defaultdict(list)
+    for run in sorted(runs, key=lambda run: run.ended_at):
+        jobs[run.job].append(run)
+    return jobs
+
+
+def _counts(runs: Sequence[RunView]) -> Iterator[tuple[str, _Count]]:
+    """What one job's attempts say about each node in question."""
+    crashes = [run for run in runs if run.failed is not None]
+    if any(run.failed is Blame.PROGRAM for run in crashes):
+        return
+    cleared = {node for run in runs if run.failed is None for node in run.places}
+    proven = any(run.failed is None for run in runs)
+    for node in sorted({node for run in crashes for node in run.places} - cleared):
+        there = tuple(run for run in crashes if node in run.places)
+        fewest = min(len(set(run.places) - cleared) for run in there)
+        base = 1.0 if proven else max(_UNPROVEN[run.failed] for run in there if run.failed)
+        yield (
+            node,
+            _Count(
+                job=there[0].job,
+                owner=there[0].owner,
+                weight=len(there) / len(crashes) / fewest * base,
+                proven=proven,
+                crashes=there,
+            ),
+        )
+
+
+def _spread(counts: Mapping[str, Sequence[_Count]]) -> Mapping[str, int]:
+    """Owner → how many of its jobs crashed, wherever."""
+    jobs: dict[str, set[str]] = defaultdict(set)
+    for known in counts.values():
+        for count in known:
+            jobs[count.owner].add(count.job)
+    return {owner: len(crashed) for owner, crashed in jobs.items()}
+
+
+def _suspicion(
+    node: NodeView, counts: Sequence[_Count], here: Sequence[RunView], spread: Mapping[str, int]
+) -> Suspicion | None:
+    if not counts:
+        return None
+    owners: dict[str, list[_Count]] = defaultdict(list)
+    for count in counts:
+        owners[count.owner].append(count)
+    weight = 0.0
+    for owner, own in owners.items():
+        unproven = sum(count.weight for count in own if not count.proven)
+        proven = sum(count.weight for count in own if count.proven)
+        weight += (proven + min(unproven, _MOST_UNPROVEN)) * len(own) / spread[owner]
+    jobs = {run.job for run in here}
+    score = weight * len(counts) / len(jobs)
+    elsewhere = sum(count.proven for count in counts)
+    return Suspicion(
+        node=node.uid,
+        cards=_in_common(node, counts, here),
+        score=score,
+        words=(
+            f"{len(counts)} of {len(jobs)} jobs crashed here, of which {elsewhere} ended well elsewhere; "
+            f"that makes it suspect (score {score:.1f})"
+        ),
+        since=min(count.crashes[0].ended_at for count in counts),
+    )
+
+
+def _in_common(
+    node: NodeView, counts: Sequence[_Count], here: Sequence[RunView]
+) -> tuple[str, ...]:
+    """The cards that each crashed job held and no job that ended well; empty where that tells nothing."""
+    common = {card.uid for card in node.cards}
+    for count in counts:
+        common &= {card for run in count.crashes for card in run.places[node.uid]}
+    for run in here:
+        if run.failed is None:
+            common -= set(run.places[node.uid])
+    return () if len(common) == len(node.cards) else tuple(sorted(common))
+
+
+def _given_back(situation: Situation, node: NodeView) -> datetime | None:
+    """When the node or a card of it came back last: crashes before that are dealt with."""
+    uids = (node.uid, *(card.uid for card in node.cards))
+    return max((situation.released[uid] for uid in uids if uid in situation.released), default=None)
+
+
+def _fault(situation: Situation, node: str, card: str) -> str:
+    """Uid of the newest fault that a crash left there and nothing was done about; empty: none."""
+    left = [
+        (fault.began_at, fault.uid)
+        for fault in situation.faults
+        if fault.origin == Origin.JOB
+        and fault.node == node
+        and (not card or fault.card in {"", card})
+        and not is_answered(situation, fault.uid, Action.RESET_WHEN_IDLE)
+    ]
+    return max(left)[1] if left else ""

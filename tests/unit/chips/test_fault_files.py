@@ -1,0 +1,59 @@
+"""A vendor's fault file: what it says is understood, and what it cannot mean is refused with its place."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import timedelta
+
+import pytest
+
+from controlplane.adapters.chips.fault_maps import fault_map_of
+from controlplane.adapters.chips.sections import ProfileRefused, Section
+from controlplane.domain.faults import FaultLevel, FaultMap, Fitness, Lasting, Repeats
+
+LEVELS = '[levels]\nNOTE = "11 12"\nRESTART_JOB = "21"\nISOLATE = "A0..A3"\n'
+
+
+def read(text: str) -> FaultMap:
+    return fault_map_of(Section(tomllib.loads(text), at="faults.toml"))
+
+
+def test_all_that_a_file_can_say_comes_out() -> None:
+    faults = read(
+        LEVELS
+        + '[states]\nDEGRADED = "12"\n'
+        + '[[repeats]]\ncodes = "21"\ntimes = 2\nhours = 6\n'
+        + '[[lasting]]\ncodes = "11"\nseconds = 20\nlevel = "RESET_WHEN_IDLE"\n'
+        + '[[words]]\ncodes = "A*"\ncause = "Broken."\nremedy = "Exchange it."\n'
+    )
+    assert faults.meaning("12").state is Fitness.DEGRADED
+    assert faults.meaning("21").repeats == Repeats(times=2, within=timedelta(hours=6))
+    assert faults.meaning("11").lasting == Lasting(
+        after=timedelta(seconds=20), level=FaultLevel.RESET_WHEN_IDLE
+    )
+    assert faults.meaning("A2").cause == "Broken."
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[levels]\nWORSE = "1"\n', "levels.WORSE is no level; known are NOTE"),
+        (LEVELS + '[states]\nTIRED = "12"\n', "states.TIRED is no state of a card; known are FIT"),
+        (LEVELS + '[states]\nDEGRADED = "99"\n', "states speaks of 99, which has no level"),
+        (LEVELS + '[[repeats]]\ncodes = "21"\ntimes = 2\n', "[[repeats]] 1: hours is required"),
+        (LEVELS + "[[repeats]]\ntimes = 0\n", "[[repeats]] 1: codes is required"),
+        (LEVELS + '[[lasting]]\ncodes = "11"\nlevel = "NOTE"\n', "seconds is required"),
+        (LEVELS + '[[lasting]]\ncodes = "11"\nlevel = "X"\n', "level is 'X', which is no level"),
+        (LEVELS + '[[words]]\ncodes = "11"\ncause = "C."\n', "[[words]] 1: remedy is required"),
+        (
+            LEVELS + '[[words]]\ncodes = "B*"\ncause = "C."\nremedy = "R."\n',
+            "words speaks of B*, which has no level",
+        ),
+        (LEVELS + "[words]\n", "words is {}, which is of the wrong type"),
+        (LEVELS + '[remedies]\n11 = "R."\n', "remedies is not known here"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(text: str, says: str) -> None:
+    with pytest.raises(ProfileRefused) as refused:
+        read(text)
+    assert says in str(refused.value)

@@ -1,0 +1,105 @@
+"""What comes and goes is isolated, by the maker's number or the policy's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from controlplane.domain.faults import NEVER, FaultLevel, Repeats
+from controlplane.domain.health.decisions import Action, FaultView, Policy, Situation
+from controlplane.domain.health.grades import Grades
+from controlplane.domain.health.isolations import unsettled
+from controlplane.domain.health.signals import Origin
+from controlplane.domain.health.situations import IsolationView
+from tests.unit.health.situations import NOW, ago, applied, decided, fault, fleet, only, situation
+
+
+def episodes(
+    times: int,
+    level: FaultLevel,
+    *,
+    repeats: Repeats | None = None,
+    origin: Origin = Origin.EXPORTER,
+) -> list[FaultView]:
+    """So many in the last hours, the last of which stands."""
+    found = []
+    for hours in range(times - 1, -1, -1):
+        ended: datetime | None = ago(hours=hours) + timedelta(minutes=3) if hours else None
+        one = fault(
+            "n0-3", level, code="80E18005", origin=origin, began_at=ago(hours=hours), ended_at=ended
+        )
+        found.append(replace(one, repeats=repeats))
+    return found
+
+
+def test_the_third_time_within_a_day_isolates_whatever_the_level() -> None:
+    twice = situation(fleet(40), *episodes(2, FaultLevel.RESTART_REQUEST))
+    thrice = situation(fleet(40), *episodes(3, FaultLevel.RESTART_REQUEST))
+    assert only(decided(twice)).action is Action.RESTART_REQUEST
+    found = only(decided(thrice))
+    assert found.action is Action.ISOLATE_CARD
+    assert found.reason == "80E18005 came 3 times within 24 hours; 3 are enough to isolate"
+
+
+@pytest.mark.parametrize("times", [2, 3, 5])
+def test_the_makers_number_goes_before_the_policys(times: int) -> None:
+    limit = Repeats(times=times, within=timedelta(hours=24))
+    below = episodes(times - 1, FaultLevel.NOTE, repeats=limit)
+    reached = episodes(times, FaultLevel.NOTE, repeats=limit)
+    assert only(decided(situation(fleet(40), *below))).action is Action.NOTE
+    assert only(decided(situation(fleet(40), *reached))).action is Action.ISOLATE_CARD
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        episodes(9, FaultLevel.NOTE),
+        episodes(9, FaultLevel.RESTART_JOB, repeats=NEVER),
+        episodes(9, FaultLevel.RESTART_JOB, origin=Origin.JOB),
+    ],
+    ids=["notes", "what programs do to themselves", "what crashed jobs left behind"],
+)
+def test_some_things_may_come_back_as_often_as_they_like(faults: list[FaultView]) -> None:
+    assert only(decided(situation(fleet(40), *faults))).action.rank <= Action.RESTART_JOB.rank
+
+
+def test_the_same_code_of_two_origins_or_two_cards_is_not_the_same_fault_again() -> None:
+    faults = [
+        fault("n0-3", FaultLevel.RESTART_JOB, origin=Origin.EXPORTER),
+        fault("n0-3", FaultLevel.RESTART_JOB, origin=Origin.EVENT),
+        fault("n0-4", FaultLevel.RESTART_JOB, origin=Origin.EXPORTER),
+    ]
+    found = decided(situation(fleet(40), *faults))
+    assert {each.action for each in found} == {Action.RESTART_JOB}
+
+
+def test_what_came_before_it_was_given_back_does_not_count() -> None:
+    seen = situation(fleet(40), *episodes(3, FaultLevel.RESTART_JOB))
+    seen = replace(seen, released={"n0-3": ago(minutes=90)})
+    assert only(decided(seen)).action is Action.RESTART_JOB
+
+
+def test_a_flapping_card_stays_out_until_few_enough_of_its_faults_are_recent() -> None:
+    flapping = situation(fleet(40), *episodes(3, FaultLevel.RESTART_JOB))
+    done = applied(flapping, decided(flapping))
+    ended = replace(done.faults[-1], ended_at=NOW)
+    done = replace(done, faults=(*done.faults[:-1], ended))
+
+    def why(at: datetime) -> str:
+        return reason(done, at)
+
+    assert "came 3 times" in why(NOW + timedelta(hours=1))
+    assert why(NOW + timedelta(hours=22, minutes=1)) == ""
+
+
+def reason(seen: Situation, at: datetime) -> str:
+    policy = Policy()
+    return unsettled(
+        seen.faults,
+        isolation=IsolationView(node="n0", card="n0-3"),
+        grades=Grades(seen.faults, seen.released, policy, at),
+        policy=policy,
+        at=at,
+    )

@@ -1,0 +1,141 @@
+"""A rule that cannot be understood is refused with its field, the value and what would be right."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.default_rules import DEFAULT_RULES
+from controlplane.domain.health.rule_documents import (
+    RuleRefused,
+    condition_of,
+    document_of,
+    level_of,
+    rule_of,
+)
+from controlplane.domain.health.rules import How, Op, Rule
+from controlplane.domain.telemetry import Metric
+
+HOT: dict[str, Any] = {"metric": "temperature", "op": "≥", "value": 90, "for": "1m"}
+ECC: dict[str, Any] = {
+    "metric": "ecc_corrected",
+    "how": "rate",
+    "op": ">",
+    "value": 10,
+    "within": 600,
+}
+
+
+def test_a_condition_is_read_with_its_units() -> None:
+    hot, ecc = condition_of(HOT), condition_of({**ECC, "chips": ["h100"]})
+    assert (hot.metric, hot.op, hot.value) == (Metric.TEMPERATURE, Op.AT_LEAST, 90)
+    assert hot.lasting == timedelta(minutes=1)
+    assert (ecc.how, ecc.within) == (How.RATE, timedelta(minutes=10))
+    assert ecc.applies("h100")
+    assert not ecc.applies("a100")
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "says"),
+    [
+        (
+            {"metric": "heat"},
+            "metric",
+            "metric is 'heat'; it must be one of utilization, memory_used",
+        ),
+        ({"metric": None}, "metric", "metric is None"),
+        ({"op": "=>"}, "op", "op is '=>'; it must be one of >, >=, <, <=, ="),
+        ({"value": "90"}, "value", "value is '90'; it must be a finite number"),
+        ({"value": True}, "value", "value is True"),
+        ({"value": float("nan")}, "value", "value is nan"),
+        ({"value": 300}, "value", "value is 300; temperature lies between -60 and 250 celsius"),
+        ({"how": "average"}, "how", "how is 'average'; it must be one of value, change, rate"),
+        (
+            {"for": "a while"},
+            "for",
+            'for is \'a while\'; write seconds, or "90s", "5m", "2h", "1d"',
+        ),
+        ({"for": "8d"}, "for", "for is '8d'; it must lie between 0 and 7 days"),
+        ({"for": -1}, "for", "for is -1; it must lie between 0 and 7 days"),
+        ({"within": "5m"}, "within", "within is for a change or a rate"),
+        ({"how": "rate", "within": 0}, "within", "within is 0; a change or a rate needs a time"),
+        ({"chips": "h100"}, "chips", "chips is 'h100'; it must be a list"),
+        (
+            {"durration": "5m"},
+            "durration",
+            "durration is no field of a condition; known are metric, how",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(change: dict[str, Any], field: str, says: str) -> None:
+    with pytest.raises(RuleRefused) as refused:
+        condition_of({**HOT, **change})
+    assert refused.value.field == field
+    assert says in str(refused.value)
+
+
+def test_a_counter_cannot_have_changed_by_less_than_nothing() -> None:
+    with pytest.raises(RuleRefused, match="ecc_corrected only grows"):
+        condition_of({**ECC, "value": -1})
+
+
+@pytest.mark.parametrize("document", [None, [], "hot", 3])
+def test_what_is_no_object_is_refused(document: object) -> None:
+    with pytest.raises(RuleRefused, match="must be an object of named fields"):
+        condition_of(document)
+
+
+@pytest.mark.parametrize("name", ["Hot Chip", "", None, "hot--chip", "-hot"])
+def test_the_name_of_a_rule_is_a_slug(name: object) -> None:
+    with pytest.raises(RuleRefused, match="small letters, digits and single hyphens"):
+        rule_of({"name": name, "level": 1, "condition": HOT})
+
+
+@pytest.mark.parametrize("written", [4, "L4", "l4", "reset_when_idle"])
+def test_a_level_may_be_written_as_people_write_it(written: object) -> None:
+    assert level_of(written) is FaultLevel.RESET_WHEN_IDLE
+
+
+@pytest.mark.parametrize("written", [0, 7, True, "4", "worse", None])
+def test_what_is_no_level_is_refused(written: object) -> None:
+    with pytest.raises(RuleRefused, match=r"it must be one of L1 \(note\)"):
+        level_of(written)
+
+
+@pytest.mark.parametrize("rule", DEFAULT_RULES, ids=[rule.name for rule in DEFAULT_RULES])
+def test_the_rules_that_are_shipped_can_be_written_down_and_read_back(rule: Rule) -> None:
+    assert condition_of(json.loads(json.dumps(document_of(rule.condition)))) == rule.condition
+
+
+def test_no_rule_that_is_shipped_isolates_by_itself_and_each_tells_its_source() -> None:
+    assert len({rule.name for rule in DEFAULT_RULES}) == len(DEFAULT_RULES)
+    for rule in DEFAULT_RULES:
+        assert rule.level < FaultLevel.ISOLATE
+        assert rule.source
+
+
+def refusal(document: object) -> RuleRefused | None:
+    """Why it is no condition; None: it is one."""
+    try:
+        condition_of(document)
+    except RuleRefused as refused:
+        return refused
+    return None
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.just(10**400) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from([*ECC, "for"]), inner),
+    )
+)
+def test_whatever_is_sent_is_a_rule_or_refused_in_words(document: object) -> None:
+    for sent in (document, {**ECC, "value": document}, {**ECC, "for": document}):
+        refused = refusal(sent)
+        assert refused is None or (refused.field and str(refused))
