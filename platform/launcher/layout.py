@@ -62,6 +62,11 @@ class Layout:
         return self.run / "database-url"
 
     @property
+    def agent_token(self) -> Path:
+        """By which this machine's agent speaks for its node."""
+        return self.secrets / "agent_token"
+
+    @property
     def supervisor_log(self) -> Path:
         return self.logs / "supervisor.log"
 

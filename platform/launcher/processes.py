@@ -153,7 +153,19 @@ def services(configuration: Configuration) -> tuple[Service, ...]:
             command=(python, "-m", "launcher.lobby", python, "manage.py", "watch_clusters"),
             stop_wave=1,
         ),
-        *((_demo(configuration),) if configuration.demo else ()),
+        _demo(configuration) if configuration.demo else _agent(configuration),
+    )
+
+
+def _agent(configuration: Configuration) -> Service:
+    """Sends the figures of this machine's cards."""
+    layout = configuration.layout
+    return Service(
+        name="agent",
+        command=(
+            *(configuration.python, "-m", "launcher.agent"),
+            *(str(layout.agent_token), str(layout.run / "agent-sequence")),
+        ),
     )
 
 

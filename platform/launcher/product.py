@@ -132,7 +132,7 @@ def _bring_up(configuration: Configuration, *, supervisor: Supervisor, terminal:
         with timed(terminal, step.name):
             supervisor.run_step(step)
     static_files.note_collected(layout, collected=static)
-    with timed(terminal, "starting web, worker, beat, gateway and watcher"):
+    with timed(terminal, "starting web, worker, beat, gateway, watcher and agent"):
         for service in services(configuration):
             supervisor.add(service)
         _require_ready(configuration, supervisor=supervisor, seconds=_READY_SECONDS)

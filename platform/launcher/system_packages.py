@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 #: Debian package → the program that tells whether it is there.
 PROGRAMS: Mapping[str, str] = MappingProxyType(
-    {"redis-server": "redis-server", "chromium": "chromium"}
+    {"redis-server": "redis-server", "chromium": "chromium", "prometheus": "prometheus"}
 )
 
 

@@ -34,6 +34,8 @@ class ExitCode(IntEnum):
     DIVERGED = 3
     #: The control plane refused what was reported, or stayed away too long.
     NOT_REPORTED = 4
+    #: A card did not pass its burn-in; the result says in what.
+    UNFIT = 5
     OUT_OF_MEMORY = 12
     DISK_FULL = 28
     #: Asked to end by SIGTERM; what could be saved is saved.

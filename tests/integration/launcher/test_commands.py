@@ -188,7 +188,7 @@ def test_the_status_lists_every_process(started: Dummy) -> None:
     shown = started.run("status")
     assert shown.returncode == 0
     names = re.findall(r"^(\w+) +\d+  running +0 ", shown.stdout, flags=re.MULTILINE)
-    assert names == ["postgres", "web", "worker", "beat", "gateway", "watcher"]
+    assert names == ["postgres", "web", "worker", "beat", "gateway", "watcher", "agent"]
 
 
 def test_a_port_that_another_ninefold_has_names_its_home(started: Dummy, tmp_path: Path) -> None:
@@ -201,5 +201,8 @@ def test_a_port_that_another_ninefold_has_names_its_home(started: Dummy, tmp_pat
 def test_the_log_of_a_process_that_is_none_names_those_that_are(started: Dummy) -> None:
     shown = started.run("logs", "nobody")
     assert shown.returncode == 1
-    assert "there are: beat, gateway, postgres, supervisor, watcher, web, worker" in shown.stderr
+    assert (
+        "there are: agent, beat, gateway, postgres, supervisor, watcher, web, worker"
+        in shown.stderr
+    )
     assert "ready" in started.run("logs", "worker").stdout

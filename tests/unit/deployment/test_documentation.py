@@ -31,9 +31,9 @@ def documented() -> set[Right]:
 
 
 def test_every_verb_of_the_roles_is_told_with_what_needs_it() -> None:
-    assert documented() == granted(built(KUBERNETES / "access")) | granted(
-        built(KUBERNETES / "volcano")
-    )
+    folders = ("access", "mindcluster", "volcano")
+    made = [manifest for folder in folders for manifest in built(KUBERNETES / folder)]
+    assert documented() == granted(made)
 
 
 def test_every_option_of_a_cluster_is_told_and_none_that_there_is_not() -> None:

@@ -10,6 +10,7 @@ from controlplane.adapters.clusters.kubernetes.checks import (
     VOLCANO_PERMISSIONS,
     Permission,
 )
+from controlplane.adapters.clusters.kubernetes.sign_tables import table
 from tests.unit.deployment.kustomizations import KUBERNETES, ROOT, built
 from tests.unit.deployment.rights import NAMESPACES, PICTURE, Right, granted
 
@@ -35,9 +36,28 @@ def test_the_roles_for_volcano_are_what_the_adapter_checks_for_and_a_look_at_its
     assert all(rule["resourceNames"] and rule["verbs"] == ["get"] for rule in role["rules"])
 
 
+def test_the_roles_for_mindcluster_read_its_configmaps_where_it_writes_them_and_no_more() -> None:
+    made = built(KUBERNETES / "mindcluster")
+    assert {each["kind"] for each in made} == {"Role", "RoleBinding"}
+    assert {each["metadata"]["namespace"] for each in made} == {
+        table("mindcluster")["namespace"],
+        table("mindcluster")["own_namespace"],
+    }
+    assert granted(made) == {("", "configmaps", verb) for verb in ("get", "list")}
+
+
+def test_nothing_but_the_mark_changes_nodes_and_its_role_stands_alone() -> None:
+    for folder in ("access", "volcano", "mindcluster"):
+        for role in built(KUBERNETES / folder):
+            rights = granted([role])
+            if ("", "nodes", "patch") in rights:
+                assert (role["metadata"]["name"], len(rights)) == ("ninefold-marker", 1)
+            assert not rights & {("", "nodes", verb) for verb in ("create", "update", "delete")}
+
+
 def test_every_resource_that_a_role_names_is_one_that_the_adapters_speak_of() -> None:
     spoken = "".join(path.read_text() for path in ADAPTERS.glob("[kv]*/*.py"))
-    for folder in ("access", "volcano"):
+    for folder in ("access", "volcano", "mindcluster"):
         for group, resource, _ in granted(built(KUBERNETES / folder)):
             assert re.search(rf"\b{resource.partition('/')[0]}\b", spoken), (group, resource)
 

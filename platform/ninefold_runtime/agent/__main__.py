@@ -1,0 +1,143 @@
+"""``python -m ninefold_runtime.agent --server URL --token-file FILE``: read the cards, send, again and again."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ninefold_runtime.agent.batches import Batch, Sample, exposition
+from ninefold_runtime.agent.pushes import Server
+from ninefold_runtime.agent.readers import CHOICES, Reader, choose
+from ninefold_runtime.agent.sending import Sender
+from ninefold_runtime.agent.sequences import Sequence
+from ninefold_runtime.exits import BadInput, ExitCode, Fault, Stopped
+from ninefold_runtime.signals import StopRequest
+
+_MOST_SECONDS = 3600.0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 if it was asked to end; else the code of the fault, which is one line on standard error."""
+    options = _parser().parse_args(arguments)
+    try:
+        StopRequest().listen()
+        _run(options)
+    except Stopped as stopped:
+        print(f"agent: {stopped}", flush=True)
+    except Fault as fault:
+        print(f"agent: {fault}", file=sys.stderr, flush=True)
+        return fault.code
+    return ExitCode.FINISHED
+
+
+def _run(options: argparse.Namespace) -> None:
+    server = Server.of(options.server, authorities=options.authorities)
+    reader = choose(options.reader, node=options.node, cards=options.cards)
+    sender = Sender(
+        server,
+        vendor=reader.vendor,
+        token=lambda: _token(options.token_file),
+        sequence=Sequence(options.state, say=_say),
+        keep=options.keep,
+        say=_say,
+    )
+    _say(f"reads {reader.vendor} cards of {options.node} every {options.every:g} s")
+    if server.is_overheard:
+        _say("the token crosses the network in the clear: use an https address")
+    sender.start()
+    watch(reader, sender=sender, every_seconds=options.every)
+
+
+def watch(reader: Reader, *, sender: Sender, every_seconds: float) -> None:
+    """Read on the beat for ever; a beat that a slow reader missed is left out.
+
+    :raises NotReported: if the control plane refuses the token.
+    """
+    due, said = time.monotonic(), ""
+    while True:
+        began, at = time.monotonic(), datetime.now(UTC)
+        reading = reader.read()
+        if reading.trouble != said:
+            _say(reading.trouble or "the cards can be read again")
+            said = reading.trouble
+        figures = {
+            # Where some cards answer, the others are told by their silence.
+            "reader_ok": bool(reading.samples),
+            "reader_seconds": round(time.monotonic() - began, 6),
+            "batches_waiting": sender.waiting,
+            "batches_dropped_total": sender.dropped,
+            "batches_refused_total": sender.refused,
+        }
+        own = [Sample(name=f"ninefold_agent_{name}", value=figures[name]) for name in figures]
+        sender.add(Batch(at=at, text=exposition((*reading.samples, *own))))
+        due = max(due + every_seconds, time.monotonic())
+        sender.pause(due - time.monotonic())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ninefold_runtime.agent", description="Send the figures of this node's cards."
+    )
+    parser.add_argument("--server", required=True, help="address of the control plane's pages")
+    parser.add_argument("--token-file", type=Path, required=True, help="holds the node's token")
+    parser.add_argument(
+        "--node",
+        default=os.environ.get("NINEFOLD_NODE") or socket.gethostname(),
+        help="the node's name in its cluster; by default NINEFOLD_NODE, or the host's name",
+    )
+    parser.add_argument("--every", type=_seconds, default=5.0, help="seconds between two looks")
+    parser.add_argument("--reader", choices=CHOICES, default="auto")
+    parser.add_argument(
+        "--cards", type=_count, default=0, help="cards the processor is shown as; 0: one a core"
+    )
+    parser.add_argument("--state", type=Path, help="where the number of the last batch is kept")
+    parser.add_argument(
+        "--keep", type=_some, default=720, help="batches kept while the control plane is away"
+    )
+    parser.add_argument("--authorities", type=Path, help="certificates (PEM) to trust for https")
+    return parser
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 1.0 <= value <= _MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and {_MOST_SECONDS:g} seconds")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return value
+
+
+def _some(text: str) -> int:
+    value = _count(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError("at least 1 is needed")
+    return value
+
+
+def _token(path: Path) -> str:
+    """:raises BadInput: if the file cannot be read, or holds no token."""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"the token file {path} cannot be read: {error}") from error
+    if not token or any(not character.isprintable() for character in token):
+        raise BadInput(f"the token file {path} holds no token")
+    return token
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

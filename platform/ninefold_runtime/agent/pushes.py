@@ -1,0 +1,156 @@
+"""One batch, one request: what is asked of the control plane, and what its answer means.
+
+The format is that of ``POST /api/v1/telemetry/push``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ninefold_runtime.agent.batches import Batch
+from ninefold_runtime.exits import BadInput
+
+_PATH = "/api/v1/telemetry/push"
+_TIMEOUT_SECONDS = 10.0
+_LONGEST_ANSWER = 64 * 1024
+_LONGEST_WAIT_SECONDS = 300.0
+#: Answers after which the same request may succeed later, beside those of 500 and above.
+_LATER = frozenset({408, 425, 429})
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class Away(Exception):
+    """The control plane cannot take it now."""
+
+    def __init__(self, words: str, *, wait_seconds: float = 0.0) -> None:
+        super().__init__(words)
+        #: What it asked to wait; 0 where it did not say.
+        self.wait_seconds = wait_seconds
+
+
+class Refused(Exception):
+    """It will never take this batch."""
+
+
+class Unwelcome(Exception):
+    """It takes nothing with this token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    #: Whether this batch became the newest; False: it had come before, or one of a higher number.
+    taken: bool
+    #: The highest number that the control plane knows of this node.
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Where the control plane is."""
+
+    secure: bool
+    host: str
+    port: int | None
+    path: str
+    #: Certificates to trust beside none other; None: those of the system.
+    authorities: Path | None = None
+
+    @classmethod
+    def of(cls, url: str, *, authorities: Path | None = None) -> Server:
+        """:raises BadInput: if it is no http(s) address, or the certificates cannot be read."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise BadInput(f"--server {url!r} is no address: {error}") from error
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise BadInput(f"--server must be an http(s) address, not {url!r}")
+        if authorities is not None:
+            try:
+                ssl.create_default_context(cafile=str(authorities))
+            except (OSError, ssl.SSLError) as error:
+                raise BadInput(f"--authorities {authorities} cannot be used: {error}") from error
+        return cls(
+            secure=parts.scheme == "https",
+            host=parts.hostname,
+            port=port,
+            path=parts.path.rstrip("/") + _PATH,
+            authorities=authorities,
+        )
+
+    @property
+    def is_overheard(self) -> bool:
+        """Whether the token crosses a network in the clear."""
+        return not self.secure and self.host not in _LOOPBACK
+
+    def connect(self) -> http.client.HTTPConnection:
+        if not self.secure:
+            return http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT_SECONDS)
+        cafile = str(self.authorities) if self.authorities else None
+        context = ssl.create_default_context(cafile=cafile)
+        return http.client.HTTPSConnection(
+            self.host, self.port, timeout=_TIMEOUT_SECONDS, context=context
+        )
+
+
+def push(server: Server, batch: Batch, *, sequence: int, vendor: str, token: str) -> Taken:
+    """Send one batch.
+
+    :raises Away: if it may be taken later.
+    :raises Refused: if it never will be.
+    :raises Unwelcome: if the token is none, or another node's.
+    """
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "text/plain; version=0.0.4; charset=utf-8",
+        "Content-Encoding": "gzip",
+        "X-Ninefold-Sequence": str(sequence),
+        "X-Ninefold-At": batch.at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "X-Ninefold-Vendor": vendor,
+        "X-Ninefold-Agent": "ninefold-agent",
+    }
+    connection = server.connect()
+    try:
+        connection.request(
+            "POST", server.path, gzip.compress(batch.text.encode(), compresslevel=1), headers
+        )
+        response = connection.getresponse()
+        status, body = response.status, response.read(_LONGEST_ANSWER)
+        wait = response.headers.get("Retry-After", "")
+    except (OSError, http.client.HTTPException) as error:
+        raise Away(f"{type(error).__name__}: {error}") from error
+    finally:
+        connection.close()
+    if status >= 500 or status in _LATER:
+        seconds = min(float(wait), _LONGEST_WAIT_SECONDS) if wait.isdecimal() else 0.0
+        raise Away(f"it answered {status}", wait_seconds=seconds)
+    if status in (401, 403):
+        raise Unwelcome(f"it answered {status}: {_reason(body)}")
+    if status != 200:
+        raise Refused(f"it answered {status}: {_reason(body)}")
+    return _taken(body, sequence=sequence)
+
+
+def _taken(body: bytes, *, sequence: int) -> Taken:
+    """:raises Away: if the answer is not the control plane's, as of a proxy that shows a page."""
+    try:
+        answer = json.loads(body)
+        return Taken(taken=bool(answer["taken"]), sequence=int(answer["sequence"]))
+    except (ValueError, TypeError, KeyError) as error:
+        raise Away(f"its answer to batch {sequence} is not understood: {body[:100]!r}") from error
+
+
+def _reason(body: bytes) -> str:
+    text = body.decode("utf-8", "replace").strip()
+    try:
+        problem = json.loads(text)
+    except ValueError:
+        return text[:300] or "without a word"
+    detail = problem.get("detail") or problem.get("title") if isinstance(problem, dict) else None
+    return str(detail or text)[:300]

@@ -1,0 +1,74 @@
+"""Huawei's cards by ``npu-smi info``, under the names of npu-exporter. Not run on such a card yet.
+
+::
+
+    | NPU   Name      | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+    | Chip  Phy-ID    | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
+    +=================+===============+====================================================+
+    | 0     Ascend910 | OK            | 178.5       36                0    / 0             |
+    | 0     1         | 0000:9D:00.0  | 0           0    / 0          3416 / 65536         |
+
+Two lines a chip. Where a card has several, a second number says which of the node's it is (``Phy-ID``,
+``Device``); else the card's own is that. The die's number (``vdie_id``) is not printed there, so a card that was
+replaced is noticed only by npu-exporter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ninefold_runtime.agent.batches import Reading, Sample
+from ninefold_runtime.agent.readers.tools import Tool
+
+COMMAND = ("npu-smi", "info")
+_NUMBER = r"(\d+(?:\.\d+)?|-|NA)"
+_FIRST = re.compile(rf"^\| *(\d+) +(\S+) *\| *([A-Za-z]+) *\| *{_NUMBER} +{_NUMBER} ")
+_SECOND = re.compile(
+    rf"^\| *(\d+)(?: +(\d+))? *\| *([0-9A-Fa-f]+:[0-9A-Fa-f:.]+) *\| *{_NUMBER} +(\d+) */ *(\d+)"
+    r"(?: +(\d+) */ *(\d+))?"
+)
+#: Fit for work, though somebody should look: the exporter calls no other state healthy.
+_HEALTHY = frozenset({"OK"})
+
+
+class AscendReader:
+    """Implements ``Reader``."""
+
+    vendor = "ascend"
+
+    def __init__(self, *, tool: Tool | None = None) -> None:
+        self._tool = tool or Tool(COMMAND)
+
+    def read(self) -> Reading:
+        answer = self._tool.ask()
+        samples = tuple(parse(answer.text))
+        trouble = answer.trouble or ("" if samples else "npu-smi lists no card")
+        return Reading(samples=samples, trouble=trouble)
+
+
+def parse(text: str) -> Iterator[Sample]:
+    """The samples of all chips; what is printed as ``-`` or ``NA`` is left out."""
+    first = None
+    for line in text.splitlines():
+        second = _SECOND.match(line)
+        if second is not None and first is not None:
+            yield from _of_chip(first, second)
+            first = None
+        else:
+            first = _FIRST.match(line)
+
+
+def _of_chip(first: re.Match[str], second: re.Match[str]) -> Iterator[Sample]:
+    card, model, health, power, temperature = first.groups()
+    _, number, bus, load, used, total, hbm_used, hbm_total = second.groups()
+    labels = {"id": number or card, "model_name": model, "pcie_bus_info": bus}
+    figures = {"utilization": load, "temperature": temperature, "power": power}
+    if int(hbm_total or 0):
+        figures |= {"hbm_used_memory": hbm_used, "hbm_total_memory": hbm_total}
+    elif int(total):
+        figures |= {"used_memory": used, "total_memory": total}
+    yield Sample(name="npu_chip_info_health_status", value=float(health in _HEALTHY), labels=labels)
+    for name, shown in figures.items():
+        if shown not in ("-", "NA"):
+            yield Sample(name=f"npu_chip_info_{name}", value=float(shown), labels=labels)

@@ -1,0 +1,115 @@
+"""``python -m ninefold_runtime.burnin SPEC``: test the cards, say what was found, end with 0 if all is well."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from ninefold_runtime import specs
+from ninefold_runtime.burnin import outcomes, processes
+from ninefold_runtime.burnin.specs import BurninSpec
+from ninefold_runtime.exits import BadInput, ExitCode, understood
+from ninefold_runtime.report import Address, Reporter
+from ninefold_runtime.signals import StopRequest
+
+#: Before the result, on one line of the log: for who starts a burn-in and has nobody that it reports to.
+RESULT = "RESULT "
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 if every card passed, ``ExitCode.UNFIT`` if one did not; else the code of the fault."""
+    options = _parser().parse_args(arguments)
+    work = Path(os.environ.get("NINEFOLD_WORK") or ".").absolute()
+    try:
+        spec = specs.load(options.spec, BurninSpec)
+        spec.check()
+        _require_torch()
+        if options.card is None:
+            return _all(spec, path=options.spec, work=work)
+        return _one(spec, options)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: it decides the exit code
+        fault = understood(error, work=work)
+        if fault is None:
+            traceback.print_exc()
+            print(f"burn-in failed: {type(error).__name__}: {error}", file=sys.stderr)
+            return ExitCode.FAILED
+        print(f"burn-in: {fault}", file=sys.stderr, flush=True)
+        return fault.code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ninefold_runtime.burnin")
+    parser.add_argument("spec", type=Path)
+    alone = parser.add_argument_group("what the process of one card is told")
+    alone.add_argument("--card", type=int)
+    alone.add_argument("--meeting", type=Path)
+    alone.add_argument("--out", type=Path)
+    return parser
+
+
+def _require_torch() -> None:
+    """:raises BadInput: if there is none."""
+    if importlib.util.find_spec("torch") is None:
+        raise BadInput(
+            f"{sys.executable} has no torch; run the burn-in in the environment or image of an engine that "
+            "has the build for these cards"
+        )
+
+
+def _all(spec: BurninSpec, *, path: Path, work: Path) -> int:
+    StopRequest().listen()
+    folder, scratch = work / "result", work / "cards"
+    for each in (folder, scratch):
+        each.mkdir(parents=True, exist_ok=True)
+    with Reporter(Address.of_process()) as reporter:
+        began = time.monotonic()
+        reporter.message(f"burn-in of {spec.cards} × {spec.device}, {spec.seconds} s")
+        found = processes.run(spec, path=path, folder=scratch)
+        about = {
+            "seconds": round(time.monotonic() - began, 1),
+            "node": platform.node(),
+            "torch": version("torch"),
+        }
+        result = outcomes.result(found, device=spec.device, about=about)
+        for outcome in found:
+            reporter.message(_line(outcome))
+        text = json.dumps(result, ensure_ascii=False, indent=2, allow_nan=False)
+        (folder / "burnin.json").write_text(f"{text}\n", encoding="utf-8")
+        reporter.message(RESULT + json.dumps(result, ensure_ascii=False, allow_nan=False))
+        reporter.deliver(folder, kind="report", metrics=_metrics(found))
+    return ExitCode.FINISHED if result["passed"] else ExitCode.UNFIT
+
+
+def _one(spec: BurninSpec, options: argparse.Namespace) -> int:
+    from ninefold_runtime.burnin import card_tests
+
+    card_tests.run(spec, index=options.card, meeting=options.meeting, out=options.out)
+    return ExitCode.FINISHED
+
+
+def _metrics(found: list[outcomes.Outcome]) -> dict[str, Any]:
+    """The worst figure of each test."""
+    metrics: dict[str, float] = {}
+    for outcome in found:
+        if outcome.measured is not None:
+            worst = metrics.get(outcome.test, outcome.measured)
+            metrics[outcome.test] = min(worst, outcome.measured)
+    return metrics
+
+
+def _line(outcome: outcomes.Outcome) -> str:
+    figure = "" if outcome.measured is None else f"{outcome.measured:.4g} {outcome.unit}, "
+    return f"card {outcome.card}, {outcome.test} {outcome.verdict}: {figure}{outcome.words}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""What a burn-in is asked for; as other specs, complete, so that nothing has a default here.
+
+::
+
+    {"kind": "burnin", "device": "cuda", "cards": 1, "seconds": 60,
+     "matrix": {"size": 8192, "dtype": "bfloat16", "expected_tflops": 989.0, "floor": 0.7},
+     "memory": {"share": 0.5},
+     "collective": {"backend": "nccl", "expected_gb_s": null, "floor": 0.5}}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ninefold_runtime.exits import BadInput
+
+#: Below this nothing can be said of a card; beyond, it is another kind of test.
+SHORTEST_SECONDS = 5
+LONGEST_SECONDS = 86_400
+MOST_CARDS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixSpec:
+    #: Rows and columns of both factors.
+    size: int
+    dtype: Literal["float32", "bfloat16", "float16"]
+    #: What the card should reach, in 10^12 operations a second: of the data sheet, or of an earlier burn-in of
+    #: this kind of node. None: the rate is measured and not judged, only the numbers are.
+    expected_tflops: float | None
+    #: The share of it that is enough.
+    floor: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySpec:
+    #: Of the card's free memory; of the processor's, of that of so many cores.
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveSpec:
+    #: As torch calls it: gloo, nccl, hccl, …
+    backend: str
+    #: Bus bandwidth in 10^9 bytes a second. None: measured and not judged.
+    expected_gb_s: float | None
+    floor: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurninSpec:
+    kind: Literal["burnin"]
+    #: As torch names it: cpu, cuda, npu, musa, …
+    device: str
+    #: How many of the node's, from the first that is visible.
+    cards: int
+    #: The limit for everything; the tests divide it among themselves.
+    seconds: int
+    matrix: MatrixSpec
+    memory: MemorySpec
+    collective: CollectiveSpec
+
+    def check(self) -> None:
+        """:raises BadInput: if a number is beyond its bounds; the message names it."""
+        _within("cards", self.cards, 1, MOST_CARDS)
+        _within("seconds", self.seconds, SHORTEST_SECONDS, LONGEST_SECONDS)
+        _within("matrix.size", self.matrix.size, 64, 32_768)
+        _share("matrix.floor", self.matrix.floor)
+        _share("memory.share", self.memory.share)
+        _share("collective.floor", self.collective.floor)
+        _positive("matrix.expected_tflops", self.matrix.expected_tflops)
+        _positive("collective.expected_gb_s", self.collective.expected_gb_s)
+        if not self.device.isidentifier():
+            raise BadInput(
+                f"device must be a name of torch, such as cpu or cuda, not {self.device!r}"
+            )
+
+
+def _within(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise BadInput(f"{name} must be from {low} to {high}, not {value}")
+
+
+def _share(name: str, value: float) -> None:
+    if not 0 < value <= 1:
+        raise BadInput(f"{name} must be above 0 and at most 1, not {value}")
+
+
+def _positive(name: str, value: float | None) -> None:
+    if value is not None and not value > 0:
+        raise BadInput(f"{name} must be above 0, or null where nobody knows it, not {value}")
