@@ -241,6 +241,10 @@ def _lived_through(cluster: KubernetesCluster, live: LiveCluster) -> None:
     assert {each.kind for each in cluster.objects(launch.name)} >= {"Pod", "Secret", "Service"}
     assert cluster.events(launch.name)
     assert cluster.node("real-1") is not None
+    # Its node has cards that MindCluster would look after; what is not there was not refused.
+    assert not [each for each in cluster.diagnose().unread if "not permitted" in each.reason]
+    assert cluster.mark("real-1", "a test of rights")
+    cluster.unmark("real-1")
     assert cluster.names() == {launch.name}
     cluster.stop(launch.name, grace=timedelta(seconds=1))
     until(lambda: observed(cluster, launch.name).ended, within=WITHIN, what="it ends")

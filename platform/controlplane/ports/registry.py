@@ -23,6 +23,8 @@ from controlplane.ports.discovery import geometry_on
 from controlplane.ports.engines import Engine, EngineProfile
 from controlplane.ports.hubs import Hub
 from controlplane.ports.outbound import Outbound
+from controlplane.ports.readings import Reader
+from controlplane.ports.telemetry import Telemetry, TelemetryError
 
 
 class UnknownAdapter(LookupError):
@@ -80,13 +82,64 @@ def artifact_store(kind: str, options: Mapping[str, Any]) -> ArtifactStore:
 
 
 @lru_cache(maxsize=8)
-def _outbound(kind: str, policy: EgressPolicy, proxy: str) -> Outbound:
-    return cast(Outbound, _load("ninefold.outbound", kind)(policy=policy, proxy=proxy))
+def _outbound(kind: str, policy: EgressPolicy, proxy: str, seconds: float) -> Outbound:
+    adapter = _load("ninefold.outbound", kind)
+    return cast(Outbound, adapter(policy=policy, proxy=proxy, seconds=seconds))
 
 
-def outbound(policy: EgressPolicy, proxy: str) -> Outbound:
-    """For every call to an address that somebody chose, under that policy and by that proxy, if any."""
-    return _outbound("http", policy, proxy)
+def outbound(policy: EgressPolicy, proxy: str, *, seconds: float = 10.0) -> Outbound:
+    """For every call to an address that somebody chose, under that policy and by that proxy, if any.
+
+    A whole call takes at most ``seconds``.
+    """
+    return _outbound("http", policy, proxy, seconds)
+
+
+def telemetry(
+    kind: str, options: Mapping[str, Any], *, outbound: Outbound, token: str = ""
+) -> Telemetry:
+    """A new adapter of that kind, which calls by ``outbound`` alone and shows ``token`` if there is one.
+
+    :raises UnknownAdapter: if no package provides it.
+    :raises TelemetryError: if an option is unknown to it or cannot be used.
+    """
+    adapter = _load("ninefold.telemetry", kind)
+    given = {**options, "outbound": outbound, "token": token}
+    try:
+        signature(adapter).bind(**given)
+    except TypeError as error:
+        raise TelemetryError(
+            f"the options do not fit a source of kind {kind!r}: {error}"
+        ) from error
+    return cast(Telemetry, adapter(**given))
+
+
+def telemetry_kinds() -> tuple[str, ...]:
+    return tuple(sorted(entry.name for entry in entry_points(group="ninefold.telemetry")))
+
+
+@cache
+def telemetry_reader(vendor: str) -> Reader:
+    """What reads texts with that vendor's names.
+
+    :raises UnknownAdapter: if no plug-in is of that vendor, or none of its exporter's names are known.
+    """
+    plugin = chip_plugins().get(vendor)
+    exporter = plugin.profile().exporter if plugin is not None else None
+    if exporter is None or not exporter.series:
+        known = ", ".join(telemetry_vendors()) or "none"
+        raise UnknownAdapter(f"no exporter of {vendor!r} is known; known are those of {known}")
+    return Reader(exporter, vendor=vendor)
+
+
+@cache
+def telemetry_vendors() -> tuple[str, ...]:
+    """Vendors of whose exporters the names are known."""
+    return tuple(
+        name
+        for name, plugin in chip_plugins().items()
+        if (exporter := plugin.profile().exporter) is not None and exporter.series
+    )
 
 
 @cache

@@ -31,6 +31,7 @@ from controlplane.ports.clusters import (
     Phase,
     Verdict,
 )
+from controlplane.ports.diagnoses import Diagnosis
 from controlplane.ports.launches import Launch
 
 Key = tuple[str, int]
@@ -63,10 +64,11 @@ class _Told:
     objects: dict[str, tuple[ClusterObject, ...]] = field(default_factory=dict)
     events: dict[str, tuple[ClusterEvent, ...]] = field(default_factory=dict)
     nodes: dict[str, NodeView] = field(default_factory=dict)
+    diagnosis: Diagnosis = field(default_factory=Diagnosis)
 
 
 class FakeCluster:
-    """Implements ``controlplane.ports.clusters.Cluster``, ``Inspectable`` and ``Locatable``.
+    """Implements ``controlplane.ports.clusters.Cluster`` and what a cluster may be besides, but for watching.
 
     ``obedient`` processes end as soon as they are asked to; others are killed when the grace is over. With
     ``secret`` it takes only a ``kubeconfig`` in which that word stands. The first word of a kubeconfig is the
@@ -112,6 +114,8 @@ class FakeCluster:
                 for name in sorted({"api", "permissions", *lacking})
             )
         )
+        #: Nodes that bear our mark → why.
+        self.marks: dict[str, str] = {}
         self._clock = clock
         self._launches: dict[str, _Held] = {}
         self._reachable = True
@@ -244,6 +248,25 @@ class FakeCluster:
     def node(self, name: str) -> NodeView | None:
         self._contact()
         return self._told.nodes.get(name)
+
+    def diagnose(self) -> Diagnosis:
+        self._contact()
+        return self._told.diagnosis
+
+    def mark(self, node: str, reason: str) -> bool:
+        self._contact()
+        if node not in {each.name for each in self._nodes}:
+            return False
+        self.marks[node] = reason
+        return True
+
+    def unmark(self, node: str) -> None:
+        self._contact()
+        self.marks.pop(node, None)
+
+    def tell_diagnosis(self, diagnosis: Diagnosis) -> None:
+        """What it says is wrong from here on."""
+        self._told.diagnosis = diagnosis
 
     def tell_checks(self, *checks: Check, version: str = "v0-fake") -> None:
         """What ``checks`` and ``version`` say from now on."""

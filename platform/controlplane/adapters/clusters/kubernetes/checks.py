@@ -53,6 +53,11 @@ PERMISSIONS: Final = (
         verbs=("list",),
         message="The account may not list events: what happened to pods and nodes is not seen",
     ),
+    Permission(
+        resource="nodes",
+        verbs=("patch",),
+        message="The account may not mark nodes: work of others still comes to those out of use",
+    ),
 )
 #: Only where Volcano places the work.
 VOLCANO_PERMISSIONS: Final = (

@@ -13,9 +13,11 @@ from typing import Any
 from controlplane.adapters.clusters.kubernetes import (
     access,
     checks,
+    diagnosing,
     inspection,
     inventories,
     manifests,
+    marks,
     names,
     topologies,
 )
@@ -55,6 +57,7 @@ from controlplane.ports.clusters import (
     ObservedLaunch,
     ObservedNode,
 )
+from controlplane.ports.diagnoses import Diagnosis
 from controlplane.ports.launches import Launch
 
 #: The secret of a Launch that its engine demands from callers.
@@ -360,6 +363,15 @@ class KubernetesCluster:
 
     def node(self, name: str) -> NodeView | None:
         return inspection.node_view(self.api, name=name, installation=self.installation)
+
+    def diagnose(self) -> Diagnosis:
+        return diagnosing.diagnosis(self.api, at=_now())
+
+    def mark(self, node: str, reason: str) -> bool:
+        return marks.mark(self.api, node, installation=self.installation, reason=reason)
+
+    def unmark(self, node: str) -> None:
+        marks.unmark(self.api, node, installation=self.installation)
 
     def watch(
         self,

@@ -159,11 +159,12 @@ def _shortened(value: Any) -> Any:
 
 
 def _newest_first(found: Iterable[Object]) -> tuple[ClusterEvent, ...]:
-    told = sorted((_event(each) for each in found), key=lambda event: event.at, reverse=True)
+    told = sorted((event_of(each) for each in found), key=lambda event: event.at, reverse=True)
     return tuple(told[:MOST_EVENTS])
 
 
-def _event(event: Object) -> ClusterEvent:
+def event_of(event: Object) -> ClusterEvent:
+    """The event in plain words; one that bears no time is as old as can be."""
     involved, series = _involved(event), event.get("series") or {}
     at = next(
         instant

@@ -18,13 +18,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controlplane.adapters.clusters.kubernetes import names
+from controlplane.adapters.clusters.kubernetes import marks, names
 from controlplane.adapters.clusters.kubernetes.demands import (
     Amounts,
     amount,
     asked_by,
     resources_in,
 )
+from controlplane.adapters.clusters.kubernetes.keepers import keeper_labels
 from controlplane.adapters.clusters.kubernetes.topologies import domains_of
 from controlplane.domain.geometry import Group, MalformedGroups, groups_of
 from controlplane.domain.network import labels_of
@@ -138,13 +139,20 @@ def is_ours(pod: Object, *, installation: str) -> bool:
     return bool(labels.get(names.INSTALLATION) == installation)
 
 
-def untolerated(node: Object, *, resources: Iterable[str]) -> tuple[str, ...]:
-    """Taints as ``key=value:effect`` that keep our pods away, which put up with those named like a resource."""
+def untolerated(
+    node: Object, *, resources: Iterable[str], installation: str = ""
+) -> tuple[str, ...]:
+    """Taints as ``key=value:effect`` that keep our pods away, which put up with those named like a resource.
+
+    The installation's own mark is none of them: it is there for others.
+    """
     tolerated = set(resources)
     return tuple(
         taint_text(taint)
         for taint in (node.get("spec") or {}).get("taints") or ()
-        if taint.get("effect") in _KEEPS_AWAY and taint.get("key") not in tolerated
+        if taint.get("effect") in _KEEPS_AWAY
+        and taint.get("key") not in tolerated
+        and not marks.is_mark_of(taint, installation=installation)
     )
 
 
@@ -197,7 +205,7 @@ class _Look:
             capacity=self._left(asked),
             ready=is_well(self.node)
             and not is_cordoned(self.node)
-            and not untolerated(self.node, resources=resources),
+            and not untolerated(self.node, resources=resources, installation=self.installation),
             labels={**self._labels(), **labels_of(domains)},
             rings=_rings(found),
         )
@@ -281,7 +289,7 @@ class _Look:
         }
         annotations = metadata.get("annotations") or {}
         kept = {name: annotations[name] for name in (*_KEPT, *sorted(read)) if name in annotations}
-        return {**kept, **(metadata.get("labels") or {})}
+        return {**kept, **keeper_labels(self.node), **(metadata.get("labels") or {})}
 
 
 def _rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:

@@ -15,7 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from controlplane.adapters.clusters.kubernetes import names
+from controlplane.adapters.clusters.kubernetes import marks, names
 from controlplane.adapters.clusters.kubernetes.plans import (
     ARCHIVE,
     FIRST_PORT,
@@ -196,6 +196,7 @@ def pod(plan: Plan, role: Role, replica: Replica, *, owner: Manifest) -> Manifes
             }
         }
     }
+    template["spec"]["tolerations"].append(marks.toleration(plan.installation))
     name = names.pod_name(plan.launch.name, role=role.name, index=replica.index)
     return {
         "apiVersion": "v1",

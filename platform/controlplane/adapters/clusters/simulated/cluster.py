@@ -13,6 +13,8 @@ from controlplane.adapters.clusters.simulated.faults import Faults, no_node
 from controlplane.adapters.clusters.simulated.observing import observed_launch, observed_node
 from controlplane.adapters.clusters.simulated.recording import course_of, kept
 from controlplane.adapters.clusters.simulated.records import Kept, Records
+from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.signals import Origin
 from controlplane.domain.resources import Bytes
 from controlplane.domain.simulation import courses, curves, descriptions
 from controlplane.domain.simulation.lives import Life, life
@@ -26,6 +28,7 @@ from controlplane.ports.clusters import (
     ObservedLaunch,
     ObservedNode,
 )
+from controlplane.ports.diagnoses import SILENT, Diagnosis, Sign
 from controlplane.ports.launches import Launch
 
 #: Ports are numbers in an address here; nothing listens there.
@@ -108,6 +111,23 @@ class SimulatedCluster:
                 )
                 nodes[node.name] = replace(node, cards=tuple(cards))
         return tuple(nodes.values())
+
+    def diagnose(self) -> Diagnosis:
+        """Silence of nodes; what is wrong with cards is for their exporters to tell."""
+        return Diagnosis(
+            signs=tuple(
+                Sign(
+                    node=trouble.node,
+                    origin=Origin.SILENCE,
+                    code=SILENT,
+                    level=FaultLevel.ISOLATE,
+                    message=trouble.words,
+                    since=trouble.since,
+                )
+                for trouble in self.faults.present()
+                if trouble.kind is TroubleKind.NODE_SILENT
+            )
+        )
 
     def isolation(self) -> str:
         return (

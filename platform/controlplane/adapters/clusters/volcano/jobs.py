@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controlplane.adapters.clusters.kubernetes import manifests
+from controlplane.adapters.clusters.kubernetes import manifests, marks
 from controlplane.adapters.clusters.kubernetes import names as marking
 from controlplane.adapters.clusters.kubernetes.plans import Plan, Replica
 from controlplane.adapters.clusters.kubernetes.pods import pod_template
@@ -117,6 +117,8 @@ def member(
     """A pod of the PodGroup."""
     made = manifests.pod(_unbound(plan), role, replica, owner=owner)
     made["spec"].pop("affinity")
+    # Volcano chooses the node: not one that is out of use.
+    made["spec"]["tolerations"].remove(marks.toleration(plan.installation))
     made["metadata"]["annotations"].pop(marking.CARDS)
     made["metadata"]["annotations"][names.GROUP] = plan.launch.name
     return {**made, "spec": _scheduled(plan, made["spec"], target)}

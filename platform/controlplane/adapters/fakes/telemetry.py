@@ -1,0 +1,27 @@
+"""A source of figures in memory: what it is given it tells."""
+
+from __future__ import annotations
+
+from controlplane.ports.outbound import Outbound
+from controlplane.ports.telemetry import Batch, TelemetryFailed
+
+
+class MemoryTelemetry:
+    """Implements ``controlplane.ports.telemetry.Telemetry``; ``trouble`` makes it fail."""
+
+    def __init__(
+        self,
+        *,
+        outbound: Outbound | None = None,
+        token: str = "",
+        batch: Batch | None = None,
+        trouble: str = "",
+    ) -> None:
+        self.token = token
+        self.batch = batch or Batch()
+        self.trouble = trouble
+
+    def read(self) -> Batch:
+        if self.trouble:
+            raise TelemetryFailed(self.trouble)
+        return self.batch
