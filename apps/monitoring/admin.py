@@ -5,7 +5,20 @@ from __future__ import annotations
 from django.contrib import admin
 
 from apps.monitoring.models import (
+    Alert,
+    AlertDelivery,
+    AlertGroup,
+    AlertNotice,
+    AlertReceiver,
+    AlertRoute,
+    AlertRule,
+    AlertSilence,
+    Decision,
     Event,
+    Fault,
+    HealthPolicy,
+    HealthRule,
+    Isolation,
     Mail,
     Notification,
     NotificationPreference,
@@ -71,3 +84,101 @@ class WebhookTryAdmin(ReadOnlyAdmin[WebhookTry]):
     list_filter = ("status",)
     search_fields = ("delivery__uid",)
     list_select_related = ("delivery__event", "delivery__webhook")
+
+
+@admin.register(Fault)
+class FaultAdmin(ReadOnlyAdmin[Fault]):
+    list_display = ("code", "level", "node", "card", "origin", "began_at", "ended_at", "count")
+    list_filter = ("level", "origin", "vendor", ("ended_at", admin.EmptyFieldListFilter))
+    search_fields = ("code", "uid", "node__name")
+    list_select_related = ("node", "card__node")
+
+
+@admin.register(Decision)
+class DecisionAdmin(ReadOnlyAdmin[Decision]):
+    list_display = ("action", "outcome", "node", "card", "reason", "actor_name", "at")
+    list_filter = ("action", "outcome")
+    search_fields = ("uid", "node__name", "reason")
+    list_select_related = ("node", "card__node")
+
+
+@admin.register(Isolation)
+class IsolationAdmin(ReadOnlyAdmin[Isolation]):
+    list_display = ("node", "card", "state", "reason", "actor_name", "began_at", "ended_at")
+    list_filter = ("state", ("ended_at", admin.EmptyFieldListFilter))
+    search_fields = ("uid", "node__name", "reason")
+    list_select_related = ("node", "card__node")
+
+
+@admin.register(HealthRule)
+class HealthRuleAdmin(ReadOnlyAdmin[HealthRule]):
+    list_display = ("name", "title", "level", "enabled", "changed_by", "changed_at")
+    list_filter = ("level", "enabled")
+    search_fields = ("name", "title")
+    list_select_related = ("changed_by",)
+
+
+@admin.register(HealthPolicy)
+class HealthPolicyAdmin(ReadOnlyAdmin[HealthPolicy]):
+    list_display = ("automatic", "changed_by", "changed_at")
+    list_select_related = ("changed_by",)
+
+
+@admin.register(AlertRule)
+class AlertRuleAdmin(ReadOnlyAdmin[AlertRule]):
+    list_display = ("name", "severity", "enabled", "shipped", "evaluated_at", "trouble")
+    list_filter = ("severity", "enabled", "shipped")
+    search_fields = ("name", "title", "uid")
+
+
+@admin.register(AlertGroup)
+class AlertGroupAdmin(ReadOnlyAdmin[AlertGroup]):
+    list_display = ("title", "severity", "labels", "count", "began_at", "told_at", "ended_at")
+    list_filter = ("severity", ("ended_at", admin.EmptyFieldListFilter))
+    search_fields = ("rule_name", "title", "uid")
+    list_select_related = ("rule",)
+
+
+@admin.register(Alert)
+class AlertAdmin(ReadOnlyAdmin[Alert]):
+    list_display = ("__str__", "rule", "state", "value", "began_at", "resolved_at")
+    list_filter = ("state", "rule")
+    search_fields = ("uid", "rule__name")
+    list_select_related = ("rule", "group")
+
+
+@admin.register(AlertNotice)
+class AlertNoticeAdmin(ReadOnlyAdmin[AlertNotice]):
+    list_display = ("group", "kind", "number", "at")
+    list_filter = ("kind",)
+    search_fields = ("uid", "group__rule_name")
+    list_select_related = ("group",)
+
+
+@admin.register(AlertDelivery)
+class AlertDeliveryAdmin(ReadOnlyAdmin[AlertDelivery]):
+    list_display = ("notice", "receiver", "state", "tries", "next_try_at", "status", "error")
+    list_filter = ("state", "receiver")
+    search_fields = ("uid", "receiver__name")
+    list_select_related = ("notice", "receiver")
+
+
+@admin.register(AlertSilence)
+class AlertSilenceAdmin(ReadOnlyAdmin[AlertSilence]):
+    list_display = ("__str__", "reason", "made_by_name", "began_at", "ends_at")
+    search_fields = ("uid", "reason", "made_by_name")
+
+
+@admin.register(AlertReceiver)
+class AlertReceiverAdmin(ReadOnlyAdmin[AlertReceiver]):
+    list_display = ("name", "kind", "active", "tried_at", "last_error")
+    list_filter = ("kind", "active")
+    search_fields = ("name", "uid")
+    exclude = ("url", "secret")
+
+
+@admin.register(AlertRoute)
+class AlertRouteAdmin(ReadOnlyAdmin[AlertRoute]):
+    list_display = ("name", "severity", "matchers", "enabled")
+    list_filter = ("severity", "enabled")
+    search_fields = ("name", "uid")

@@ -13,7 +13,9 @@ from django.utils import timezone
 from apps.accounts.models import Team, User
 from apps.jobs.models import Job
 from apps.models.models import ModelVersion
-from apps.monitoring.reconcilers import mails, webhooks
+from apps.monitoring.reconcilers import alerts, cluster_signals, health, mails, webhooks
+from apps.monitoring.services.crashes import crash_record
+from apps.monitoring.services.health_news import decisions_tell, isolation_tell
 from apps.monitoring.services.telling import Happening, event_tell
 from apps.serving.models import Deployment
 from controlplane.domain.jobs import JobState
@@ -44,6 +46,48 @@ def on_job_ended(*, event_uid: str, job_uid: str, state: str, reason: str, at: s
             payload={"reason": reason, "job_kind": job.kind},
         )
     )
+
+
+@shared_task
+def on_job_ended_note_crash(
+    *, event_uid: str, job_uid: str, state: str, reason: str, at: str
+) -> None:
+    del event_uid, reason
+    if state == JobState.FAILED:
+        crash_record(job_uid=job_uid, at=datetime.fromisoformat(at))
+
+
+@shared_task
+def on_cluster_changed(*, cluster_uid: str) -> None:
+    """Conditions and labels of its nodes may be others now; what else it says comes with the next turn."""
+    cluster_signals.cluster_signals_sync(at=timezone.now(), uid=cluster_uid)
+
+
+@shared_task
+def on_faults_changed(*, cluster_uid: str) -> None:
+    """Something is new, worse or over: look now rather than at the next beat."""
+    del cluster_uid  # the loop is level-triggered: it looks at everything that is wrong
+    health.health_turn(at=timezone.now())
+
+
+@shared_task
+def on_isolation_begun(*, isolation_uid: str) -> None:
+    isolation_tell(uid=isolation_uid, kind=NewsKind.CARD_ISOLATED)
+
+
+@shared_task
+def on_isolation_ended(*, isolation_uid: str) -> None:
+    isolation_tell(uid=isolation_uid, kind=NewsKind.CARD_RETURNED)
+
+
+@shared_task
+def on_isolation_unproved(*, isolation_uid: str) -> None:
+    isolation_tell(uid=isolation_uid, kind=NewsKind.CARD_UNPROVED)
+
+
+@shared_task
+def on_decisions_held_back(*, decision_uids: list[str]) -> None:
+    decisions_tell(uids=decision_uids)
 
 
 @shared_task
@@ -142,5 +186,6 @@ def on_outbound_due(*, event_uid: str) -> None:
     """Whatever is due leaves, not only what the event made: a turn is a turn."""
     del event_uid
     at = timezone.now()
+    alerts.alerts_send(at=at)
     webhooks.webhooks_call(at=at)
     mails.mails_send(at=at)

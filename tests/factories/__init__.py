@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from tests.factories.accounts import person, team
+from tests.factories.ailing import ailing_card
+from tests.factories.alerts import firing_alerts
 from tests.factories.fleet import cluster
 from tests.factories.jobs import failed, job, queue, running, schedule, succeeded
+from tests.factories.measured import fault, figures, history, source
 from tests.factories.quantizations import quantized_version
 from tests.factories.queues import queue_change
 from tests.factories.rearrangements import rearrangement
@@ -18,17 +21,23 @@ from tests.factories.registry import (
     stored,
 )
 from tests.factories.serving import api_key, deployment, replica
+from tests.factories.waves import rollout_over
 from tests.factories.workflows import pipeline
 
 __all__ = [
     "ROWS",
     "File",
+    "ailing_card",
     "api_key",
     "cluster",
     "dataset_version",
     "deployment",
     "evaluation",
     "failed",
+    "fault",
+    "figures",
+    "firing_alerts",
+    "history",
     "job",
     "model_files",
     "model_version",
@@ -39,8 +48,10 @@ __all__ = [
     "queue_change",
     "rearrangement",
     "replica",
+    "rollout_over",
     "running",
     "schedule",
+    "source",
     "stored",
     "succeeded",
     "team",

@@ -126,7 +126,9 @@ def _record_cards(cards: Sequence[Card], nodes: Sequence[tuple[Node, ObservedNod
 
 
 def _observe(card: Card, observed: ObservedCard) -> None:
-    card.chip, card.memory, card.serial = observed.chip, observed.memory, observed.serial
+    card.chip, card.memory = observed.chip, observed.memory
+    # A cluster that knows no serial numbers does not take away what figures say of the card.
+    card.serial = observed.serial or card.serial
     # Only the observation's own states are taken back; an operator's decision stays.
     if card.state == CardState.USABLE or _is_from_observation(card):
         card.state, card.state_reason = _state_of(observed)

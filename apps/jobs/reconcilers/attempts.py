@@ -184,6 +184,12 @@ def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
         _out_of_memory(attempt, at, reason=reason, **ending)
     elif services.may_go_on(attempt, cause):
         _taken_away(attempt, at, reason=reason, **ending)
+    elif services.may_be_broken_hardware(
+        archived.get("log_tail", ""), ended_at=bad.ended_at, at=at
+    ):
+        # If it is, its cards are taken back within moments, and its job goes on elsewhere.
+        message = f"{reason}; waiting a moment to hear whether its cards are at fault"
+        _note(attempt, message)
     else:
         _fail(attempt, at, reason=reason, **ending)
 

@@ -37,7 +37,12 @@ from apps.jobs.services.requests import (
     job_settle,
     spec_of,
 )
-from apps.jobs.services.retries import MemoryAnswer, may_go_on, memory_answer
+from apps.jobs.services.retries import (
+    MemoryAnswer,
+    may_be_broken_hardware,
+    may_go_on,
+    memory_answer,
+)
 
 __all__ = [
     "CancelOutcome",
@@ -68,6 +73,7 @@ __all__ = [
     "job_submit",
     "jobs_cancel",
     "manifest_record",
+    "may_be_broken_hardware",
     "may_go_on",
     "memory_answer",
     "progress_record",

@@ -1,11 +1,14 @@
-"""What follows when an attempt ran out of memory, or its cluster took it away."""
+"""What follows when an attempt ran out of memory, its cluster took it away, or a card broke under it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from apps.jobs.models import Attempt
+from controlplane.domain.health.crashes import signature
+from controlplane.domain.health.situations import Blame
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.specs import memory
 from controlplane.ports.clusters import ExitCause
@@ -15,6 +18,8 @@ from controlplane.ports.clusters import ExitCause
 _TAKEN_AWAY = (ExitCause.STOPPED, ExitCause.LOST)
 #: A job that is taken away more often than that may be what its nodes die of.
 MOST_TAKEN_AWAY = 5
+#: A program dies of a broken card before anybody has told of it: figures and signs come every few seconds.
+HEARING = timedelta(seconds=15)
 
 
 def may_go_on(attempt: Attempt, cause: ExitCause) -> bool:
@@ -23,6 +28,14 @@ def may_go_on(attempt: Attempt, cause: ExitCause) -> bool:
         return False
     before = attempt.job.attempts.filter(exit_cause__in=_TAKEN_AWAY).exclude(pk=attempt.pk)
     return before.count() < MOST_TAKEN_AWAY
+
+
+def may_be_broken_hardware(log_tail: str, *, ended_at: datetime | None, at: datetime) -> bool:
+    """Whether it crashed as on broken hardware, and so lately that its cards may yet be taken back."""
+    if ended_at is None or at - ended_at >= HEARING:
+        return False
+    crash = signature(log_tail)
+    return crash is not None and crash.blame is not Blame.PROGRAM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from apps.monitoring.services.alerts import AlertRefused
+from apps.monitoring.services.isolations import IsolationRefused
+from apps.monitoring.services.policies import PolicyRefused
+from apps.monitoring.services.pushes import AnotherNode, PushRefused
+from apps.monitoring.services.sources import SourceRefused
+from apps.monitoring.services.waves import RolloutRefused
 from apps.monitoring.services.webhooks import WebhookRefused
+from controlplane.domain.alerts.rules import RuleInvalid
+from controlplane.domain.health.rule_documents import RuleRefused
 from controlplane.web.problems import Problem, translates
 
 
@@ -10,3 +18,55 @@ from controlplane.web.problems import Problem, translates
 def _refused(error: WebhookRefused) -> Problem:
     errors = [{"field": error.field, "message": str(error)}]
     return Problem(status=422, code="webhook-refused", detail=str(error), errors=errors)
+
+
+@translates(AlertRefused)
+def _alert_refused(error: AlertRefused) -> Problem:
+    errors = [{"field": error.field, "message": str(error)}]
+    return Problem(status=422, code="alert-refused", detail=str(error), errors=errors)
+
+
+@translates(RolloutRefused)
+def _rollout_refused(error: RolloutRefused) -> Problem:
+    errors = [{"field": error.field, "message": str(error)}]
+    return Problem(status=422, code="rollout-refused", detail=str(error), errors=errors)
+
+
+@translates(RuleInvalid)
+def _rule_invalid(error: RuleInvalid) -> Problem:
+    errors = [{"field": one.field, "message": one.message} for one in error.findings]
+    return Problem(status=422, code="rule-invalid", detail=str(error), errors=errors)
+
+
+@translates(SourceRefused)
+def _source_refused(error: SourceRefused) -> Problem:
+    errors = [{"field": error.field, "message": str(error)}]
+    return Problem(status=422, code="source-refused", detail=str(error), errors=errors)
+
+
+@translates(PushRefused)
+def _push_refused(error: PushRefused) -> Problem:
+    errors = [{"field": error.field, "message": str(error)}]
+    return Problem(status=400, code="push-refused", detail=str(error), errors=errors)
+
+
+@translates(AnotherNode)
+def _another_node(error: AnotherNode) -> Problem:
+    return Problem(status=403, code="another-node", detail=str(error))
+
+
+@translates(IsolationRefused)
+def _isolation_refused(error: IsolationRefused) -> Problem:
+    return Problem(status=422, code="isolation-refused", detail=str(error))
+
+
+@translates(PolicyRefused)
+def _policy_refused(error: PolicyRefused) -> Problem:
+    errors = [{"field": each.field, "message": each.message} for each in error.findings]
+    return Problem(status=422, code="health-policy-refused", detail=str(error), errors=errors)
+
+
+@translates(RuleRefused)
+def _rule_refused(error: RuleRefused) -> Problem:
+    errors = [{"field": error.field, "message": str(error)}]
+    return Problem(status=422, code="health-rule-refused", detail=str(error), errors=errors)

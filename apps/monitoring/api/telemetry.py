@@ -44,3 +44,296 @@ counts cards and values that were not kept, and ``refusals`` says why, at most 2
  5xx   keep the batch and send it later
 =====  ==================================================================================================
 """
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import IO, Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import exceptions, mixins, status
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.decorators import action
+from rest_framework.parsers import BaseParser
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
+from apps.fleet.selectors import require_operator
+from apps.monitoring.api import telemetry_serializers as serializers
+from apps.monitoring.models import NodeToken, Source
+from apps.monitoring.selectors import sources as selectors
+from apps.monitoring.services import node_tokens, sources
+from apps.monitoring.services.pushes import Push, push_record
+from controlplane.domain.permissions import Scope
+from controlplane.domain.resources import MIB
+from controlplane.persistence.origins import origin
+from controlplane.web.parsers import BodyTooLarge, require_bounded
+from controlplane.web.rates import count_within
+from controlplane.web.rest import AnyAccept, M, Query, ResourceViewSet
+
+LARGEST_BODY, LARGEST_TEXT = 4 * MIB, 16 * MIB
+#: Batches of one token, and wrong tokens of one address, within a minute; each process counts for itself.
+MOST_A_MINUTE, MOST_WRONG = 120, 30
+_WINDOW = 60
+_SEQUENCE = re.compile("[0-9]{1,19}")
+_LARGEST_SEQUENCE = 2**63 - 1
+_VENDOR = re.compile("[a-z0-9_-]{1,40}")
+_LONGEST_AGENT = 200
+
+
+class NodeTokenAuthentication(BaseAuthentication):
+    """``Authorization: Bearer nft-…``; the token becomes ``request.auth``."""
+
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, NodeToken]:
+        """:raises AuthenticationFailed: if it is not a node's, or was revoked.
+        :raises Throttled: if too many of them came from that address.
+        """
+        scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+        known = scheme.lower() == "bearer" and text.isascii()
+        token = selectors.node_token_known(text.strip()) if known else None
+        if token is None:
+            if count_within(f"failed-node-tokens:{origin().address}", seconds=_WINDOW) > MOST_WRONG:
+                raise exceptions.Throttled(wait=_WINDOW)
+            raise exceptions.AuthenticationFailed(
+                "this needs the token of a node that was not revoked; an operator can make another"
+            )
+        return AnonymousUser(), token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class ExpositionParser(BaseParser):
+    """Prometheus' text format within a bound, unpacked where it is packed."""
+
+    media_type = "text/plain"
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, str]:
+        """The text, as ``text``.
+
+        :raises BodyTooLarge: if it is larger than what is taken, packed or unpacked.
+        :raises ParseError: if it is not what its headers say.
+        :raises UnsupportedMediaType: if it is packed in another way.
+        """
+        require_bounded(parser_context, limit=LARGEST_BODY)
+        request = (parser_context or {})["request"]
+        packing = request.headers.get("Content-Encoding", "identity").strip().lower()
+        # Nothing is read that was not announced: see the bound above.
+        body: bytes = stream.read(LARGEST_BODY + 1)
+        if packing == "gzip":
+            body = _unpacked(body)
+        elif packing not in ("", "identity"):
+            raise exceptions.UnsupportedMediaType(packing)
+        try:
+            return {"text": body.decode("utf-8")}
+        except UnicodeDecodeError:
+            raise exceptions.ParseError("the text is not UTF-8") from None
+
+
+def _unpacked(body: bytes) -> bytes:
+    """No more than the bound is ever unpacked, whatever a small body would grow to.
+
+    :raises BodyTooLarge: if it is more.
+    :raises ParseError: if it is no gzip.
+    """
+    unpacking = zlib.decompressobj(wbits=31)
+    try:
+        text = unpacking.decompress(body, LARGEST_TEXT + 1)
+    except zlib.error as error:
+        raise exceptions.ParseError(f"the body is no gzip: {error}") from None
+    if len(text) > LARGEST_TEXT:
+        raise BodyTooLarge(size=len(text), limit=LARGEST_TEXT)
+    if not unpacking.eof:
+        raise exceptions.ParseError("the body is no whole gzip")
+    return text
+
+
+@extend_schema(exclude=True)
+class PushView(APIView):
+    """Where agents send the figures of their node."""
+
+    authentication_classes = (NodeTokenAuthentication,)
+    permission_classes = (AllowAny,)
+    parser_classes = (ExpositionParser,)
+    content_negotiation_class = AnyAccept
+
+    def post(self, request: Request) -> Response:
+        token = request.auth
+        if not isinstance(token, NodeToken):
+            raise exceptions.NotAuthenticated
+        Query.read(request)
+        if count_within(f"pushes:{token.pk}", seconds=_WINDOW) > MOST_A_MINUTE:
+            raise exceptions.Throttled(wait=_WINDOW)
+        headers, given = request.headers, request.data
+        push = Push(
+            vendor=_vendor(headers.get("X-Ninefold-Vendor", "")),
+            sequence=_sequence(headers.get("X-Ninefold-Sequence", "")),
+            measured_at=_instant(headers.get("X-Ninefold-At", "")),
+            # Without a body nothing was parsed.
+            text=given.get("text", "") if isinstance(given, Mapping) else "",
+            agent=_agent(headers.get("X-Ninefold-Agent", "")),
+        )
+        pushed = push_record(token=token, push=push, at=timezone.now())
+        return Response(
+            {
+                "sequence": pushed.sequence,
+                "taken": pushed.taken,
+                "readings": pushed.recorded.cards,
+                "refused": pushed.recorded.refused,
+                "refusals": list(pushed.recorded.refusals),
+            }
+        )
+
+
+def _wrong(header: str, message: str) -> exceptions.ValidationError:
+    return exceptions.ValidationError({header: [message]})
+
+
+def _vendor(text: str) -> str:
+    if not _VENDOR.fullmatch(text):
+        raise _wrong("X-Ninefold-Vendor", f"must be a chip plug-in's vendor, got {text[:40]!r}")
+    return text
+
+
+def _sequence(text: str) -> int:
+    if not _SEQUENCE.fullmatch(text) or not 1 <= int(text) <= _LARGEST_SEQUENCE:
+        message = f"must be a whole number from 1 to {_LARGEST_SEQUENCE}, got {text[:40]!r}"
+        raise _wrong("X-Ninefold-Sequence", message)
+    return int(text)
+
+
+def _instant(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is not None:
+            return found
+    except ValueError:
+        pass
+    message = f"must be a time with its zone such as 2026-03-01T12:00:00Z, got {text[:40]!r}"
+    raise _wrong("X-Ninefold-At", message)
+
+
+def _agent(text: str) -> str:
+    if len(text) > _LONGEST_AGENT or not text.isprintable():
+        raise _wrong("X-Ninefold-Agent", f"must be at most {_LONGEST_AGENT} printable characters")
+    return text
+
+
+class OperatorsViewSet(ResourceViewSet[M]):
+    """For whoever operates the fleet: others find lists empty, and learn nothing of what is there besides."""
+
+    token_scope = Scope.ADMIN
+
+    def check_permissions(self, request: Request) -> None:
+        super().check_permissions(request)
+        if self.action != "list":
+            require_operator(request.user)
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Sources of figures", tags=["fleet"]),
+    retrieve=extend_schema(summary="A source of figures", tags=["fleet"]),
+)
+class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsViewSet[Source]):
+    serializer_class = serializers.SourceSerializer
+
+    def get_queryset(self) -> QuerySet[Source]:
+        return selectors.sources_visible(self.request.user)
+
+    @extend_schema(
+        summary="Make a source of figures",
+        description="Figures of the cluster's cards are read there from now on. Nothing is called yet: try it.",
+        tags=["fleet"],
+        request=serializers.SourceCreateSerializer,
+        responses={201: serializers.SourceSerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.checked(serializers.SourceCreateSerializer)
+        source = sources.source_create(actor=acting_user(request), **given)
+        return Response(self.get_serializer(source).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Change, pause or resume a source of figures",
+        tags=["fleet"],
+        request=serializers.SourceChangeSerializer,
+        responses=serializers.SourceSerializer,
+    )
+    def partial_update(self, request: Request, uid: str) -> Response:
+        source, actor = self.get_object(), acting_user(request)
+        given = self.checked(serializers.SourceChangeSerializer)
+        sources.source_change(source=source, actor=actor, **given)
+        return Response(self.get_serializer(source).data)
+
+    @extend_schema(
+        summary="Delete a source of figures",
+        description="Figures that came from it stay.",
+        tags=["fleet"],
+        responses={204: None},
+    )
+    def destroy(self, request: Request, uid: str) -> Response:
+        sources.source_delete(source=self.get_object(), actor=acting_user(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(
+        summary="Try a source of figures",
+        description="Reads it once and keeps nothing of it.",
+        tags=["fleet"],
+        request=None,
+        responses=serializers.SourceTrialSerializer,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"], url_path="try")
+    def attempt(self, request: Request, uid: str) -> Response:
+        trial = sources.source_try(source=self.get_object(), actor=acting_user(request))
+        return Response(serializers.SourceTrialSerializer(trial).data)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Tokens of nodes", tags=["fleet"], parameters=[serializers.NodeTokenFilters]
+    ),
+    retrieve=extend_schema(summary="A token of a node", tags=["fleet"]),
+)
+class NodeTokenViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsViewSet[NodeToken]
+):
+    serializer_class = serializers.NodeTokenSerializer
+    queries = {"list": serializers.NodeTokenFilters}
+
+    def get_queryset(self) -> QuerySet[NodeToken]:
+        return selectors.node_tokens_visible(self.request.user)
+
+    @extend_schema(
+        summary="Make a token for a node",
+        description="Its agent shows it when it sends figures. The token is in this answer and nowhere else.",
+        tags=["fleet"],
+        request=serializers.NodeTokenCreateSerializer,
+        responses={201: serializers.NodeTokenTextSerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = self.checked(serializers.NodeTokenCreateSerializer)
+        text = node_tokens.token_issue(node=given["node"], actor=acting_user(request))
+        return Response({"token": text}, status=status.HTTP_201_CREATED)
+
+    @extend_schema(summary="Revoke a token of a node", tags=["fleet"], responses={204: None})
+    def destroy(self, request: Request, uid: str) -> Response:
+        token, actor = self.get_object(), acting_user(request)
+        node_tokens.token_revoke(token=token, actor=actor, at=timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)

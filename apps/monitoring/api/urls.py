@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 from rest_framework.routers import SimpleRouter
 
-from apps.monitoring.api import problems, views
+from apps.monitoring.api import alerts, faults, problems, telemetry, views, waves
 
 #: Imported for what it registers.
 REGISTERS = (problems,)
@@ -11,6 +11,22 @@ REGISTERS = (problems,)
 router = SimpleRouter(trailing_slash=False)
 router.register("notifications", views.NotificationViewSet, basename="api-notification")
 router.register("webhooks", views.WebhookViewSet, basename="api-webhook")
+router.register("rollouts", waves.RolloutViewSet, basename="api-rollout")
+router.register("alerts", alerts.AlertViewSet, basename="api-alert")
+router.register("alert-rules", alerts.AlertRuleViewSet, basename="api-alert-rule")
+router.register("alert-silences", alerts.AlertSilenceViewSet, basename="api-alert-silence")
+router.register("alert-receivers", alerts.AlertReceiverViewSet, basename="api-alert-receiver")
+router.register("alert-routes", alerts.AlertRouteViewSet, basename="api-alert-route")
 router.register("deliveries", views.DeliveryViewSet, basename="api-delivery")
+router.register("telemetry-sources", telemetry.SourceViewSet, basename="api-telemetry-source")
+router.register("node-tokens", telemetry.NodeTokenViewSet, basename="api-node-token")
 
-urlpatterns: list[URLPattern | URLResolver] = [*router.urls]
+router.register("faults", faults.FaultViewSet, basename="api-fault")
+router.register("isolations", faults.IsolationViewSet, basename="api-isolation")
+router.register("health-rules", faults.HealthRuleViewSet, basename="api-health-rule")
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("telemetry/push", telemetry.PushView.as_view(), name="api-telemetry-push"),
+    path("health-policy", faults.HealthPolicyView.as_view(), name="api-health-policy"),
+    *router.urls,
+]

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from apps.monitoring.models.alerts import (
+    Alert,
+    AlertDelivery,
+    AlertGroup,
+    AlertNotice,
+    AlertReceiver,
+    AlertRoute,
+    AlertRule,
+    AlertSilence,
+)
 from apps.monitoring.models.faults import (
     Decision,
     Fault,
@@ -21,12 +31,30 @@ from apps.monitoring.models.news import (
     WebhookDelivery,
     WebhookTry,
 )
-from apps.monitoring.models.telemetry import CardFigures, NodeToken, Source
+from apps.monitoring.models.rollouts import Rollout, RolloutNode
+from apps.monitoring.models.telemetry import (
+    CardFigures,
+    CardHistory,
+    CardHour,
+    NodeToken,
+    Source,
+    SummedHour,
+)
 
 __all__ = (
     "DELIVERY_STATES",
     "KINDS",
+    "Alert",
+    "AlertDelivery",
+    "AlertGroup",
+    "AlertNotice",
+    "AlertReceiver",
+    "AlertRoute",
+    "AlertRule",
+    "AlertSilence",
     "CardFigures",
+    "CardHistory",
+    "CardHour",
     "Decision",
     "Event",
     "Fault",
@@ -38,7 +66,10 @@ __all__ = (
     "NodeToken",
     "Notification",
     "NotificationPreference",
+    "Rollout",
+    "RolloutNode",
     "Source",
+    "SummedHour",
     "Webhook",
     "WebhookDelivery",
     "WebhookTry",

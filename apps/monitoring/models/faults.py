@@ -91,7 +91,10 @@ class Decision(Entity):
 
     class Meta:
         ordering = ("-id",)
-        indexes = (models.Index(fields=("at",), name="decision_by_time"),)
+        indexes = (
+            models.Index(fields=("at",), name="decision_by_time"),
+            models.Index(fields=("card", "-at"), name="decision_by_card"),
+        )
 
     def __str__(self) -> str:
         return f"{self.action} of {self.card or self.node}: {self.outcome}"
@@ -114,9 +117,16 @@ class Isolation(Entity, Leased):
     drained_at = models.DateTimeField(null=True, blank=True)
     #: We put the mark on the cluster's node: only then do we take it off.
     marked_node = models.BooleanField(default=False)
+    #: We closed the node to work without cards: only then do we open it again.
+    cordoned_node = models.BooleanField(default=False)
     #: How many burn-ins it has begun, and what the last one found.
     burn_ins = models.PositiveIntegerField(default=0)
     evidence = models.JSONField(default=dict, blank=True)
+    #: Somebody wants another burn-in.
+    test_asked_at = models.DateTimeField(null=True, blank=True)
+    tested_at = models.DateTimeField(null=True, blank=True)
+    #: The last burn-in passed, and nothing has gone wrong since.
+    proved_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -129,7 +139,10 @@ class Isolation(Entity, Leased):
                 nulls_distinct=False,
             ),
         )
-        indexes = (models.Index(fields=("began_at",), name="isolation_by_time"),)
+        indexes = (
+            models.Index(fields=("began_at",), name="isolation_by_time"),
+            models.Index(fields=("card", "-began_at"), name="isolation_by_card"),
+        )
 
     def __str__(self) -> str:
         return f"isolation of {self.card or self.node}"
@@ -166,6 +179,8 @@ class HealthPolicy(models.Model):
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     automatic = models.BooleanField(default=True)
     settings = models.JSONField(default=dict, blank=True)
+    #: The rules that an installation begins with were put there: who deletes one does not get it back.
+    seeded_at = models.DateTimeField(null=True, blank=True)
     changed_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     changed_at = models.DateTimeField()
 

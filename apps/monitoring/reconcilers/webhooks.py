@@ -7,7 +7,6 @@ is done by one thread.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,16 +17,11 @@ from random import SystemRandom
 from django.utils import timezone
 
 from apps.monitoring.models import WebhookDelivery
+from apps.monitoring.reconcilers.calls import posted
 from apps.monitoring.selectors import webhooks
 from apps.monitoring.services.webhooks import Outcome, delivery_record
-from controlplane.domain.deliveries import arrived
-from controlplane.domain.egress import EgressRefused
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.persistence.leases import loop_lease
-from controlplane.ports.outbound import OutboundFailed
-from controlplane.web.outside import outbound
-
-log = logging.getLogger(__name__)
 
 LEASE = "monitoring.webhooks"
 #: Longer than a round of calls, each of which has its own bound.
@@ -103,7 +97,7 @@ def _call_of(delivery: WebhookDelivery) -> Call | str:
 
 
 def _outcome(call: Call | str) -> Outcome:
-    at, began = timezone.now(), time.monotonic()
+    at = timezone.now()
     if isinstance(call, str):
         return Outcome(at=at, seconds=0.0, error=call)
     timestamp = int(at.timestamp())
@@ -117,28 +111,4 @@ def _outcome(call: Call | str) -> Outcome:
             secret=call.secret, timestamp=timestamp, body=call.body
         ),
     }
-    try:
-        answer = outbound().post(call.url, body=call.body, headers=headers)
-    except (EgressRefused, OutboundFailed) as error:
-        final = isinstance(error, EgressRefused)
-        return Outcome(at=at, seconds=time.monotonic() - began, error=str(error), final=final)
-    except Exception:
-        # Whatever one address provokes must not keep the others waiting.
-        log.exception("a webhook's call failed in an unforeseen way")
-        error_text = "the call failed in an unforeseen way; the server's log has it"
-        return Outcome(at=at, seconds=time.monotonic() - began, error=error_text)
-    return Outcome(
-        at=at,
-        seconds=answer.seconds,
-        status=answer.status,
-        answer=answer.body.decode("utf-8", "replace").replace("\0", ""),
-        error=_complaint(answer.status),
-    )
-
-
-def _complaint(status: int) -> str:
-    if arrived(status):
-        return ""
-    if 300 <= status < 400:
-        return f"it answered {status}, a redirect, which is not followed; enter the final address"
-    return f"it answered {status} where 200 to 299 was expected"
+    return posted(call.url, body=call.body, headers=headers)

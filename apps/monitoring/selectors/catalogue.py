@@ -68,6 +68,24 @@ WORDS: Mapping[NewsKind, Words] = {
         title=_("%(name)s could not be imported"),
         icon="circle-x",
     ),
+    NewsKind.CARD_ISOLATED: Words(
+        label=_("A card or node was taken out of use"),
+        title=_("%(name)s was taken out of use"),
+        icon="alert-triangle",
+    ),
+    NewsKind.CARD_UNPROVED: Words(
+        label=_("A burn-in has failed"),
+        title=_("%(name)s has failed its burn-in"),
+        icon="circle-x",
+    ),
+    NewsKind.CARD_RETURNED: Words(
+        label=_("A card or node is in use again"), title=_("%(name)s is in use again"), icon="check"
+    ),
+    NewsKind.HEALTH_HELD_BACK: Words(
+        label=_("A decision about the fleet's health waits for a person"),
+        title=_("%(name)s: somebody has to decide"),
+        icon="hourglass",
+    ),
     NewsKind.WEBHOOK_GIVEN_UP: Words(
         label=_("A webhook could not be reached for a day"),
         title=_("The webhook %(name)s could not be reached; one delivery was given up"),
@@ -117,11 +135,17 @@ _PAGES = {
     Subject.DEPLOYMENT: "deployment",
     Subject.MODEL_VERSION: "model-version",
     Subject.WEBHOOK: "webhook",
+    Subject.CARD: "card",
 }
 
 
 def href_of(event: Event) -> str:
     """The path of the subject's page."""
+    if event.subject_kind == Subject.CLUSTER:
+        return reverse("faults")
+    if event.subject_kind == Subject.NODE:
+        evidence = event.payload["evidence"]
+        return reverse("node", args=[evidence["cluster_uid"], evidence["node"]])
     page = _PAGES.get(Subject(event.subject_kind))
     return reverse(page, args=[event.subject_uid]) if page else reverse("notification-settings")
 

@@ -81,6 +81,10 @@ def readers_of(
 def _candidates(audience: Audience, *, team: Team | None, maker: User | None) -> list[User]:
     active = User.objects.filter(is_active=True)
     own = Q(pk=maker.pk) if maker is not None else Q(pk=None)
+    if audience is Audience.OPERATORS:
+        operators = Membership.objects.filter(role__in=roles_granting(Permission.OPERATE_FLEET))
+        those = Q(pk__in=operators.values("user_id")) | Q(is_superuser=True)
+        return list(active.filter(those).order_by("pk"))
     if audience is Audience.ASKER or team is None:
         return list(active.filter(own))
     memberships = Membership.objects.filter(team=team)

@@ -15,7 +15,7 @@ from apps.accounts.selectors import Person, teams_where
 from apps.monitoring.models import Event, Webhook, WebhookDelivery, WebhookTry
 from apps.monitoring.selectors.catalogue import href_of
 from controlplane.domain.deliveries import DeliveryState
-from controlplane.domain.news import NEWS, NewsKind, Subject
+from controlplane.domain.news import NEWS, Audience, NewsKind, Subject
 from controlplane.domain.permissions import Permission
 
 #: What a team can have sent. What is about webhooks would only fail with them.
@@ -30,9 +30,12 @@ def webhooks_visible(user: Person) -> QuerySet[Webhook]:
     return Webhook.objects.filter(team__in=teams).select_related("team", "created_by")
 
 
-def webhooks_hearing(kind: NewsKind, *, team: Team) -> QuerySet[Webhook]:
-    """The team's active ones that want that kind."""
-    return Webhook.objects.filter(team=team, active=True, kinds__contains=[kind.value])
+def webhooks_hearing(kind: NewsKind, *, team: Team | None) -> QuerySet[Webhook]:
+    """The active ones that want that kind: the team's; of all teams where it is about the fleet."""
+    hearing = Webhook.objects.filter(active=True, kinds__contains=[kind.value])
+    if team is None and NEWS[kind].audience is Audience.OPERATORS:
+        return hearing
+    return hearing.filter(team=team)
 
 
 def deliveries_visible(user: Person) -> QuerySet[WebhookDelivery]:
@@ -69,6 +72,8 @@ def body_of(event: Event) -> bytes:
         "reason": str(event.payload.get("reason", "")),
         "link": f"{settings.NINEFOLD_PUBLIC_URL}{href_of(event)}",
     }
+    if evidence := event.payload.get("evidence"):
+        content["evidence"] = evidence
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 

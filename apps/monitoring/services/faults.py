@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
+from django.db.models import Q
 
 from apps.accounts.models import User
 from apps.accounts.services import audit
@@ -19,8 +20,6 @@ from controlplane.persistence.models import new_uid
 
 log = logging.getLogger(__name__)
 
-#: They tell of what happened, not of what lasts: nobody ever says that it is over.
-MOMENTARY = frozenset({Origin.JOB, Origin.EVENT})
 #: Longer texts are cut: they are for people, and some come from machines gone mad.
 _LONGEST_MESSAGE = 2000
 _LONGEST_CODE = 120
@@ -195,11 +194,15 @@ def _ended(tales: Mapping[_Key, _Tale]) -> set[_Key]:
         return {(row[0], row[1], row[2], row[3]) for row in cursor.fetchall()}
 
 
-def faults_lapse(*, after: timedelta, at: datetime) -> int:
-    """End what was told of as a moment and has not been told of again for so long; how many there were."""
-    return Fault.objects.filter(
-        ended_at=None, origin__in=MOMENTARY, told_at__lt=at - after
-    ).update(ended_at=at)
+def faults_lapse(*, after: Mapping[Origin, timedelta], at: datetime) -> int:
+    """End what an origin told of as a moment and has not told of again for so long; how many there were.
+
+    :param after: of origins that never say that something is over.
+    """
+    silent = Q(pk=None)
+    for origin, kept in after.items():
+        silent |= Q(origin=origin, told_at__lt=at - kept)
+    return Fault.objects.filter(silent, ended_at=None).update(ended_at=at)
 
 
 @transaction.atomic

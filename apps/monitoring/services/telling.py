@@ -16,7 +16,7 @@ from apps.monitoring.models import Event, Mail, Notification, WebhookDelivery
 from apps.monitoring.selectors import readers, webhooks
 from apps.monitoring.selectors.readers import Reader
 from controlplane.domain.deliveries import DeliveryState
-from controlplane.domain.news import COLLAPSED_WITHIN, NEWS, NewsKind, collapse_key
+from controlplane.domain.news import COLLAPSED_WITHIN, NEWS, NewsKind, Subject, collapse_key
 from controlplane.outbox.messages import publish
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 
@@ -32,6 +32,8 @@ class Happening:
     subject_uid: str
     subject_name: str
     at: datetime
+    #: Where one kind tells of several kinds of subjects; None: the one of its row in the catalogue.
+    subject_kind: Subject | None = None
     #: Who made the subject.
     maker: User | None = None
     #: User name of whoever did it; they know it already.
@@ -51,7 +53,7 @@ def event_tell(happening: Happening) -> bool:
         defaults={
             "kind": kind,
             "team": happening.team,
-            "subject_kind": NEWS[kind].subject,
+            "subject_kind": happening.subject_kind or NEWS[kind].subject,
             "subject_uid": happening.subject_uid,
             "subject_name": happening.subject_name[:200],
             "payload": dict(happening.payload),
@@ -118,9 +120,7 @@ def _collapse(line: Notification, event: Event, *, on_page: bool) -> None:
 
 
 def _call(event: Event) -> int:
-    """Queue the event for the team's webhooks; say for how many."""
-    if event.team is None:
-        return 0
+    """Queue the event for the webhooks that hear it; say for how many."""
     hearing = webhooks.webhooks_hearing(NewsKind(event.kind), team=event.team)
     rows = [
         WebhookDelivery(webhook=webhook, event=event, next_try_at=event.at) for webhook in hearing

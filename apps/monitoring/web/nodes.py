@@ -8,6 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
@@ -15,7 +16,11 @@ from apps.accounts.web.requests import SignedIn
 from apps.fleet import selectors as fleet
 from apps.fleet import services
 from apps.fleet.models import Node
-from apps.monitoring.web.overviews import cells_of
+from apps.monitoring.selectors.fault_rows import Place, faults_of_node, isolations_by_place
+from apps.monitoring.selectors.fleet_figures import figures_of_node
+from apps.monitoring.web.fault_words import ISOLATIONS, fault_line
+from apps.monitoring.web.figure_words import briefly
+from apps.monitoring.web.fleet import cells_of
 from apps.serving import selectors as serving
 from controlplane.ports.clusters import ClusterError, NodeView
 from controlplane.web.pages import acted, is_fragment
@@ -23,6 +28,7 @@ from controlplane.web.sentences import said
 
 #: Of a node with more pods or events, that many are shown.
 MOST_SHOWN = 100
+MOST_FAULTS = 20
 
 
 def _found(uid: str, name: str) -> Node:
@@ -46,8 +52,23 @@ def node(request: SignedIn, uid: str, name: str) -> HttpResponse:
     holders = serving.card_holders(request.user, node=found)
     context["cells"] = cells_of(found, holders)
     context["cores"] = found.cpu / 1000
+    context |= _health(found, operates=operates)
     context["labels"] = sorted(found.labels.items()) if operates else []
     return render(request, "fleet/node.html", context)
+
+
+def _health(found: Node, *, operates: bool) -> dict[str, Any]:
+    """What is wrong with it, whether it is out of use, and the newest figures of its cards."""
+    faults = faults_of_node(found)
+    isolation = isolations_by_place({found.pk}).get(Place(found.pk, None))
+    return {
+        "faults": [fault_line(one, operates=operates) for one in faults[:MOST_FAULTS]],
+        "faults_more": max(0, len(faults) - MOST_FAULTS),
+        "isolation": isolation,
+        "isolation_word": ISOLATIONS[isolation.state] if isolation else "",
+        "isolation_look": f"isolation_{isolation.state}" if isolation else "",
+        "figures": briefly(figures_of_node(found), at=timezone.now()),
+    }
 
 
 def _seen(found: Node) -> dict[str, Any]:

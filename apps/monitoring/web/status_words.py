@@ -42,6 +42,15 @@ LOOPS: Mapping[str, Word] = {
     "apps.models.tasks.collect_garbage": gettext_lazy("Collect garbage"),
     "apps.monitoring.tasks.call_webhooks": gettext_lazy("Call webhooks"),
     "apps.monitoring.tasks.send_mails": gettext_lazy("Send e-mail"),
+    "apps.monitoring.tasks.read_sources": gettext_lazy("Read figures of cards"),
+    "apps.monitoring.tasks.read_signs": gettext_lazy("Ask clusters what is wrong"),
+    "apps.monitoring.tasks.decide_health": gettext_lazy("Decide about faults"),
+    "apps.monitoring.tasks.judge_figures": gettext_lazy("Judge figures of cards by rules"),
+    "apps.monitoring.tasks.notice_silence": gettext_lazy("Notice silent cards"),
+    "apps.monitoring.tasks.tidy_history": gettext_lazy("Sum up and drop old figures"),
+    "apps.monitoring.tasks.advance_rollouts": gettext_lazy("Advance rollouts over nodes"),
+    "apps.monitoring.tasks.judge_alerts": gettext_lazy("Judge the rules of alerts"),
+    "apps.monitoring.tasks.send_alerts": gettext_lazy("Send alerts"),
     "apps.monitoring.tasks.prune_news": gettext_lazy("Forget old news"),
 }
 

@@ -2,13 +2,24 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.monitoring.web import nodes, notifications, overviews, status, webhooks
+from apps.monitoring.web import (
+    alerts_urls,
+    fleet_urls,
+    nodes,
+    notifications,
+    overviews,
+    status,
+    waves_urls,
+    webhooks,
+)
 
 _NODE = "fleet/clusters/<str:uid>/nodes/<str:name>"
 
 urlpatterns = [
+    *alerts_urls.urlpatterns,
+    *waves_urls.urlpatterns,
+    *fleet_urls.urlpatterns,
     path("", overviews.home, name="home"),
-    path("fleet", overviews.fleet_overview, name="fleet"),
     path(_NODE, nodes.node, name="node"),
     path(f"{_NODE}/cordon", nodes.node_cordon, {"cordoned": True}, name="node-cordon"),
     path(f"{_NODE}/uncordon", nodes.node_cordon, {"cordoned": False}, name="node-uncordon"),

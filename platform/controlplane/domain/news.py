@@ -25,6 +25,10 @@ class NewsKind(StrEnum):
     DEPLOYMENT_RECOVERED = "deployment.recovered"
     MODEL_IMPORTED = "model.imported"
     MODEL_REFUSED = "model.refused"
+    CARD_ISOLATED = "card.isolated"
+    CARD_UNPROVED = "card.unproved"
+    CARD_RETURNED = "card.returned"
+    HEALTH_HELD_BACK = "health.held_back"
     WEBHOOK_GIVEN_UP = "webhook.given_up"
     WEBHOOK_DISABLED = "webhook.disabled"
     TEST = "test"
@@ -44,6 +48,9 @@ class Subject(StrEnum):
     PIPELINE = "pipeline"
     DEPLOYMENT = "deployment"
     MODEL_VERSION = "model_version"
+    CARD = "card"
+    NODE = "node"
+    CLUSTER = "cluster"
     WEBHOOK = "webhook"
     PERSON = "person"
 
@@ -53,6 +60,8 @@ class Audience(StrEnum):
     MAKER = "maker"
     #: Whoever may change the team.
     ADMINISTRATORS = "administrators"
+    #: Whoever operates the fleet, in whatever team.
+    OPERATORS = "operators"
     #: One person, who asked for it.
     ASKER = "asker"
 
@@ -120,6 +129,32 @@ NEWS: Mapping[NewsKind, News] = {
     ),
     NewsKind.MODEL_REFUSED: News(
         severity=Severity.BAD, subject=Subject.MODEL_VERSION, group="import", channels=_BOTH
+    ),
+    NewsKind.CARD_ISOLATED: News(
+        severity=Severity.BAD,
+        subject=Subject.CARD,
+        group="health",
+        audience=Audience.OPERATORS,
+    ),
+    NewsKind.CARD_UNPROVED: News(
+        severity=Severity.BAD,
+        subject=Subject.CARD,
+        group="health",
+        channels=_BOTH,
+        audience=Audience.OPERATORS,
+    ),
+    NewsKind.CARD_RETURNED: News(
+        severity=Severity.GOOD,
+        subject=Subject.CARD,
+        group="health",
+        audience=Audience.OPERATORS,
+    ),
+    NewsKind.HEALTH_HELD_BACK: News(
+        severity=Severity.BAD,
+        subject=Subject.CLUSTER,
+        group="held_back",
+        channels=_BOTH,
+        audience=Audience.OPERATORS,
     ),
     NewsKind.WEBHOOK_GIVEN_UP: News(
         severity=Severity.BAD,

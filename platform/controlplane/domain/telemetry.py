@@ -82,8 +82,8 @@ class Reading:
 
     #: The node's name in its cluster.
     node: str
-    #: The card's place in its node.
-    index: int
+    #: The card's place in its node; None where it is known by its serial number alone.
+    index: int | None
     at: datetime
     #: Absent is what was not measured, never 0.
     figures: Mapping[Metric, float] = field(default_factory=dict)

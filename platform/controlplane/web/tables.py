@@ -81,6 +81,8 @@ class BulkAction:
     warning: Words
     picture: str = "check"
     style: str = "btn-danger"
+    #: Label of a text that may go with it, sent as ``note_<name>``; empty: none is asked for.
+    note: Words = ""
 
 
 class FilterForm(PlainForm):

@@ -63,6 +63,8 @@ def test_every_post_of_a_person_takes_an_idempotency_key_unless_it_changes_nothi
         "/api/v1/datasets/inspect",
         "/api/v1/sizing",
         "/api/v1/claims/dry-run",
+        "/api/v1/alert-rules/trial",
+        "/api/v1/health-rules/dry-run",
     }
     for path, methods in schema["paths"].items():
         if "post" not in methods or path in changes_nothing or "/attempts/{uid}/" in path:

@@ -44,6 +44,9 @@ from apps.models.models import (
 )
 from apps.models.selectors.catalog import published as catalog_published
 from apps.models.services.catalog import catalog_load
+from apps.monitoring.models import Fault, HealthRule, Isolation, NodeToken, Source
+from apps.monitoring.services.node_tokens import token_issue
+from apps.monitoring.services.sources import push_source
 from apps.quotas.models import Claim, PriorityClass, Queue, QueueChange, WhatIf
 from apps.serving.models import ApiKey, Deployment
 from apps.workflows.models import Pipeline
@@ -80,7 +83,12 @@ REAL: dict[str, type[models.Model]] = {
     "clusters": Cluster,
     "nodes": Node,
     "cards": Card,
+    "faults": Fault,
+    "isolations": Isolation,
+    "health-rules": HealthRule,
     "teams": Team,
+    "telemetry-sources": Source,
+    "node-tokens": NodeToken,
 }
 
 
@@ -114,7 +122,11 @@ def authorization(
         fill(Empty(team=team, user=factories.person(team=team), queue=queue))
         root = factories.person("root", admin=True)
         factories.queue_change(queue, actor=root)
+        node = Node.objects.latest("id")
+        push_source(node.cluster)
+        token_issue(node=node, actor=root)
         WhatIf.objects.create(person=root, queue=queue, changes=[])
+        factories.ailing_card(actor=root, at=timezone.now())
         _, token = accounts.token_create(
             user=root,
             name="schemathesis",

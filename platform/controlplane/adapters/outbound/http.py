@@ -147,7 +147,7 @@ class HttpOutbound:
         self, target: Target, addresses: Sequence[Address]
     ) -> tuple[HTTPConnection, Address]:
         """The first address that answers; all of them have been checked."""
-        until = time.monotonic() + CONNECT_SECONDS
+        until = time.monotonic() + min(CONNECT_SECONDS, self._seconds)
         for place, address in enumerate(addresses):
             connection = self._connection(target, address, seconds=until - time.monotonic())
             try:

@@ -1,0 +1,190 @@
+"""The turns of alerts: look at every rule, and send what people are to be told."""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from random import SystemRandom
+from smtplib import SMTPException
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db import transaction
+from django.utils import timezone, translation
+
+from apps.monitoring.models import AlertDelivery, AlertRule
+from apps.monitoring.reconcilers.calls import posted
+from apps.monitoring.selectors.alerts import deliveries_due, rule_of
+from apps.monitoring.selectors.alerts_samples import samples_of
+from apps.monitoring.selectors.alerts_words import body_of, message_of
+from apps.monitoring.selectors.readers import mail_configured
+from apps.monitoring.selectors.webhooks import signature
+from apps.monitoring.services.alerts import rules_ship
+from apps.monitoring.services.alerts_receivers import alert_delivery_record
+from apps.monitoring.services.alerts_turns import rule_troubled, rule_turn
+from apps.monitoring.services.webhooks import Outcome
+from controlplane.domain.alerts import messages
+from controlplane.domain.alerts.messages import Call, Message, ReceiverKind, complaint
+from controlplane.domain.alerts.rules import RuleInvalid
+from controlplane.persistence.encryption import Undecryptable, decrypt
+from controlplane.persistence.leases import loop_lease
+
+log = logging.getLogger(__name__)
+
+LEASE, SENDING = "monitoring.alerts", "monitoring.alert_deliveries"
+LEASE_TTL = timedelta(minutes=1)
+AT_ONCE = 8
+_TURN_SECONDS = 30.0
+#: Spreads new tries, so that what failed together does not come back together.
+_CHANCE = SystemRandom()
+
+
+def alerts_turn(*, at: datetime) -> int:
+    """Judge every rule by what is so now; how many notices were made. One that fails spoils no other."""
+    told = 0
+    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+        if lease is None:
+            return 0
+        rules_ship(at=at)
+        for rule in AlertRule.objects.all():
+            if not lease.renew(ttl=LEASE_TTL):
+                break
+            told += _judged(rule, at=at)
+    return told
+
+
+def _judged(rule: AlertRule, *, at: datetime) -> int:
+    try:
+        # A failed query must not spoil the connection's transaction for the rules behind it.
+        with transaction.atomic():
+            samples = samples_of(rule_of(rule), at=at) if rule.enabled else ()
+        return rule_turn(rule=rule, samples=samples, at=at)
+    except RuleInvalid as invalid:
+        rule_troubled(rule=rule, reason=f"the rule cannot be read: {invalid}")
+    except Exception:
+        log.exception("an alert rule could not be judged", extra={"rule": rule.name})
+        rule_troubled(rule=rule, reason="what it measures could not be read; the log has more")
+    return 0
+
+
+def alerts_send(*, at: datetime) -> int:
+    """Try what is due; say how many messages arrived."""
+    began, taken, failed = time.monotonic(), 0, set[int]()
+    with loop_lease(SENDING, ttl=LEASE_TTL) as lease:
+        if lease is None:
+            return 0
+        while time.monotonic() - began < _TURN_SECONDS:
+            due = [one for one in deliveries_due(at=at) if one.receiver_id not in failed][:AT_ONCE]
+            if not due or not lease.renew(ttl=LEASE_TTL):
+                break
+            posts = [_post_of(delivery) for delivery in due]
+            with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="alert") as pool:
+                outcomes = list(pool.map(_outcome, posts))
+            for delivery, outcome in zip(due, outcomes, strict=True):
+                alert_delivery_record(delivery=delivery, outcome=outcome, spread=_CHANCE.random())
+                taken += not outcome.error
+                if outcome.error:
+                    failed.add(delivery.receiver_id)
+    return taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Post:
+    """Everything that a thread needs to send it."""
+
+    kind: ReceiverKind
+    message: Message
+    #: For programs, beside the message for people.
+    body: bytes
+    notice_kind: str
+    notice: str
+    delivery: str
+    url: str = ""
+    secret: bytes = b""
+    addresses: tuple[str, ...] = ()
+
+
+def _post_of(delivery: AlertDelivery) -> _Post | str:
+    """What to send, or why it cannot be sent."""
+    receiver, notice = delivery.receiver, delivery.notice
+    try:
+        url = b"" if receiver.url is None else decrypt(receiver.url)
+        secret = b"" if receiver.secret is None else decrypt(receiver.secret)
+    except Undecryptable as error:
+        return f"the receiver's address or secret cannot be read: {error}"
+    with translation.override(receiver.language or settings.LANGUAGE_CODE):
+        message = message_of(notice)
+    return _Post(
+        kind=ReceiverKind(receiver.kind),
+        message=message,
+        body=body_of(notice),
+        notice_kind=f"alert.{notice.kind}",
+        notice=notice.uid,
+        delivery=delivery.uid,
+        url=url.decode(),
+        secret=secret,
+        addresses=tuple(receiver.addresses),
+    )
+
+
+def _outcome(post: _Post | str) -> Outcome:
+    at = timezone.now()
+    if isinstance(post, str):
+        return Outcome(at=at, seconds=0.0, error=post)
+    if post.kind is ReceiverKind.EMAIL:
+        return _mailed(post)
+    timestamp = int(at.timestamp())
+    headers = {"Content-Type": "application/json; charset=utf-8"}
+    if post.kind is ReceiverKind.WEBHOOK:
+        headers |= {
+            "Ninefold-Kind": post.notice_kind,
+            "Ninefold-Id": post.notice,
+            "Ninefold-Delivery": post.delivery,
+            "Ninefold-Timestamp": str(timestamp),
+        }
+        if post.secret:
+            headers["Ninefold-Signature"] = signature(
+                secret=post.secret, timestamp=timestamp, body=post.body
+            )
+    call = _call_of(post, timestamp=timestamp)
+    outcome = posted(call.url, body=call.body, headers=headers)
+    if outcome.error:
+        return outcome
+    return replace(outcome, error=complaint(post.kind, outcome.answer))
+
+
+def _call_of(post: _Post, *, timestamp: int) -> Call:
+    if post.kind is ReceiverKind.FEISHU:
+        return messages.feishu(post.message, url=post.url, secret=post.secret, timestamp=timestamp)
+    if post.kind is ReceiverKind.DINGTALK:
+        return messages.dingtalk(
+            post.message, url=post.url, secret=post.secret, timestamp=timestamp
+        )
+    if post.kind is ReceiverKind.SLACK:
+        return messages.slack(post.message, url=post.url)
+    return Call(url=post.url, body=post.body)
+
+
+def _mailed(post: _Post) -> Outcome:
+    at, began = timezone.now(), time.monotonic()
+    if not mail_configured():
+        reason = "no mail server is configured; an administrator can set one up"
+        return Outcome(at=at, seconds=0.0, error=reason)
+    # A name with a line break must not become a header of its own.
+    subject = " ".join(post.message.title.split())
+    mail = EmailMessage(
+        subject=f"[Ninefold] {subject}",
+        body="\n".join([*post.message.lines, "", post.message.link]),
+        from_email=settings.NINEFOLD_EMAIL_FROM,
+        to=list(post.addresses),
+        headers={"Auto-Submitted": "auto-generated"},
+    )
+    reason = ""
+    try:
+        mail.send()
+    except (SMTPException, OSError, ValueError) as failure:
+        reason = f"the mail server did not take it: {failure}"
+    return Outcome(at=at, seconds=time.monotonic() - began, error=reason)

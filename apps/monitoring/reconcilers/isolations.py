@@ -1,0 +1,96 @@
+"""What is out of use goes on its way: drained, tested, given back; its node bears a mark on its cluster."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from apps.fleet import selectors as fleet
+from apps.monitoring.models import Isolation
+from apps.monitoring.reconcilers import burn_ins
+from apps.monitoring.services.isolations import isolations_emptied
+from controlplane.domain.health.decisions import Policy, Situation
+from controlplane.ports.clusters import ClusterError, ClusterUnavailable, Markable
+from controlplane.ports.registry import UnknownAdapter
+
+log = logging.getLogger(__name__)
+
+
+#: A mark that is there is asked for again after a while, should somebody have taken it off; one that could not be
+#: put there sooner.
+_AGAIN, _SOON = timedelta(minutes=10), timedelta(seconds=30)
+#: Row → when this process asks for its mark again.
+_asked: dict[int, datetime] = {}
+
+
+def isolations_advance(*, situation: Situation, policy: Policy, at: datetime) -> None:
+    """One step for each; what hinders one keeps no other."""
+    isolations_emptied(at=at)
+    marks_keep(at=at)
+    burn_ins.burn_ins_turn(situation=situation, policy=policy, at=at)
+
+
+def marks_keep(*, at: datetime) -> int:
+    """Let the clusters' nodes bear our mark while they are out of use; how many were marked or unmarked.
+
+    Level-triggered: what could not be marked or unmarked now is tried again.
+    """
+    whole = Isolation.objects.filter(card=None, node__removed_at=None).select_related(
+        "node__cluster"
+    )
+    changed = 0
+    # Clusters that did not answer: nobody waits for them once more in this turn.
+    away: set[int] = set()
+    for row in whole.filter(ended_at=None):
+        if _asked.get(row.pk, at) <= at:
+            marked = _mark(row, away)
+            _asked[row.pk] = at + (_AGAIN if marked else _SOON)
+            changed += marked
+    for row in whole.filter(ended_at__isnull=False, marked_node=True):
+        _asked.pop(row.pk, None)
+        changed += _unmark(row, away)
+    return changed
+
+
+def _mark(row: Isolation, away: set[int]) -> bool:
+    adapter = None if row.node.cluster_id in away else _markable(row)
+    if adapter is None:
+        return False
+    # Before it is there: a mark that nobody knows of would stay for ever.
+    Isolation.objects.filter(pk=row.pk, ended_at=None).update(marked_node=True)
+    try:
+        return adapter.mark(row.node.name, row.reason)
+    except ClusterError as error:
+        _unreachable(row, error, away)
+        return False
+
+
+def _unmark(row: Isolation, away: set[int]) -> bool:
+    """Unless it went out of use again meanwhile: then the mark is that isolation's."""
+    if row.node.cluster_id in away:
+        return False
+    again = Isolation.objects.filter(node=row.node_id, card=None, ended_at=None).exists()
+    adapter = _markable(row)
+    try:
+        if adapter is not None and not again:
+            adapter.unmark(row.node.name)
+    except ClusterError as error:
+        _unreachable(row, error, away)
+        return False
+    return bool(Isolation.objects.filter(pk=row.pk).update(marked_node=False))
+
+
+def _markable(row: Isolation) -> Markable | None:
+    try:
+        adapter = fleet.cluster_adapter(row.node.cluster)
+    except (ClusterError, UnknownAdapter) as error:
+        _unreachable(row, error)
+        return None
+    return adapter if isinstance(adapter, Markable) else None
+
+
+def _unreachable(row: Isolation, error: Exception, away: set[int] | None = None) -> None:
+    if away is not None and isinstance(error, ClusterUnavailable):
+        away.add(row.node.cluster_id)
+    told = {"node": str(row.node), "error": str(error)}
+    log.warning("a node's mark could not be kept", extra=told)

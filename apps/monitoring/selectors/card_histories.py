@@ -1,0 +1,124 @@
+"""What happened to a card: faults, decisions, its time out of use, and the work it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from heapq import nlargest
+
+from apps.accounts import selectors as accounts
+from apps.fleet.models import Card
+from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
+from apps.monitoring.selectors.faults import Entry, card_timeline
+from apps.quotas.models import Allocation, Queue
+from apps.quotas.selectors.sights import Sight, sight_of
+from controlplane.domain.health.isolations import IsolationState
+
+
+class Happened(StrEnum):
+    FAULT = "fault"
+    FAULT_OVER = "fault_over"
+    DECIDED = "decided"
+    ISOLATION = "isolation"
+    WORK = "work"
+    WORK_ENDED = "work_ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """One line of a card's history."""
+
+    at: datetime
+    what: Happened
+    fault: Fault | None = None
+    decision: Decision | None = None
+    #: The state it came to, why, and who did it (empty: a rule).
+    state: str = ""
+    reason: str = ""
+    actor: str = ""
+    work: Work | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What held the card from one moment to another."""
+
+    #: ``job`` or ``deployment``; uid and name are empty where the reader may not know them.
+    kind: str
+    uid: str
+    name: str
+    team: str
+    queue: str
+    cards: int
+    began_at: datetime
+    #: None: it holds it now.
+    ended_at: datetime | None
+    #: Why its cards were taken back, as a code; empty while it holds them.
+    ended_by: str
+
+
+def card_work(card: Card, user: accounts.Person, *, most: int) -> Sequence[Work]:
+    """The newest of what held the card, as that person may see it."""
+    rows = list(
+        Allocation.objects.filter(card=card)
+        .select_related("claim__team", "claim__queue")
+        .order_by("-allocated_at")[:most]
+    )
+    if not rows:
+        return []
+    sight = sight_of(user, Queue.objects.order_by("name"))
+    return [_work(row, sight) for row in rows]
+
+
+def _work(row: Allocation, sight: Sight) -> Work:
+    claim = row.claim
+    named = sight.names(claim)
+    return Work(
+        kind=claim.work_kind,
+        uid=claim.work_uid if named else "",
+        name=claim.work_name if named else "",
+        team=claim.team.name,
+        queue=claim.queue.name,
+        cards=claim.card_count,
+        began_at=row.allocated_at,
+        ended_at=row.released_at,
+        ended_by=claim.release_reason if row.released_at else "",
+    )
+
+
+def card_happenings(card: Card, *, work: Sequence[Work], most: int) -> Sequence[Happening]:
+    """The newest of all that happened, newest first."""
+    found = [_happening(one.at, one.row, entry=one.entry, card=card) for one in card_timeline(card)]
+    return nlargest(most, [*found, *_runs(work)], key=lambda one: one.at)
+
+
+def _happening(
+    at: datetime,
+    row: Fault | Decision | Isolation | IsolationTransition,
+    *,
+    entry: Entry,
+    card: Card,
+) -> Happening:
+    if isinstance(row, Fault):
+        # All of them are of this card or of its node: nobody has to look them up again.
+        row.node, row.card = card.node, card if row.card_id else None
+        what = Happened.FAULT if entry is Entry.FAULT else Happened.FAULT_OVER
+        return Happening(at=at, what=what, fault=row)
+    if isinstance(row, Decision):
+        return Happening(
+            at=at, what=Happened.DECIDED, decision=row, reason=row.reason, actor=row.actor_name
+        )
+    if isinstance(row, Isolation):
+        state, actor = IsolationState.DRAINING.value, row.actor_name
+    else:
+        state, actor = row.to_state, row.actor
+    return Happening(at=at, what=Happened.ISOLATION, state=state, reason=row.reason, actor=actor)
+
+
+def _runs(work: Sequence[Work]) -> Iterator[Happening]:
+    for one in work:
+        yield Happening(at=one.began_at, what=Happened.WORK, work=one)
+        if one.ended_at is not None:
+            yield Happening(at=one.ended_at, what=Happened.WORK_ENDED, work=one)

@@ -1,0 +1,152 @@
+"""Burn-ins: a card that was out of use proves itself by real work on exactly that card.
+
+The program is ``ninefold_runtime.burnin``; it runs as a Launch of its own, in the environment of an engine whose
+torch reaches the chip. Its last word in the log is ``RESULT`` and what it measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from apps.fleet.models import Card, Node
+from controlplane.domain.accelerators import Chip, ChipKind, Dtype
+from controlplane.domain.resources import Millicpu, Resources
+from controlplane.ports import registry
+from controlplane.ports.clusters import Cluster, ObservedLaunch
+from controlplane.ports.engines import ROLES, RenderRequest, Task
+from controlplane.ports.launches import Launch, Placement
+
+#: Has torch for the processor and for CUDA.
+_ENGINE = "transformers"
+_ROLE = ROLES[Task.SCRIPT]
+_SECONDS = 60
+#: Beyond the tests themselves: the environment is made ready, torch is loaded.
+_SLACK = timedelta(minutes=10)
+#: Of the maker's dense rate a large product reaches that much on a sound card.
+_FLOOR = 0.6
+#: torch's own, which needs no library of a maker.
+_PLAIN_BACKEND = "gloo"
+_RESULT = "RESULT "
+_TAIL_BYTES = 64 * 1024
+#: Kinds of clusters that keep what they are asked and run nothing.
+_NOTHING_RUNS = frozenset({"simulated"})
+
+
+class BurnInImpossible(Exception):
+    """No program can test it there; says why. A person has to judge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurnInResult:
+    """How a burn-in ended."""
+
+    passed: bool
+    #: What was found, for people: the first failure, or why there is no result.
+    words: str
+    #: As the program wrote it; empty where it wrote nothing.
+    content: Mapping[str, Any] = field(default_factory=dict)
+
+
+def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
+    """The Launch that tests these cards of the node and nothing else. Rendering twice gives the same one.
+
+    :raises BurnInImpossible: if nothing runs there, or no environment of ours reaches the chip.
+    """
+    if node.cluster.kind in _NOTHING_RUNS:
+        raise BurnInImpossible(f"a cluster of kind {node.cluster.kind} runs no program")
+    whole = sorted((card for card in cards if card.parent_id is None), key=lambda card: card.index)
+    chips = {card.chip for card in whole}
+    if len(chips) != 1:
+        raise BurnInImpossible(
+            "it has no cards to test" if not chips else "its cards are of several chips"
+        )
+    chip = registry.chip_called(chips.pop())
+    if chip is None:
+        raise BurnInImpossible(f"no plug-in knows the chip {whole[0].chip}")
+    engine = registry.engine(_ENGINE)
+    if wrong := engine.runs_on(Task.EVALUATE, chip):
+        raise BurnInImpossible(f"the program cannot reach it: {wrong}")
+    launch = engine.render(
+        RenderRequest(
+            task=Task.SCRIPT,
+            name=name,
+            spec={"argv": ["-m", "ninefold_runtime.burnin"]},
+            chip=chip,
+            placements=(Placement(node=node.name, cards=tuple(card.index for card in whole)),),
+            inputs=(),
+            labels={"kind": "burn-in", "node": node.uid},
+        )
+    )
+    argv = ("{python}", "-m", "ninefold_runtime.burnin", "{work}/burnin.json")
+    spec = json.dumps(burn_in_spec(chip, cards=len(whole)), indent=2) + "\n"
+    limits = Resources(cpu=Millicpu(1000 * len(whole)))
+    return replace(
+        launch,
+        roles=tuple(replace(role, argv=argv) for role in launch.roles),
+        files={"burnin.json": spec},
+        run_within=timedelta(seconds=_SECONDS) + _SLACK,
+    ).limited({role.name: limits for role in launch.roles}, run_within=None)
+
+
+def burn_in_spec(chip: Chip, *, cards: int) -> dict[str, Any]:
+    """What the program is asked, as its ``specs`` module reads it. A rate that no maker states is not judged."""
+    processor = chip.kind is ChipKind.CPU
+    collectives = registry.chip_plugin(chip).profile().collectives
+    rate = chip.peak_rates.get(Dtype.BFLOAT16)
+    return {
+        "kind": "burnin",
+        "device": chip.torch_device,
+        "cards": cards,
+        "seconds": _SECONDS,
+        "matrix": {
+            "size": 1024 if processor else 8192,
+            "dtype": "float32" if processor or rate is None else "bfloat16",
+            "expected_tflops": None if rate is None else rate / 1e12,
+            "floor": _FLOOR,
+        },
+        "memory": {"share": 0.1 if processor else 0.5},
+        "collective": {
+            "backend": (collectives and collectives.torch_backend) or _PLAIN_BACKEND,
+            "expected_gb_s": None,
+            "floor": 0.5,
+        },
+    }
+
+
+def burn_in_result(adapter: Cluster, name: str, observed: ObservedLaunch) -> BurnInResult:
+    """Of a Launch that has ended.
+
+    :raises ClusterUnavailable: if its log cannot be read now.
+    """
+    chunk = adapter.log(name, role=_ROLE, index=0, offset=-_TAIL_BYTES, limit=_TAIL_BYTES)
+    content = _result_in(chunk.content.decode(errors="replace"))
+    one = observed.replicas[0] if observed.replicas else None
+    if content is None:
+        how = (one.message or f"exit code {one.exit_code}") if one else "nothing ran"
+        return BurnInResult(passed=False, words=f"it ended without a result: {how}")
+    passed = content.get("passed") is True and one is not None and one.exit_code == 0
+    return BurnInResult(passed=passed, words=_words(content, passed=passed), content=content)
+
+
+def _result_in(log: str) -> Mapping[str, Any] | None:
+    said = [line for line in log.splitlines() if line.startswith(_RESULT)]
+    try:
+        content = json.loads(said[-1].removeprefix(_RESULT)) if said else None
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _words(content: Mapping[str, Any], *, passed: bool) -> str:
+    tests = [test for test in content.get("tests", ()) if isinstance(test, dict)]
+    if passed:
+        return f"{len(tests)} tests, none failed"
+    failed = [test for test in tests if test.get("verdict") == "failed"]
+    if not failed:
+        return "nothing was tested"
+    first = failed[0]
+    return f"{first.get('test')} of card {first.get('card')} failed: {first.get('words')}"

@@ -1,0 +1,221 @@
+"""What was decided is done, as far as it still holds, and written down with what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from apps.fleet.models import Card, Node
+from apps.fleet.services import withholding
+from apps.monitoring.models import Decision, Fault
+from apps.monitoring.services.isolations import (
+    GRACE,
+    Order,
+    covered,
+    isolations_begin,
+    isolations_end,
+    open_at,
+)
+from apps.quotas.services import claims_withdraw
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.health.decisions import Action, Decided
+from controlplane.domain.health.isolations import IsolationEvent, IsolationState
+from controlplane.domain.health.signals import Origin
+from controlplane.outbox.messages import publish
+from controlplane.persistence.leases import LoopLease
+
+Outcome = Decision.Outcome
+
+_STATES: Mapping[Action, CardState] = {
+    Action.RESET_WHEN_IDLE: CardState.NO_NEW_WORK,
+    Action.RESET_NOW: CardState.ISOLATED,
+    Action.ISOLATE_CARD: CardState.ISOLATED,
+    Action.ISOLATE_NODE: CardState.ISOLATED,
+}
+#: Whom a restart is for. The gateway repeats a request by itself; a training step is only run again with its job.
+_RESTARTED: Mapping[Action, tuple[str, ...]] = {
+    Action.RESTART_REQUEST: ("job",),
+    Action.RESTART_JOB: (),
+}
+#: What waits for a person without a fault behind it, a return or a suspicion, is told again after so long.
+_TOLD_AGAIN = timedelta(days=1)
+
+
+class LeaseGone(Exception):
+    """Another turn runs by now; nothing was written."""
+
+
+@dataclass(slots=True)
+class _Scene:
+    """The rows that a number of decisions are about, locked where they are written."""
+
+    nodes: Mapping[str, Node]
+    cards: Sequence[Card]
+    faults: Mapping[str, Fault]
+    card_of: Mapping[str, Card]
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+
+
+@transaction.atomic
+def decisions_apply(
+    *, decided: Sequence[Decided], lease: LoopLease, at: datetime
+) -> dict[str, int]:
+    """Do all of it or nothing; how many decisions had which outcome. What was told before is not told again.
+
+    Statements do not grow in number with the decisions.
+
+    :raises LeaseGone: if the turn that decided is no longer the one that may act.
+    """
+    if not lease.check():
+        raise LeaseGone
+    scene = _scene(decided)
+    there = [each for each in decided if _is_there(each, scene)]
+    acting = [each for each in there if not each.held_back]
+    done = _take_out(acting, scene, at=at) | _restart(acting, scene, at=at)
+    done |= _give_back(acting, scene, at=at)
+    done |= {id(each) for each in acting if each.action is Action.NOTE}
+    rows = [_row(each, scene, done=id(each) in done, at=at) for each in there]
+    fresh = _not_told_yet(rows, at=at)
+    Decision.objects.bulk_create(fresh)
+    if held := [row for row in fresh if row.outcome == Outcome.HELD_BACK]:
+        publish("decisions.held_back", decision_uids=[row.uid for row in held])
+    return _counted(fresh)
+
+
+def _scene(decided: Iterable[Decided]) -> _Scene:
+    those = list(decided)
+    nodes = Node.objects.filter(uid__in={each.node for each in those}).select_related("cluster")
+    by_uid = {node.uid: node for node in nodes}
+    # Cards before all else, in the order of admissions.
+    cards = withholding.cards_lock(nodes=[node.pk for node in by_uid.values()])
+    faults = Fault.objects.filter(uid__in={each.fault for each in those if each.fault})
+    return _Scene(
+        nodes=by_uid,
+        cards=cards,
+        faults={fault.uid: fault for fault in faults},
+        card_of={card.uid: card for card in cards},
+    )
+
+
+def _is_there(each: Decided, scene: _Scene) -> bool:
+    """Nodes and cards go with their cluster."""
+    return each.node in scene.nodes and (not each.card or each.card in scene.card_of)
+
+
+def _take_out(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
+    out = [each for each in decided if each.action in _STATES]
+    if not out:
+        return set()
+    orders = [
+        Order(
+            node=scene.nodes[each.node],
+            card=scene.card_of.get(each.card),
+            state=_STATES[each.action],
+            reason=each.reason,
+            fault=scene.faults.get(each.fault),
+            grace=_grace(scene.faults.get(each.fault)),
+        )
+        for each in out
+    ]
+    begun = isolations_begin(orders=orders, cards=scene.cards, at=at)
+    places = {(row.node_id, row.card_id) for row in begun}
+    return {id(each) for each, order in zip(out, orders, strict=True) if order.place in places}
+
+
+def _grace(fault: Fault | None) -> timedelta:
+    """Who is not heard does not hear that it should save."""
+    return timedelta() if fault is not None and fault.origin == Origin.SILENCE else GRACE
+
+
+def _restart(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
+    """Claims go, cards stay; done is whatever was asked for, also where nothing ran."""
+    done = set()
+    for action, kinds in _RESTARTED.items():
+        those = [each for each in decided if each.action is action]
+        if not those:
+            continue
+        why = {
+            card.pk: each.reason
+            for each in those
+            for card in covered(scene.nodes[each.node], scene.card_of.get(each.card), scene.cards)
+        }
+        nodes = {each.node: each.reason for each in those if not each.card}
+        claims_withdraw(cards=why, nodes=nodes, grace=GRACE, at=at, kinds=kinds)
+        done |= {id(each) for each in those}
+    return done
+
+
+def _give_back(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
+    """Only what has proved itself, and that no person took out: the domain said so, the rows say it once more."""
+    back = [each for each in decided if each.action is Action.RELEASE]
+    if not back:
+        return set()
+    standing = open_at(nodes=[scene.nodes[each.node].pk for each in back])
+    done, rows = set(), []
+    for each in back:
+        card = scene.card_of.get(each.card)
+        row = standing.get((scene.nodes[each.node].pk, card.pk if card else None))
+        if row is None or row.actor_name or row.proved_at is None:
+            continue
+        if row.state == IsolationState.TESTING:
+            rows.append(row)
+            done.add(id(each))
+    if rows:
+        reason = "what was wrong is over, and the burn-in passed"
+        isolations_end(rows=rows, event=IsolationEvent.PROVE, reason=reason, at=at)
+    return done
+
+
+def _row(each: Decided, scene: _Scene, *, done: bool, at: datetime) -> Decision:
+    if each.followed:
+        outcome = Outcome.FOLLOWED
+    elif each.held_back:
+        outcome = Outcome.HELD_BACK
+    else:
+        outcome = Outcome.DONE if done else Outcome.OVERTAKEN
+    reason = f"{each.reason}; {each.held_back}" if each.held_back else each.reason
+    return Decision(
+        node=scene.nodes[each.node],
+        card=scene.card_of.get(each.card),
+        fault=scene.faults.get(each.fault),
+        action=each.action,
+        outcome=outcome,
+        reason=reason,
+        at=at,
+    )
+
+
+def _not_told_yet(rows: Sequence[Decision], *, at: datetime) -> list[Decision]:
+    """What waits for a person is decided anew in each turn; it is written down once for a fault and action.
+
+    Where no fault is behind it, it is told once more after a while: it may be another matter by then.
+    """
+    waiting = (Outcome.HELD_BACK, Outcome.FOLLOWED)
+    again = [row for row in rows if row.outcome in waiting]
+    told = set(
+        Decision.objects.filter(
+            outcome__in=waiting,
+            node__in=[row.node_id for row in again],
+        )
+        .filter(
+            Q(fault__in=[row.fault_id for row in again if row.fault_id])
+            | Q(fault=None, at__gt=at - _TOLD_AGAIN)
+        )
+        .values_list("node_id", "card_id", "fault_id", "action", "outcome")
+    )
+    return [
+        row
+        for row in rows
+        if (row.node_id, row.card_id, row.fault_id, row.action, row.outcome) not in told
+    ]
+
+
+def _counted(rows: Iterable[Decision]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.outcome] = counts.get(row.outcome, 0) + 1
+    return counts

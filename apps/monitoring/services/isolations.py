@@ -1,0 +1,356 @@
+"""Cards and nodes go out of use and come back: the card's state, the claims on it and the row, together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from apps.accounts.models import User
+from apps.accounts.services import audit
+from apps.fleet.models import Card, Node
+from apps.fleet.selectors import require_operator
+from apps.fleet.services import withholding
+from apps.monitoring.models import Fault, Isolation, IsolationTransition
+from apps.quotas.models import Allocation, Claim
+from apps.quotas.selectors.snapshots import HOLDING
+from apps.quotas.services import claims_withdraw
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.claims import ReleaseReason
+from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
+from controlplane.outbox.messages import publish_each
+from controlplane.persistence.moves import Step, move, move_each
+
+#: How long what runs there has to save and stop.
+GRACE = timedelta(seconds=30)
+_MOST_AT_ONCE = 500
+
+
+class IsolationRefused(Exception):
+    """It cannot be taken out or given back like this; says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """That a card, or a whole node where ``card`` is None, is to go out of use."""
+
+    node: Node
+    card: Card | None
+    #: ``isolated``: what runs there stops; ``no_new_work``: it may end by itself.
+    state: CardState
+    reason: str
+    fault: Fault | None = None
+    #: User name of the person; empty: a rule.
+    actor_name: str = ""
+    #: How long what runs there has to save; zero where nobody hears us any more.
+    grace: timedelta = GRACE
+
+    @property
+    def place(self) -> tuple[int, int | None]:
+        return (self.node.pk, self.card.pk if self.card else None)
+
+
+def isolations_begin(
+    *, orders: Sequence[Order], cards: Sequence[Card], at: datetime
+) -> list[Isolation]:
+    """Take each of them out of use, and tell the claims there to stop, all in the caller's transaction.
+
+    Nothing becomes milder than it is: an order that adds nothing to what is so already leaves it alone.
+    Statements do not grow in number with the orders.
+
+    :param cards: all of the nodes, locked by ``cards_lock``.
+    :return: those that began or became stricter, in the order of their orders.
+    """
+    standing = open_at(nodes=[order.node.pk for order in orders])
+    begun: list[tuple[Order, Isolation]] = []
+    changed: dict[int, Card] = {}
+    for order in orders:
+        isolation = standing.get(order.place)
+        # On the objects, so that the next order about the same cards sees it.
+        stricter = [
+            card
+            for card in covered(order.node, order.card, cards)
+            if withholding.withhold(card, state=order.state, reason=order.reason)
+        ]
+        proved = isolation is not None and isolation.proved_at is not None
+        known = isolation is not None or _goes_with_its_node(order, standing)
+        if known and not stricter and not proved:
+            continue
+        changed |= {card.pk: card for card in stricter}
+        if isolation is None:
+            isolation = standing[order.place] = Isolation(node=order.node, card=order.card)
+        _write_order(isolation, order, at=at)
+        begun.append((order, isolation))
+    withholding.cards_keep(cards=list(changed.values()))
+    _keep(begun, cards, at=at)
+    return [isolation for _, isolation in begun]
+
+
+def open_at(*, nodes: Iterable[int]) -> dict[tuple[int, int | None], Isolation]:
+    """What is out of use of those nodes, by (node, card), locked."""
+    rows = Isolation.objects.select_for_update(no_key=True, of=("self",)).filter(
+        node__in=list(nodes), ended_at=None
+    )
+    return {(row.node_id, row.card_id): row for row in rows.order_by("pk")}
+
+
+def covered(node: Node, card: Card | None, cards: Iterable[Card]) -> list[Card]:
+    """What goes with it: the card and its slices, or all cards of the node."""
+    if card is None:
+        return [each for each in cards if each.node_id == node.pk]
+    return [each for each in cards if card.pk in (each.pk, each.parent_id)]
+
+
+def _goes_with_its_node(order: Order, standing: Mapping[tuple[int, int | None], Isolation]) -> bool:
+    """A card of a node that is out of use itself; a whole node is worth a row of its own."""
+    return order.card is not None and (order.node.pk, None) in standing
+
+
+def _write_order(isolation: Isolation, order: Order, *, at: datetime) -> None:
+    isolation.reason = order.reason
+    isolation.fault = order.fault or isolation.fault
+    # What a person took out stays theirs, whatever rules find afterwards.
+    isolation.actor_name = order.actor_name or isolation.actor_name
+    isolation.proved_at = None
+    if isolation._state.adding:
+        isolation.began_at = at
+
+
+def _keep(begun: Sequence[tuple[Order, Isolation]], cards: Sequence[Card], *, at: datetime) -> None:
+    fresh = [row for _, row in begun if row._state.adding]
+    known = [row for _, row in begun if not row._state.adding]
+    whole = {isolation.node_id: isolation for _, isolation in begun if isolation.card_id is None}
+    for node in withholding.nodes_withhold(nodes=whole):
+        whole[node].cordoned_node = True
+    Isolation.objects.bulk_create(fresh)
+    Isolation.objects.bulk_update(
+        known, ["reason", "fault", "actor_name", "proved_at", "cordoned_node"]
+    )
+    tested = [row for row in known if row.state == IsolationState.TESTING]
+    _move_each(tested, IsolationEvent.FAIL, reason="something went wrong meanwhile", at=at)
+    for grace in sorted({order.grace for order, _ in begun}):
+        _withdraw([order for order, _ in begun if order.grace == grace], cards, grace, at)
+    publish_each("isolation.begun", ({"isolation_uid": row.uid} for _, row in begun))
+
+
+def _withdraw(
+    orders: Sequence[Order], cards: Sequence[Card], grace: timedelta, at: datetime
+) -> None:
+    stopping = [order for order in orders if order.state == CardState.ISOLATED]
+    why = {
+        card.pk: order.reason
+        for order in stopping
+        for card in covered(order.node, order.card, cards)
+    }
+    nodes = {order.node.uid: order.reason for order in stopping if order.card is None}
+    if why or nodes:
+        claims_withdraw(cards=why, nodes=nodes, grace=grace, at=at, reason=ReleaseReason.FAULT)
+
+
+def _move_each(
+    rows: Sequence[Isolation],
+    event: IsolationEvent,
+    *,
+    reason: str,
+    at: datetime,
+    **changes: Any,
+) -> None:
+    steps = [Step(row=row, reason=reason, changes=changes) for row in rows]
+    move_each(steps, ISOLATION, event, into=IsolationTransition, at=at)
+
+
+# -- Back --
+
+
+def isolations_end(
+    *, rows: Sequence[Isolation], event: IsolationEvent, reason: str, at: datetime, actor: str = ""
+) -> None:
+    """Give them back, all in the caller's transaction: cards that nothing else keeps out take work again.
+
+    :raises IllegalTransition: if one of them is not where that event leads on from, or ended meanwhile.
+    """
+    cards = withholding.cards_lock(nodes={row.node_id for row in rows})
+    standing = open_at(nodes={row.node_id for row in rows})
+    ending = {row.pk for row in rows}
+    still_out = {
+        card.pk
+        for place, other in standing.items()
+        if other.pk not in ending
+        for card in covered_by(other, cards)
+    }
+    for row in rows:
+        move(
+            row,
+            ISOLATION,
+            event,
+            into=IsolationTransition,
+            at=at,
+            reason=reason,
+            actor=actor,
+            ended_at=at,
+        )
+    free = {card.pk: card for row in rows for card in covered_by(row, cards)}
+    withholding.cards_release(cards=[card for pk, card in free.items() if pk not in still_out])
+    withholding.nodes_release(nodes=[row.node_id for row in rows if row.cordoned_node])
+    publish_each("isolation.ended", ({"isolation_uid": row.uid} for row in rows))
+
+
+def covered_by(row: Isolation, cards: Iterable[Card]) -> list[Card]:
+    """``covered`` for what is out of use already."""
+    if row.card_id is None:
+        return [card for card in cards if card.node_id == row.node_id]
+    return [card for card in cards if row.card_id in (card.pk, card.parent_id)]
+
+
+# -- By people --
+
+
+@transaction.atomic
+def isolations_order(
+    *,
+    nodes: Sequence[str] = (),
+    cards: Sequence[str] = (),
+    reason: str,
+    actor: User,
+    at: datetime,
+    state: CardState = CardState.ISOLATED,
+) -> list[Isolation]:
+    """Take nodes and cards, by uid, out of use until a person gives them back; those that this changed.
+
+    What rules took out already becomes the person's.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    :raises IsolationRefused: without a reason, for what does not exist, or for too many at once.
+    """
+    require_operator(actor)
+    _check_reason(reason)
+    if not 1 <= len(nodes) + len(cards) <= _MOST_AT_ONCE:
+        raise IsolationRefused(
+            f"name 1 to {_MOST_AT_ONCE} cards and nodes, not {len(nodes) + len(cards)}"
+        )
+    those = list(Node.objects.filter(uid__in=nodes).select_related("cluster").order_by("uid"))
+    single = list(
+        Card.objects.filter(uid__in=cards).select_related("node__cluster").order_by("uid")
+    )
+    known = {each.uid for each in (*those, *single)}
+    if unknown := sorted({*nodes, *cards} - known):
+        raise IsolationRefused(
+            f"there is no node or card {unknown[0]!r}; it may be gone, look again"
+        )
+    places: list[tuple[Node, Card | None]] = [(node, None) for node in those]
+    places += [(card.node, card) for card in single]
+    orders = [
+        Order(node=node, card=card, state=state, reason=reason, actor_name=actor.username)
+        for node, card in places
+    ]
+    locked = withholding.cards_lock(nodes={order.node.pk for order in orders})
+    claimed = _claim_for_person(orders, actor=actor, reason=reason)
+    begun = isolations_begin(orders=orders, cards=locked, at=at)
+    for row in {row.pk: row for row in (*claimed, *begun)}.values():
+        _audit(row, actor=actor, action="isolation.begin", reason=reason)
+    return begun
+
+
+def _claim_for_person(orders: Sequence[Order], *, actor: User, reason: str) -> list[Isolation]:
+    standing = open_at(nodes=[order.node.pk for order in orders])
+    rules = [row for order in orders if (row := standing.get(order.place)) and not row.actor_name]
+    for row in rules:
+        row.actor_name, row.reason = actor.username, reason
+    Isolation.objects.bulk_update(rules, ["actor_name", "reason"])
+    return rules
+
+
+@transaction.atomic
+def isolations_release(
+    *, uids: Sequence[str], reason: str, actor: User, at: datetime
+) -> list[Isolation]:
+    """Give back what is out of use, whatever state it is in; those that were out until now.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    :raises IsolationRefused: without a reason.
+    """
+    require_operator(actor)
+    _check_reason(reason)
+    named = Isolation.objects.filter(uid__in=uids, ended_at=None)
+    # Cards before the rows about them, as everywhere.
+    withholding.cards_lock(nodes=set(named.values_list("node_id", flat=True)))
+    rows = list(
+        named.select_for_update(no_key=True, of=("self",))
+        .select_related("node__cluster", "card")
+        .order_by("pk")
+    )
+    if not rows:
+        return []
+    isolations_end(
+        rows=rows, event=IsolationEvent.RELEASE, reason=reason, at=at, actor=actor.username
+    )
+    for row in rows:
+        _audit(row, actor=actor, action="isolation.release", reason=reason)
+    return rows
+
+
+@transaction.atomic
+def burn_ins_ask(*, uids: Sequence[str], actor: User, at: datetime) -> int:
+    """Have them tested again as soon as nothing runs there; how many there were.
+
+    What is being tested at the moment is left to it; what has passed and is still kept out begins anew.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    """
+    require_operator(actor)
+    rows = Isolation.objects.select_for_update(no_key=True, of=("self",)).filter(
+        uid__in=uids, ended_at=None
+    )
+    under_way = Q(state=IsolationState.TESTING, proved_at=None)
+    asked = list(rows.exclude(under_way).select_related("node", "card"))
+    passed = [row for row in asked if row.state == IsolationState.TESTING]
+    _move_each(
+        passed, IsolationEvent.FAIL, reason="it is to be tested again", at=at, proved_at=None
+    )
+    for row in asked:
+        row.test_asked_at = at
+        _audit(row, actor=actor, action="isolation.test")
+    Isolation.objects.bulk_update(asked, ["test_asked_at"])
+    return len(asked)
+
+
+def _check_reason(reason: str) -> None:
+    if not reason.strip():
+        raise IsolationRefused("say why: the reason is kept in the history; it was empty")
+
+
+def _audit(row: Isolation, *, actor: User, action: str, **detail: Any) -> None:
+    audit(actor=actor, action=action, uid=row.uid, name=str(row.card or row.node), **detail)
+
+
+# -- On its way --
+
+
+@transaction.atomic
+def isolations_emptied(*, at: datetime) -> list[Isolation]:
+    """Those that drained and that nothing holds any more go on; which they were."""
+    draining = Isolation.objects.filter(state=IsolationState.DRAINING, ended_at=None)
+    held = Allocation.objects.filter(released_at=None)
+    # Most cards have no parent, and nothing is known to be outside of a list with an unknown in it.
+    sliced = held.filter(card__parent__isnull=False)
+    busy = Q(card__in=held.values("card")) | Q(card__in=sliced.values("card__parent"))
+    empty = Q(card=None) & ~Q(node__in=held.values("node"))
+    empty |= Q(card__isnull=False) & ~busy
+    rows = draining.filter(empty).select_for_update(skip_locked=True, no_key=True, of=("self",))
+    emptied = [
+        row for row in rows.select_related("node").order_by("pk") if not _runs_without_cards(row)
+    ]
+    _move_each(
+        emptied, IsolationEvent.EMPTIED, reason="nothing holds it any more", at=at, drained_at=at
+    )
+    return emptied
+
+
+def _runs_without_cards(row: Isolation) -> bool:
+    """Whether some claim has a place on the node though it holds none of its cards."""
+    there = Claim.objects.filter(state__in=HOLDING, placement__contains=[{"node": row.node.uid}])
+    return row.card_id is None and there.exists()

@@ -1,0 +1,47 @@
+"""Tokens by which agents speak for one node each."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from apps.accounts.models import User
+from apps.accounts.services import audit
+from apps.accounts.services.tokens import digest_of, new_key
+from apps.fleet.models import Node
+from apps.fleet.selectors import require_operator
+from apps.monitoring.models import NodeToken
+
+TOKEN_PREFIX = "nft-"  # noqa: S105 - a public prefix, not a secret
+
+
+@transaction.atomic
+def token_issue(*, node: Node, actor: User | None) -> str:
+    """The text of a new token, for the only time. Earlier tokens of the node stay good until they are revoked.
+
+    ``actor`` is None where the product itself needs one.
+
+    :raises PermissionRefused: unless they operate the fleet.
+    """
+    if actor is not None:
+        require_operator(actor)
+    text = new_key(TOKEN_PREFIX)
+    token = NodeToken.objects.create(
+        node=node,
+        digest=digest_of(text),
+        created_by_name=actor.username if actor is not None else "",
+    )
+    audit(actor=actor, action="node_token.create", uid=token.uid, name=str(node))
+    return text
+
+
+@transaction.atomic
+def token_revoke(*, token: NodeToken, actor: User, at: datetime) -> None:
+    """Let it speak for its node no more, from now on; revoking it again changes nothing.
+
+    :raises PermissionRefused: unless they operate the fleet.
+    """
+    require_operator(actor)
+    if NodeToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=at):
+        audit(actor=actor, action="node_token.revoke", uid=token.uid, name=str(token.node))

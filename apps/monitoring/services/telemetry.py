@@ -1,0 +1,288 @@
+"""Figures come in: judged, kept once, and what they say of faults passed on.
+
+::
+
+    Reading ──whose card?──believable time?──possible values?──▶ Row ──▶ newest and history, one statement
+        └── codes, serial numbers of those that are the newest ─────────▶ Signal ──▶ faults
+
+Nothing that comes from outside is believed: what is refused is counted and said in words, and spoils nothing else
+of its batch. A batch that comes again changes nothing: no row, no fault, no time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from apps.fleet.models import Cluster
+from apps.fleet.services.hearing import Renumbered, serials_learn
+from apps.monitoring.models import Fault, Source
+from apps.monitoring.services.faults import signals_record
+from apps.monitoring.services.figures import METRICS, Row, figures_write
+from apps.monitoring.services.history import hour_of, hours_reopen
+from apps.monitoring.services.places import Places, places_forget, places_of
+from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.signals import Origin, Signal
+from controlplane.domain.telemetry import MEASURES, Reading
+from controlplane.ports import registry
+from controlplane.ports.telemetry import Refusal
+
+#: A source's clock may be that much ahead of ours, and its news that old.
+AHEAD, OLD = timedelta(minutes=1), timedelta(days=1)
+#: How many different reasons are kept in words.
+TOLD = 20
+#: Our own notes about cards, beside their makers' codes.
+REPLACED, MOVED = "card-replaced", "card-moved"
+_OURS = frozenset({REPLACED, MOVED})
+#: Below it a number is no measurement, and would not fit a column of single precision.
+_TINY = 1e-30
+_BOUNDS = tuple((metric, MEASURES[metric].lowest, MEASURES[metric].highest) for metric in METRICS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What became of a batch."""
+
+    #: Cards whose figures were good, and of these those whose newest they are.
+    cards: int = 0
+    newest: int = 0
+    #: Cards and values that were not kept, and why.
+    refused: int = 0
+    refusals: tuple[str, ...] = ()
+    signals: int = 0
+
+
+@dataclass(slots=True)
+class _Refused:
+    """Counts what is refused; of each reason one example is told."""
+
+    count: int = 0
+    told: dict[str, str] = field(default_factory=dict)
+    times: Counter[str] = field(default_factory=Counter)
+
+    def add(self, why: str, what: str, count: int = 1) -> None:
+        self.count += count
+        if why in self.told or len(self.told) < TOLD:
+            self.told.setdefault(why, what)
+            self.times[why] += count
+
+    def words(self) -> tuple[str, ...]:
+        # What came from outside is shown in plain ASCII: it may hold anything.
+        return tuple(
+            f"{self.times[why]}× {why} (such as {what[:60]!a})" for why, what in self.told.items()
+        )
+
+
+@transaction.atomic
+def readings_record(
+    *,
+    source: Source,
+    readings: Sequence[Reading],
+    at: datetime,
+    origin: Origin = Origin.EXPORTER,
+    node: str | None = None,
+    refused: Iterable[Refusal] = (),
+) -> Recorded:
+    """Keep what a source told of its cluster's cards, now. Says what became of it.
+
+    With ``node`` it speaks for that node alone, and what it says of others is refused. What the adapter refused
+    before is counted too.
+    """
+    notes = _Refused()
+    for one in refused:
+        notes.add(one.why, one.what, one.count)
+    cluster = source.cluster
+    told = _told_of(readings, cluster=cluster, node=node, notes=notes)
+    rows = {}
+    for card, reading in told.items():
+        row = _row(card, reading, at=at, notes=notes)
+        if row is not None:
+            rows[card] = row
+    renumbered = _renumbered(rows.values(), source=source)
+    newest = figures_write(rows=list(rows.values()), source=source.pk, received_at=at)
+    late = {
+        hour for each in {row.at for row in rows.values()} if (hour := hour_of(each)) < hour_of(at)
+    }
+    if late:
+        hours_reopen(hours=late)
+    renumbered = {card: one for card, one in renumbered.items() if card in newest}
+    if renumbered:
+        serials_learn(serials=renumbered)
+        transaction.on_commit(lambda: places_forget(cluster.pk))
+    signals = _signals(
+        [(rows[card], told[card]) for card in newest],
+        renumbered={card: one for card, one in renumbered.items() if one.before},
+        cluster=cluster,
+        origin=origin,
+        node=node,
+    )
+    if signals:
+        signals_record(signals=signals, at=at)
+    return Recorded(
+        cards=len(rows),
+        newest=len(newest),
+        refused=notes.count,
+        refusals=notes.words(),
+        signals=len(signals),
+    )
+
+
+def _told_of(
+    readings: Sequence[Reading], *, cluster: Cluster, node: str | None, notes: _Refused
+) -> dict[int, Reading]:
+    """The newest reading of each card that is known."""
+    places = places_of(cluster.pk)
+    told: dict[int, Reading] = {}
+    for reading in readings:
+        if node is not None and reading.node != node:
+            notes.add("it speaks of another node", reading.node)
+            continue
+        card = places.card(node=reading.node, index=reading.index, serial=reading.serial)
+        if card is None:
+            places = places_of(cluster.pk, anew=True)
+            card = places.card(node=reading.node, index=reading.index, serial=reading.serial)
+        if card is None:
+            known = reading.node in places.nodes
+            why = "the node has no such card" if known else "the cluster has no such node"
+            notes.add(why, f"{reading.node}/{reading.index} {reading.serial}".rstrip())
+        elif card not in told or reading.at > told[card].at:
+            told[card] = reading
+    return told
+
+
+def _row(card: int, reading: Reading, *, at: datetime, notes: _Refused) -> Row | None:
+    """The figures that can be, at a time that can be; None if nothing is left."""
+    if reading.at > at + AHEAD:
+        notes.add("its time is more than a minute ahead of ours", reading.at.isoformat())
+        return None
+    if reading.at < at - OLD:
+        notes.add("it is more than a day old", reading.at.isoformat())
+        return None
+    values: list[float | None] = []
+    figures, some = reading.figures, reading.faults is not None
+    for metric, lowest, highest in _BOUNDS:
+        value = figures.get(metric)
+        if value is None:
+            values.append(None)
+        elif type(value) in (float, int) and lowest <= value <= highest:
+            values.append(value if abs(value) >= _TINY else 0.0)
+            some = True
+        else:
+            notes.add(f"no {metric.value} of a card can be that", _shown(value))
+            values.append(None)
+    if not some:
+        notes.add("nothing is said of the card", f"{reading.node}/{reading.index}")
+        return None
+    serial = reading.serial if reading.serial.isprintable() else ""
+    # A clock that is a little ahead is set right: nothing was measured after it came.
+    return Row(card=card, at=min(reading.at, at), serial=serial[:80], values=values)
+
+
+def _shown(value: object) -> str:
+    return str(value) if isinstance(value, float | str | bool) else type(value).__name__
+
+
+def _renumbered(rows: Collection[Row], *, source: Source) -> dict[int, Renumbered]:
+    """Cards that say another serial number than they did, or one for the first time."""
+    found = _renumbered_in(rows, places_of(source.cluster_id), source=source)
+    if any(one.before for one in found.values()):
+        # Another process may have noticed it already.
+        places_forget(source.cluster_id)
+        found = _renumbered_in(rows, places_of(source.cluster_id), source=source)
+    return found
+
+
+def _renumbered_in(
+    rows: Collection[Row], places: Places, *, source: Source
+) -> dict[int, Renumbered]:
+    found = {}
+    for row in rows:
+        said = places.said.get(row.card)
+        if row.serial and (said is None or said.serial != row.serial):
+            # Two sources may have two ways to number: what one says is compared with what it said itself.
+            same = said is not None and said.source == source.pk
+            before = said.serial if same and said is not None else ""
+            found[row.card] = Renumbered(before=before, after=row.serial)
+    return found
+
+
+def _signals(
+    current: Sequence[tuple[Row, Reading]],
+    *,
+    renumbered: Mapping[int, Renumbered],
+    cluster: Cluster,
+    origin: Origin,
+    node: str | None,
+) -> list[Signal]:
+    """What the newest readings say of faults: of those that stand, and of those that stood and are gone."""
+    places = places_of(cluster.pk)
+    stood = _standing(cluster, origin=origin, node=node) if current else {}
+    signals = []
+    for row, reading in current:
+        levels, messages = _levels(reading), {}
+        if row.card in renumbered:
+            code, messages[code] = _note_of(row.card, renumbered[row.card], places)
+            levels[code] = FaultLevel.NOTE
+        gone = {
+            code: level
+            for code, level in stood.get(row.card, {}).items()
+            if code not in levels and (code in _OURS or reading.faults is not None)
+        }
+        place = places.of[row.card]
+        signals += [
+            Signal(
+                origin=origin,
+                cluster=cluster.uid,
+                node=place.node,
+                index=place.index,
+                code=code,
+                level=level,
+                at=row.at,
+                active=code in levels,
+                message=messages.get(code, ""),
+                vendor="" if code in _OURS else reading.vendor,
+            )
+            for code, level in {**levels, **gone}.items()
+        ]
+    return signals
+
+
+def _levels(reading: Reading) -> dict[str, FaultLevel]:
+    """The codes that stand, each with what the maker's fault map says of it."""
+    plugin = registry.chip_plugins().get(reading.vendor)
+    if plugin is None or not reading.faults:
+        return {}
+    faults = plugin.profile().faults
+    return {code: faults.level(code) for code in reading.faults}
+
+
+def _standing(
+    cluster: Cluster, *, origin: Origin, node: str | None
+) -> dict[int, dict[str, FaultLevel]]:
+    """Card → code → level of the faults that this origin said and has not taken back."""
+    rows = Fault.objects.filter(ended_at=None, origin=origin, node__cluster=cluster)
+    if node is not None:
+        rows = rows.filter(node__name=node)
+    standing: dict[int, dict[str, FaultLevel]] = {}
+    for card, code, level in rows.exclude(card=None).values_list("card_id", "code", "level"):
+        if card is not None:
+            standing.setdefault(card, {})[code] = FaultLevel(level)
+    return standing
+
+
+def _note_of(card: int, renumbered: Renumbered, places: Places) -> tuple[str, str]:
+    """Our code for it, and what happened in words."""
+    before = places.by_serial.get(renumbered.after)
+    if before is not None and before != card:
+        place = places.of[before]
+        message = (
+            f"the card with the serial number {renumbered.after} is here now; "
+            f"it was in {place.node}, place {place.index}"
+        )
+        return MOVED, message
+    message = f"the serial number was {renumbered.before} and is {renumbered.after} now"
+    return REPLACED, message

@@ -1,0 +1,264 @@
+"""The inbox of faults: what is wrong, why, what to do, and the acts of whoever operates the fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib.auth.decorators import login_required
+from django.db.models import Q, QuerySet
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.views.decorators.http import require_POST
+
+from apps.accounts.web.requests import SignedIn
+from apps.fleet import selectors as fleet
+from apps.monitoring.models import Fault, Isolation
+from apps.monitoring.selectors.fault_rows import isolations_at
+from apps.monitoring.selectors.faults import faults_shown
+from apps.monitoring.services.faults import faults_acknowledge
+from apps.monitoring.services.isolations import (
+    IsolationRefused,
+    isolations_order,
+    isolations_release,
+)
+from apps.monitoring.web.fault_words import ORIGINS, fault_line
+from controlplane.domain.faults import FaultLevel
+from controlplane.domain.machines import IllegalTransition
+from controlplane.web.pages import acted
+from controlplane.web.sentences import said
+from controlplane.web.tables import BulkAction, Column, FilterForm, Row, Table
+
+#: More are not acted on at once.
+MOST_AT_ONCE = 500
+
+
+class FaultFilter(FilterForm):
+    lookups: ClassVar[Mapping[str, str]] = {
+        "level": "level",
+        "origin": "origin",
+        "chip": "card__chip",
+        "cluster": "node__cluster__name",
+    }
+
+    state = forms.ChoiceField(
+        label=gettext_lazy("State"),
+        choices=[
+            ("", gettext_lazy("standing")),
+            ("new", gettext_lazy("standing, not acknowledged")),
+            ("acknowledged", gettext_lazy("standing, acknowledged")),
+            ("over", pgettext_lazy("fault", "over")),
+            ("all", gettext_lazy("all")),
+        ],
+    )
+    level = forms.ChoiceField(
+        label=gettext_lazy("Level"),
+        choices=[("", gettext_lazy("all")), *((one.value, f"L{one.value}") for one in FaultLevel)],
+    )
+    text = forms.CharField(label=gettext_lazy("Code or node"), max_length=120)
+    chip = forms.ChoiceField(label=gettext_lazy("Chip"))
+    cluster = forms.ChoiceField(label=gettext_lazy("Cluster"))
+    origin = forms.ChoiceField(
+        label=gettext_lazy("Told by"),
+        choices=[("", gettext_lazy("all")), *((one.value, word) for one, word in ORIGINS.items())],
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        clusters = fleet.clusters().order_by("name").values_list("name", flat=True)
+        for name, values in (("chip", sorted(fleet.cards_by_chip())), ("cluster", clusters)):
+            self.choice(name).choices = [
+                ("", gettext_lazy("all")),
+                *((value, value) for value in values),
+            ]
+
+    def apply(self, rows: QuerySet[Row]) -> QuerySet[Row]:
+        narrowed = super().apply(rows).filter(_STATES[self.chosen("state") or ""])
+        if text := self.chosen("text"):
+            narrowed = narrowed.filter(Q(code__icontains=text) | Q(node__name__icontains=text))
+        return narrowed
+
+
+_STATES: Mapping[str, Q] = {
+    "": Q(ended_at=None),
+    "new": Q(ended_at=None, acknowledged_at=None),
+    "acknowledged": Q(ended_at=None, acknowledged_at__isnull=False),
+    "over": Q(ended_at__isnull=False),
+    "all": Q(),
+}
+COLUMNS = (
+    Column(key="level", label=gettext_lazy("Level"), sort="level", csv=lambda row: f"L{row.level}"),
+    Column(key="what", label=gettext_lazy("What and why"), csv=lambda row: row.code),
+    Column(key="where", label=gettext_lazy("Where"), csv=lambda row: str(row.card or row.node)),
+    Column(
+        key="state",
+        label=gettext_lazy("State"),
+        csv=lambda row: fault_line(row, operates=False).state.removeprefix("fault_"),
+    ),
+    Column(key="began_at", label=gettext_lazy("Since"), sort="began_at"),
+    Column(key="count", label=gettext_lazy("Told"), sort="count", numeric=True),
+)
+
+
+def _bulk() -> tuple[BulkAction, ...]:
+    return (
+        BulkAction(
+            name="acknowledge",
+            label=_("Acknowledge"),
+            href=reverse("faults-acknowledge"),
+            warning=_("They stay in the list until they are over, marked as read by you."),
+            picture="check",
+            style="btn-primary",
+            note=_("What others should know (optional)"),
+        ),
+        BulkAction(
+            name="isolate",
+            label=_("Isolate"),
+            href=reverse("faults-isolate"),
+            warning=_(
+                "Their cards, or whole nodes where a fault is the node's, go out of use. "
+                "What runs there saves, stops and starts again elsewhere."
+            ),
+            picture="shield",
+            note=_("Why"),
+        ),
+        BulkAction(
+            name="release",
+            label=_("Give back"),
+            href=reverse("faults-release"),
+            warning=_("What is out of use there takes work again at once, without a burn-in."),
+            picture="arrow-back-up",
+            style="btn-primary",
+            note=_("Why"),
+        ),
+    )
+
+
+@login_required
+def faults(request: SignedIn) -> HttpResponseBase:
+    """What stands, the worst first; filters, order and pages in the address."""
+    operates = fleet.operates(request.user)
+    table = Table(
+        request,
+        faults_shown(),
+        columns=COLUMNS,
+        filters=FaultFilter,
+        default_sort="-level",
+        bulk=_bulk() if operates else (),
+    )
+    if table.wants_csv:
+        return table.csv(filename="faults.csv")
+    isolations = isolations_at(table.rows)
+    context = {
+        "table": table,
+        "rows": [
+            fault_line(row, operates=operates, isolation=isolations.get(row.pk))
+            for row in table.rows
+        ],
+        "operates": operates,
+    }
+    return render(request, "monitoring/faults.html", context)
+
+
+def _chosen(request: SignedIn) -> list[str]:
+    return request.POST.getlist("uid")[:MOST_AT_ONCE]
+
+
+def _note(request: SignedIn, act: str) -> str:
+    return request.POST.get(f"note_{act}", "").strip()
+
+
+def _act(request: SignedIn, act: Callable[[], str]) -> HttpResponse:
+    """Do it and go back; a refusal is a message."""
+
+    def refused_in_words() -> str:
+        try:
+            return act()
+        except IsolationRefused as refusal:
+            raise IsolationRefused(said(str(refusal))) from refusal
+
+    refusals = (IllegalTransition, IsolationRefused)
+    return acted(request, refused_in_words, back=reverse("faults"), refusals=refusals)
+
+
+@login_required
+@require_POST
+def faults_acknowledged(request: SignedIn) -> HttpResponse:
+    def act() -> str:
+        count = faults_acknowledge(
+            uids=_chosen(request),
+            note=_note(request, "acknowledge"),
+            actor=request.user,
+            at=timezone.now(),
+        )
+        words = ngettext("%(count)d fault acknowledged.", "%(count)d faults acknowledged.", count)
+        return words % {"count": count}
+
+    return _act(request, act)
+
+
+@login_required
+@require_POST
+def faults_isolated(request: SignedIn) -> HttpResponse:
+    def act() -> str:
+        chosen = _faults(_chosen(request))
+        begun = isolations_order(
+            nodes=sorted({one.node.uid for one in chosen if one.card is None}),
+            cards=sorted({one.card.uid for one in chosen if one.card is not None}),
+            reason=_note(request, "isolate"),
+            actor=request.user,
+            at=timezone.now(),
+        )
+        return isolated_words(len(begun))
+
+    return _act(request, act)
+
+
+@login_required
+@require_POST
+def faults_released(request: SignedIn) -> HttpResponse:
+    def act() -> str:
+        chosen = _faults(_chosen(request))
+        ended = isolations_release(
+            uids=sorted({one.uid for one in isolations_at(chosen).values()}),
+            reason=_note(request, "release"),
+            actor=request.user,
+            at=timezone.now(),
+        )
+        return released_words(ended)
+
+    return _act(request, act)
+
+
+def _faults(uids: Sequence[str]) -> list[Fault]:
+    return list(faults_shown().filter(uid__in=uids))
+
+
+def isolated_words(count: int) -> str:
+    """What to say once so many were taken out of use."""
+    if not count:
+        return _("Nothing changed: all of it was out of use already.")
+    words = ngettext(
+        "%(count)d place is out of use; what runs there saves and stops.",
+        "%(count)d places are out of use; what runs there saves and stops.",
+        count,
+    )
+    return words % {"count": count}
+
+
+def released_words(ended: Sequence[Isolation]) -> str:
+    """What to say once they were given back."""
+    if not ended:
+        return _("Nothing changed: none of it was out of use.")
+    words = ngettext(
+        "%(count)d place is given back and takes work again.",
+        "%(count)d places are given back and take work again.",
+        len(ended),
+    )
+    return words % {"count": len(ended)}

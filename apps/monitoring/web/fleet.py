@@ -1,0 +1,173 @@
+"""The fleet at a glance: what can be used, what is broken, what is wasted, and who holds what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext_lazy
+
+from apps.accounts.web.requests import SignedIn
+from apps.fleet import selectors as fleet
+from apps.fleet.models import Card, Node
+from apps.monitoring.selectors import fleet_figures as figures
+from apps.monitoring.selectors.fault_rows import faults_worst
+from apps.monitoring.selectors.fleet_figures import Counts, Pool
+from apps.monitoring.selectors.waste import WasteTotals, waste_totals
+from apps.monitoring.web.fault_words import fault_line
+from apps.serving import selectors as serving
+from apps.serving.selectors import Holder
+from controlplane.domain.accelerators import CardState
+
+#: Of the faults that stand, the page shows the worst.
+FAULTS_SHOWN = 5
+#: More nodes than these are drawn as a map, and opened one at a time.
+NODES_IN_FULL = 24
+
+
+class Use(StrEnum):
+    """What a cell of the fleet says about its card."""
+
+    HELD = "held"
+    FREE = "free"
+    NO_NEW_WORK = "no_new_work"
+    BROKEN = "broken"
+
+
+_USES = {
+    Use.HELD: gettext_lazy("held"),
+    Use.FREE: gettext_lazy("free"),
+    Use.NO_NEW_WORK: gettext_lazy("no new work"),
+    Use.BROKEN: gettext_lazy("not usable"),
+}
+
+
+def _use(card: Card, holder: Holder | None) -> Use:
+    """What matters most about it: a broken card first, whoever still holds it."""
+    if card.state in (CardState.ISOLATED, CardState.UNKNOWN):
+        return Use.BROKEN
+    if holder is not None:
+        return Use.HELD
+    return Use.NO_NEW_WORK if card.state == CardState.NO_NEW_WORK else Use.FREE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRow:
+    """Cards of one chip, of the whole fleet or of one cluster."""
+
+    chip: str
+    #: Name and uid; empty for the whole fleet.
+    cluster: str
+    cluster_uid: str
+    counts: Counts
+    wasted: int
+
+
+@login_required
+def fleet_overview(request: SignedIn) -> HttpResponse:
+    """Figures first, then faults, clusters, nodes, cards and who holds them."""
+    at = timezone.now()
+    operates = fleet.operates(request.user)
+    holders = serving.card_holders(request.user)
+    nodes = [_node(node, holders) for node in fleet.nodes_with_cards()]
+    uses = Counter(cell["use"] for node in nodes for cell in node["cells"])
+    pools, wasted = figures.pools(at=at), waste_totals(at=at)
+    heard = figures.sources_heard(at=at)
+    worst = faults_worst(most=FAULTS_SHOWN)
+    context = {
+        "counts": figures.together(pool.counts for pool in pools),
+        "wasted": wasted,
+        "pools": _pool_rows(pools, wasted),
+        "faults": [fault_line(fault, operates=operates) for fault in worst.faults],
+        "fault_count": worst.standing,
+        "sources": heard,
+        "unheard": [one for one in heard if one.how in _UNHEARD],
+        "operates": operates,
+        "clusters": list(fleet.clusters()),
+        **_divided(nodes, opened=request.GET.get("node", "")),
+        "legend": [{"use": use, "word": word, "count": uses[use]} for use, word in _USES.items()],
+    }
+    return render(request, "monitoring/fleet.html", context)
+
+
+_UNHEARD = frozenset({figures.Hearing.TROUBLED, figures.Hearing.LATE})
+
+
+def _pool_rows(pools: Sequence[Pool], wasted: WasteTotals) -> list[PoolRow]:
+    """Each chip, the most cards first; below it its clusters, where it is in several."""
+    by_chip: dict[str, list[Pool]] = {}
+    for pool in pools:
+        by_chip.setdefault(pool.chip, []).append(pool)
+    rows: list[PoolRow] = []
+    for chip, own in by_chip.items():
+        below = [_pool_row(pool, wasted.cards) for pool in own]
+        if len(own) == 1:
+            rows += below
+            continue
+        rows.append(
+            PoolRow(
+                chip=chip,
+                cluster="",
+                cluster_uid="",
+                counts=figures.together(pool.counts for pool in own),
+                wasted=sum(row.wasted for row in below),
+            )
+        )
+        rows += below
+    most = {chip: sum(pool.counts.total for pool in own) for chip, own in by_chip.items()}
+    return sorted(rows, key=lambda row: (-most[row.chip], row.chip, row.cluster))
+
+
+def _pool_row(pool: Pool, wasted: Mapping[tuple[str, str], int]) -> PoolRow:
+    return PoolRow(
+        chip=pool.chip,
+        cluster=pool.cluster,
+        cluster_uid=pool.cluster_uid,
+        counts=pool.counts,
+        wasted=wasted.get((pool.cluster, pool.chip), 0),
+    )
+
+
+def _divided(nodes: list[dict[str, Any]], *, opened: str) -> dict[str, Any]:
+    """Which nodes are drawn in full, and in a large fleet the map of all of them, by cluster."""
+    if len(nodes) <= NODES_IN_FULL:
+        return {"nodes": nodes}
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for one in nodes:
+        parts.setdefault(one["node"].cluster.name, []).append(one)
+    return {
+        "nodes": [one for one in nodes if one["node"].uid == opened],
+        "parts": sorted(parts.items()),
+    }
+
+
+def cells_of(node: Node, holders: dict[int, Holder]) -> list[dict[str, Any]]:
+    """The node's cards in the order of their numbers, each with who holds it and what that means."""
+    cells = []
+    for card in sorted(node.cards.all(), key=lambda card: card.index):
+        holder = holders.get(card.pk)
+        use = _use(card, holder)
+        cells.append({"card": card, "holder": holder, "use": use, "word": _USES[use]})
+    return cells
+
+
+def _node(node: Node, holders: dict[int, Holder]) -> dict[str, Any]:
+    cells = cells_of(node, holders)
+    cards = [cell["card"] for cell in cells]
+    kinds = Counter((card.chip, card.memory) for card in cards)
+    return {
+        "node": node,
+        "cells": cells,
+        "held": sum(card.pk in holders for card in cards),
+        "chips": [
+            {"name": name, "memory": memory, "count": count}
+            for (name, memory), count in kinds.items()
+        ],
+    }

@@ -1,0 +1,30 @@
+"""Addresses of the fleet's health: figures, cards, faults, waste."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from apps.monitoring.web import cards, exposure, faults, fleet, fleet_map, isolations, waste
+
+_CARD = "fleet/cards/<str:uid>"
+_NODE = "fleet/clusters/<str:uid>/nodes/<str:name>"
+
+urlpatterns = [
+    path("fleet", fleet.fleet_overview, name="fleet"),
+    path("fleet/map", fleet_map.fleet_map, name="fleet-map"),
+    path("fleet/map/cards.json", fleet_map.fleet_map_cards, name="fleet-map-cards"),
+    path("fleet/map/card", fleet_map.fleet_map_card, name="fleet-map-card"),
+    path(_CARD, cards.card, name="card"),
+    path(f"{_CARD}/isolate", isolations.card_isolate, name="card-isolate"),
+    path(f"{_CARD}/release", isolations.card_release, name="card-release"),
+    path(f"{_CARD}/test", isolations.card_test, name="card-test"),
+    path(f"{_CARD}/<slug:chart>.json", cards.card_chart, name="card-chart"),
+    path("fleet/faults", faults.faults, name="faults"),
+    path("fleet/faults/acknowledge", faults.faults_acknowledged, name="faults-acknowledge"),
+    path("fleet/faults/isolate", faults.faults_isolated, name="faults-isolate"),
+    path("fleet/faults/release", faults.faults_released, name="faults-release"),
+    path("fleet/waste", waste.waste, name="waste"),
+    path("fleet/exposure", exposure.exposure, name="exposure"),
+    path(f"{_NODE}/isolate", isolations.node_isolate, name="node-isolate"),
+    path(f"{_NODE}/release", isolations.node_release, name="node-release"),
+]

@@ -1,0 +1,125 @@
+"""Reads exporters one by one, many at a time. One that does not answer holds up nobody else for long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from controlplane.domain.egress import EgressRefused, target_of
+from controlplane.ports import registry
+from controlplane.ports.outbound import Outbound, OutboundFailed
+from controlplane.ports.readings import MalformedExposition
+from controlplane.ports.telemetry import Batch, Refusal, TelemetryError, TelemetryFailed
+
+MOST_TARGETS = 5_000
+LARGEST_TEXT = 32 * 1024 * 1024
+_AT_ONCE = 64
+_OK = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One exporter."""
+
+    url: str
+    #: The node that its cards are in, whatever its labels say; empty: the labels say it.
+    node: str
+
+    @property
+    def name(self) -> str:
+        parts = target_of(self.url)
+        return self.node or f"{parts.authority}{parts.path}"
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class ExporterTelemetry:
+    """Implements ``controlplane.ports.telemetry.Telemetry``.
+
+    ``targets`` are ``{"url": …, "node": …}``; without ``node`` the exporter's own label has to say it.
+    """
+
+    def __init__(
+        self,
+        *,
+        outbound: Outbound,
+        vendor: str,
+        targets: Sequence[Mapping[str, Any]],
+        token: str = "",
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        """:raises TelemetryError: if an option cannot be used."""
+        try:
+            self._reader = registry.telemetry_reader(vendor)
+        except registry.UnknownAdapter as unknown:
+            raise TelemetryError(f"vendor: {unknown}") from unknown
+        self._targets = _targets(targets, outbound)
+        self._outbound = outbound
+        self._headers = {"Accept": "text/plain; version=0.0.4"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._clock = clock
+
+    def read(self) -> Batch:
+        with ThreadPoolExecutor(
+            max_workers=min(_AT_ONCE, len(self._targets)), thread_name_prefix="scrape"
+        ) as workers:
+            batches = list(workers.map(self._scrape, self._targets))
+        silent = {name: why for batch in batches for name, why in batch.silent.items()}
+        if len(silent) == len(self._targets):
+            name, why = next(iter(silent.items()))
+            raise TelemetryFailed(
+                f"none of {len(self._targets)} exporters answered; the first, {name}: {why}"
+            )
+        return Batch(
+            readings=tuple(reading for batch in batches for reading in batch.readings),
+            refused=tuple(one for batch in batches for one in batch.refused),
+            silent=silent,
+        )
+
+    def _scrape(self, target: Target) -> Batch:
+        try:
+            answer = self._outbound.fetch(target.url, headers=self._headers, largest=LARGEST_TEXT)
+            if answer.status != _OK:
+                return Batch(silent={target.name: f"it answered with status {answer.status}"})
+            batch = self._reader.read(
+                answer.body.decode("utf-8"),
+                at=self._clock(),
+                node=target.node,
+                by_label=not target.node,
+            )
+        except (EgressRefused, OutboundFailed, MalformedExposition) as error:
+            return Batch(silent={target.name: str(error)})
+        except UnicodeDecodeError:
+            return Batch(silent={target.name: "its answer is not text in UTF-8"})
+        if not batch.readings and not batch.refused:
+            empty = Refusal(what=target.name, why="its text holds no card of this vendor")
+            return Batch(refused=(empty,))
+        return batch
+
+
+def _targets(given: Any, outbound: Outbound) -> tuple[Target, ...]:
+    """:raises TelemetryError: naming what is wrong with which."""
+    if not isinstance(given, Sequence) or not 1 <= len(given) <= MOST_TARGETS:
+        raise TelemetryError(f"targets: must be a list of 1 to {MOST_TARGETS} exporters")
+    found: dict[str, Target] = {}
+    for place, one in enumerate(given, start=1):
+        if not isinstance(one, Mapping) or set(one) - {"url", "node"}:
+            raise TelemetryError(f"targets, number {place}: must have url and, at will, node")
+        url, node = one.get("url"), one.get("node", "")
+        if not isinstance(url, str) or not isinstance(node, str):
+            raise TelemetryError(f"targets, number {place}: url and node must be texts")
+        try:
+            outbound.check(url)
+        except EgressRefused as refused:
+            raise TelemetryError(f"targets, number {place}: {refused}") from refused
+        target = Target(url=url, node=node)
+        if target.name in found:
+            raise TelemetryError(f"targets, number {place}: {target.name} is there already")
+        found[target.name] = target
+    return tuple(found.values())

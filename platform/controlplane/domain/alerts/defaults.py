@@ -1,0 +1,131 @@
+"""The rules that the product comes with. People may change or switch them off; those they touched stay theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from controlplane.domain.alerts.rules import Rule, rule_read
+
+_DOCUMENTS: tuple[Mapping[str, Any], ...] = (
+    {
+        "name": "source-silent",
+        "title": "A source of figures is silent",
+        "measure": "sources.silence",
+        "op": ">",
+        "threshold": 60,
+        "lasts": 60,
+        "severity": "critical",
+        "group_by": ["cluster"],
+    },
+    {
+        "name": "cluster-silent",
+        "title": "A cluster does not answer",
+        "measure": "clusters.silence",
+        "op": ">",
+        "threshold": 90,
+        "lasts": 60,
+        "severity": "critical",
+    },
+    {
+        "name": "cards-unknown",
+        "title": "Nothing is known of many cards",
+        "measure": "fleet.unknown_share",
+        "op": ">=",
+        "threshold": 10,
+        "lasts": 60,
+        "severity": "critical",
+        "group_by": ["cluster"],
+    },
+    {
+        "name": "cards-isolated",
+        "title": "Many cards are isolated",
+        "measure": "fleet.isolated_share",
+        "op": ">=",
+        "threshold": 5,
+        "lasts": 300,
+        "severity": "warning",
+        "group_by": ["cluster"],
+    },
+    {
+        "name": "isolation-held-back",
+        "title": "A guard held isolations back: somebody has to look",
+        "measure": "decisions.held_back",
+        "op": ">",
+        "threshold": 0,
+        "severity": "critical",
+        "group_by": ["cluster"],
+    },
+    {
+        "name": "severe-fault",
+        "title": "Severe faults stand",
+        "measure": "faults.level",
+        "op": ">=",
+        "threshold": 5,
+        "lasts": 30,
+        "severity": "warning",
+        "group_by": ["cluster"],
+    },
+    {
+        "name": "card-hot",
+        "title": "Cards are too hot",
+        "measure": "cards.temperature",
+        "op": ">",
+        "threshold": 90,
+        "lasts": 120,
+        "keeps": 120,
+        "severity": "warning",
+        "group_by": ["cluster"],
+    },
+    {
+        "name": "loop-late",
+        "title": "A loop of the product does not keep up",
+        "measure": "loops.troubled",
+        "op": "==",
+        "threshold": 1,
+        "lasts": 60,
+        "keeps": 60,
+        "severity": "critical",
+    },
+    {
+        "name": "outbox-late",
+        "title": "News is not handed on",
+        "measure": "product.outbox_age",
+        "op": ">",
+        "threshold": 60,
+        "lasts": 60,
+        "severity": "critical",
+    },
+    {
+        "name": "disk-filling",
+        "title": "A disk of the product is filling",
+        "measure": "product.disk_free",
+        "op": "<",
+        "threshold": 10,
+        "lasts": 300,
+        "severity": "critical",
+    },
+    {
+        "name": "queue-waits",
+        "title": "Work has waited for a day",
+        "measure": "queues.wait",
+        "op": ">",
+        "threshold": 86_400,
+        "lasts": 600,
+        "severity": "info",
+        "group_by": ["queue"],
+    },
+    {
+        "name": "deployment-failing",
+        "title": "Calls to a deployment fail",
+        "measure": "deployments.failure_share",
+        "op": ">",
+        "threshold": 5,
+        "lasts": 120,
+        "keeps": 120,
+        "severity": "critical",
+        "group_by": ["deployment"],
+    },
+)
+
+DEFAULTS: tuple[Rule, ...] = tuple(map(rule_read, _DOCUMENTS))

@@ -1,0 +1,204 @@
+"""What receivers are sent: one message in the forms that chats understand, signed as each of them wants.
+
+Whoever makes the message has put it into words; here it only gets its form. Each chat has bounds of its own and
+shows some characters as markup, so names from the outside are made harmless.
+
+- Feishu/Lark, custom bot: an interactive card; ``sign`` is the HMAC-SHA256 of nothing with the key
+  ``timestamp\\nsecret`` (seconds), in Base64, in the body. It answers 200 even where it refuses: ``code`` is 0
+  only where it does not.
+- DingTalk, custom robot: Markdown; ``sign`` is the HMAC-SHA256 of ``timestamp\\nsecret`` (milliseconds) with the
+  secret as key, in Base64, in the address. ``errcode`` as Feishu's ``code``.
+- Slack, incoming webhook: blocks; the address itself is the secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+#: Slack refuses longer ones; the others are cut alike, for a chat is no list.
+LONGEST_TITLE, LONGEST_TEXT, MOST_LINES = 150, 2800, 12
+
+
+class ReceiverKind(StrEnum):
+    WEBHOOK = "webhook"
+    EMAIL = "email"
+    FEISHU = "feishu"
+    DINGTALK = "dingtalk"
+    SLACK = "slack"
+
+
+class Tone(StrEnum):
+    BAD = "bad"
+    WARNING = "warning"
+    INFO = "info"
+    GOOD = "good"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What happened, in the receiver's language."""
+
+    title: str
+    #: What it is about, line by line.
+    lines: tuple[str, ...]
+    tone: Tone
+    #: A page with more, and the words on the way there.
+    link: str
+    link_text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A POST, ready to be made."""
+
+    url: str
+    body: bytes
+
+
+def feishu(message: Message, *, url: str, secret: bytes, timestamp: int) -> Call:
+    """``timestamp`` in seconds; without a secret nothing is signed."""
+    colours = {Tone.BAD: "red", Tone.WARNING: "orange", Tone.INFO: "blue", Tone.GOOD: "green"}
+    content: dict[str, Any] = {
+        "msg_type": "interactive",
+        "card": {
+            "config": {"wide_screen_mode": True},
+            "header": {
+                "title": {"tag": "plain_text", "content": _cut(message.title, LONGEST_TITLE)},
+                "template": colours[message.tone],
+            },
+            "elements": [
+                {"tag": "div", "text": {"tag": "plain_text", "content": _text(message)}},
+                {
+                    "tag": "action",
+                    "actions": [
+                        {
+                            "tag": "button",
+                            "text": {"tag": "plain_text", "content": message.link_text},
+                            "type": "primary",
+                            "url": message.link,
+                        }
+                    ],
+                },
+            ],
+        },
+    }
+    if secret:
+        key = str(timestamp).encode() + b"\n" + secret
+        content = {"timestamp": str(timestamp), "sign": _base64(key, b""), **content}
+    return Call(url=url, body=_json(content))
+
+
+_DINGTALK_MARKUP = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_#[]<>!|~"})
+
+
+def dingtalk(message: Message, *, url: str, secret: bytes, timestamp: int) -> Call:
+    """``timestamp`` in seconds; without a secret nothing is signed."""
+    title = _cut(message.title, LONGEST_TITLE)
+    lines = [line.translate(_DINGTALK_MARKUP) for line in _text(message).split("\n")]
+    text = "\n\n".join(
+        [
+            f"### {title.translate(_DINGTALK_MARKUP)}",
+            *lines,
+            f"[{message.link_text}]({message.link})",
+        ]
+    )
+    content = {"msgtype": "markdown", "markdown": {"title": title, "text": text}}
+    if secret:
+        milliseconds = str(timestamp * 1000)
+        sign = _base64(secret, milliseconds.encode() + b"\n" + secret)
+        url = _with_query(url, {"timestamp": milliseconds, "sign": sign})
+    return Call(url=url, body=_json(content))
+
+
+def slack(message: Message, *, url: str) -> Call:
+    marks = {
+        Tone.BAD: ":red_circle:",
+        Tone.WARNING: ":large_orange_circle:",
+        Tone.INFO: ":large_blue_circle:",
+        Tone.GOOD: ":large_green_circle:",
+    }
+    title = _cut(f"{marks[message.tone]} {message.title}", LONGEST_TITLE)
+    content = {
+        # What notifications show, which know no blocks.
+        "text": _slack_text(message.title),
+        "blocks": [
+            {"type": "header", "text": {"type": "plain_text", "text": title, "emoji": True}},
+            {
+                "type": "section",
+                "text": {
+                    "type": "mrkdwn",
+                    "text": _cut(_slack_text(_text(message)) or "–", LONGEST_TEXT),
+                },
+            },
+            {
+                "type": "actions",
+                "elements": [
+                    {
+                        "type": "button",
+                        "text": {"type": "plain_text", "text": message.link_text},
+                        "url": message.link,
+                    }
+                ],
+            },
+        ],
+    }
+    return Call(url=url, body=_json(content))
+
+
+#: Where a chat says in its answer whether it took the message.
+_CODES: Mapping[ReceiverKind, tuple[str, str]] = {
+    ReceiverKind.FEISHU: ("code", "msg"),
+    ReceiverKind.DINGTALK: ("errcode", "errmsg"),
+}
+
+
+def complaint(kind: ReceiverKind, answer: str) -> str:
+    """Why a chat that answered with a good status did not take the message; empty if it did."""
+    if kind not in _CODES:
+        return ""
+    code_name, words_name = _CODES[kind]
+    try:
+        content = json.loads(answer)
+    except ValueError:
+        return "it did not answer with JSON, as its kind of chat does; check the address"
+    if not isinstance(content, dict) or code_name not in content:
+        return f"its answer has no {code_name}, as its kind of chat gives; check the address"
+    if content[code_name] == 0:
+        return ""
+    return f"it refused with {content[code_name]}: {str(content.get(words_name, ''))[:200]}"
+
+
+def _text(message: Message) -> str:
+    shown = [" ".join(line.split()) for line in message.lines[:MOST_LINES]]
+    return _cut("\n".join(shown), LONGEST_TEXT)
+
+
+def _slack_text(text: str) -> str:
+    """Slack makes links and calls to everybody of what is in angle brackets."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _base64(key: bytes, message: bytes) -> str:
+    return base64.b64encode(hmac.new(key, message, hashlib.sha256).digest()).decode()
+
+
+def _with_query(url: str, more: Mapping[str, str]) -> str:
+    parts = urlsplit(url)
+    query = [*parse_qsl(parts.query, keep_blank_values=True), *more.items()]
+    return urlunsplit(parts._replace(query=urlencode(query)))
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()

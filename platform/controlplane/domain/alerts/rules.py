@@ -1,0 +1,358 @@
+"""Rules as data: what is measured, when it is too much, for how long, and how bad that is.
+
+A rule names one *measure*. Whoever knows its values gives a sample for each thing that has one: labels that say
+which thing, and a number. The rule keeps those that its matchers fit and compares them with its threshold.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from operator import eq, ge, gt, le, lt
+from typing import Any
+
+from controlplane.domain.fields import Finding
+from controlplane.domain.telemetry import MEASURES as FIGURES
+from controlplane.domain.telemetry import Unit
+
+Labels = Mapping[str, str]
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+LONGEST_DURATION = timedelta(days=7)
+SHORTEST_REPEAT = timedelta(minutes=5)
+MOST_MATCHERS = 10
+LONGEST_VALUE = 200
+SECONDS = "seconds"
+
+
+class Severity(StrEnum):
+    """From little to much."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        return list(Severity).index(self)
+
+
+class Op(StrEnum):
+    ABOVE = ">"
+    AT_LEAST = ">="
+    BELOW = "<"
+    AT_MOST = "<="
+    EQUAL = "=="
+
+    def holds(self, value: float, threshold: float) -> bool:
+        return _COMPARE[self](value, threshold)
+
+
+_COMPARE: Mapping[Op, Callable[[float, float], bool]] = {
+    Op.ABOVE: gt,
+    Op.AT_LEAST: ge,
+    Op.BELOW: lt,
+    Op.AT_MOST: le,
+    Op.EQUAL: eq,
+}
+
+
+class Topic(StrEnum):
+    """What a measure is about: everything of one topic is read together."""
+
+    CARDS = "cards"
+    FAULTS = "faults"
+    FLEET = "fleet"
+    SOURCES = "sources"
+    DECISIONS = "decisions"
+    CLUSTERS = "clusters"
+    LOOPS = "loops"
+    PRODUCT = "product"
+    QUEUES = "queues"
+    DEPLOYMENTS = "deployments"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What can be measured, and which labels its samples have."""
+
+    topic: Topic
+    #: ``seconds``, or one of the figures' units.
+    unit: str
+    labels: tuple[str, ...]
+
+
+_CARD = ("cluster", "node", "card", "chip")
+
+#: By name; a card's figures carry their metric's name.
+MEASURES: Mapping[str, Measure] = {
+    **{
+        f"cards.{metric.value}": Measure(topic=Topic.CARDS, unit=figure.unit, labels=_CARD)
+        for metric, figure in FIGURES.items()
+    },
+    # Level of a fault that stands, 1 to 6.
+    "faults.level": Measure(
+        topic=Topic.FAULTS,
+        unit=Unit.COUNT,
+        labels=("cluster", "node", "card", "vendor", "origin", "code"),
+    ),
+    # Shares of a cluster's cards of one chip.
+    "fleet.unknown_share": Measure(
+        topic=Topic.FLEET, unit=Unit.PERCENT, labels=("cluster", "chip")
+    ),
+    "fleet.isolated_share": Measure(
+        topic=Topic.FLEET, unit=Unit.PERCENT, labels=("cluster", "chip")
+    ),
+    # Since a source of figures last gave any.
+    "sources.silence": Measure(topic=Topic.SOURCES, unit=SECONDS, labels=("cluster", "source")),
+    # Decisions of the last hour that a guard held back.
+    "decisions.held_back": Measure(topic=Topic.DECISIONS, unit=Unit.COUNT, labels=("cluster",)),
+    "clusters.silence": Measure(topic=Topic.CLUSTERS, unit=SECONDS, labels=("cluster",)),
+    # 1 while a loop of the product is late, fails or is stuck.
+    "loops.troubled": Measure(topic=Topic.LOOPS, unit=Unit.FLAG, labels=("loop",)),
+    "loops.lag": Measure(topic=Topic.LOOPS, unit=SECONDS, labels=("loop",)),
+    "product.disk_free": Measure(topic=Topic.PRODUCT, unit=Unit.PERCENT, labels=("disk",)),
+    "product.outbox_age": Measure(topic=Topic.PRODUCT, unit=SECONDS, labels=()),
+    # Of the claim that has waited longest.
+    "queues.wait": Measure(topic=Topic.QUEUES, unit=SECONDS, labels=("queue",)),
+    "queues.waiting": Measure(topic=Topic.QUEUES, unit=Unit.COUNT, labels=("queue",)),
+    # Of the calls of the last ten minutes those that a server's error ended.
+    "deployments.failure_share": Measure(
+        topic=Topic.DEPLOYMENTS, unit=Unit.PERCENT, labels=("deployment", "team")
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matcher:
+    """One condition on a label; ``*`` in the value stands for anything."""
+
+    label: str
+    value: str
+    #: Whether it must differ instead.
+    differs: bool = False
+
+    def fits(self, labels: Labels) -> bool:
+        """An absent label is an empty one."""
+        return fnmatchcase(labels.get(self.label, ""), self.value) is not self.differs
+
+    def __str__(self) -> str:
+        return f"{self.label}{'!=' if self.differs else '='}{self.value}"
+
+
+_MATCHER = re.compile(r"\s*([a-z_]{1,40})\s*(!=|=)\s*(.*?)\s*", re.DOTALL)
+
+
+def matcher_read(text: str) -> Matcher:
+    """The matcher that ``label=value`` or ``label!=value`` writes.
+
+    :raises ValueError: saying what is wrong with it.
+    """
+    found = _MATCHER.fullmatch(text)
+    if found is None or not found[3] or len(found[3]) > LONGEST_VALUE or "\0" in text:
+        raise ValueError(
+            f"{text[:80]!r} is no condition on a label; write cluster=west or node!=a*"
+        )
+    return Matcher(label=found[1], value=found[3], differs=found[2] == "!=")
+
+
+def all_fit(matchers: Iterable[Matcher], labels: Labels) -> bool:
+    return all(matcher.fits(labels) for matcher in matchers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A value of a measure, or None where it has one that nobody knows now."""
+
+    labels: Labels
+    value: float | None
+    #: The page of the thing; empty where it has none.
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """When something is an alert."""
+
+    #: For addresses: small letters, digits and dashes.
+    name: str
+    title: str
+    measure: str
+    op: Op
+    threshold: float
+    severity: Severity
+    #: Samples that one of these does not fit are none of its business.
+    where: tuple[Matcher, ...] = ()
+    #: It must hold for so long before it is an alert, and not hold for so long before that is over.
+    lasts: timedelta = timedelta()
+    keeps: timedelta = timedelta()
+    #: Alerts with the same values of these labels are told of together; none: all of them.
+    group_by: tuple[str, ...] = ()
+    #: Told of again after so long while it goes on; None: once is enough.
+    repeat: timedelta | None = None
+    enabled: bool = True
+
+    def holds(self, sample: Sample) -> bool | None:
+        """None where nobody can say."""
+        return None if sample.value is None else self.op.holds(sample.value, self.threshold)
+
+    def group_of(self, labels: Labels) -> dict[str, str]:
+        return {name: labels.get(name, "") for name in self.group_by}
+
+    def as_json(self) -> dict[str, Any]:
+        """As :func:`rule_read` reads it."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "measure": self.measure,
+            "op": self.op.value,
+            "threshold": self.threshold,
+            "severity": self.severity.value,
+            "where": [str(matcher) for matcher in self.where],
+            "lasts": int(self.lasts.total_seconds()),
+            "keeps": int(self.keeps.total_seconds()),
+            "group_by": list(self.group_by),
+            "repeat": None if self.repeat is None else int(self.repeat.total_seconds()),
+            "enabled": self.enabled,
+        }
+
+
+class RuleInvalid(Exception):
+    """No rule can be like that; ``findings`` say why, field by field."""
+
+    def __init__(self, findings: tuple[Finding, ...]) -> None:
+        super().__init__("; ".join(f"{one.field}: {one.message}" for one in findings))
+        self.findings = findings
+
+
+def rule_read(document: Mapping[str, Any]) -> Rule:
+    """The rule that a document of plain values describes.
+
+    :raises RuleInvalid: with everything that is wrong with it.
+    """
+    reader = _Reader(document=document)
+    measure = reader.code("measure", MEASURES)
+    labels = MEASURES[measure].labels if measure in MEASURES else None
+    rule = Rule(
+        name=reader.name(),
+        title=reader.title(),
+        measure=measure,
+        op=Op(reader.code("op", [one.value for one in Op]) or Op.ABOVE),
+        threshold=reader.number("threshold"),
+        severity=Severity(
+            reader.code("severity", [one.value for one in Severity]) or Severity.INFO
+        ),
+        where=reader.matchers(labels),
+        lasts=reader.duration("lasts"),
+        keeps=reader.duration("keeps"),
+        group_by=reader.group_by(labels),
+        repeat=reader.repeat(),
+        enabled=bool(document.get("enabled", True)),
+    )
+    if reader.findings:
+        raise RuleInvalid(tuple(reader.findings))
+    return rule
+
+
+@dataclass(kw_only=True)
+class _Reader:
+    """Reads field by field and keeps what was wrong."""
+
+    document: Mapping[str, Any]
+    findings: list[Finding] = field(default_factory=list)
+
+    def wrong(self, name: str, *, message: str) -> None:
+        self.findings.append(Finding(field=name, message=message))
+
+    def name(self) -> str:
+        value = str(self.document.get("name", ""))
+        if NAME.fullmatch(value) is None:
+            self.wrong(
+                "name",
+                message=f"{value[:60]!r} is no name; use up to 60 small letters, digits and dashes",
+            )
+        return value
+
+    def title(self) -> str:
+        value = str(self.document.get("title", "")).strip()
+        if not value or len(value) > 120 or "\0" in value:
+            self.wrong("title", message="say in 1 to 120 characters what is wrong when it fires")
+        return value
+
+    def code(self, name: str, known: Iterable[str]) -> str:
+        value, codes = self.document.get(name), list(known)
+        if value not in codes:
+            self.wrong(
+                name, message=f"{str(value)[:60]!r} is not known; choose among {', '.join(codes)}"
+            )
+            return ""
+        return str(value)
+
+    def number(self, name: str) -> float:
+        value = self.document.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e15:
+            self.wrong(name, message=f"{str(value)[:60]!r} is no number between -1e15 and 1e15")
+            return 0.0
+        if not math.isfinite(value):
+            self.wrong(name, message=f"{value!r} is no number that something can be compared with")
+            return 0.0
+        return float(value)
+
+    def duration(self, name: str) -> timedelta:
+        value, most = self.document.get(name, 0), int(LONGEST_DURATION.total_seconds())
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            self.wrong(
+                name, message=f"{str(value)[:60]!r} is no number of seconds from 0 to {most}"
+            )
+            return timedelta()
+        return timedelta(seconds=value)
+
+    def repeat(self) -> timedelta | None:
+        if self.document.get("repeat") in (None, 0):
+            return None
+        pause = self.duration("repeat")
+        if pause and pause < SHORTEST_REPEAT:
+            least = int(SHORTEST_REPEAT.total_seconds())
+            self.wrong(
+                "repeat",
+                message=f"{int(pause.total_seconds())} seconds is too soon; at least {least}",
+            )
+        return pause
+
+    def matchers(self, labels: tuple[str, ...] | None) -> tuple[Matcher, ...]:
+        given = self.document.get("where", ())
+        if not isinstance(given, list | tuple) or len(given) > MOST_MATCHERS:
+            self.wrong("where", message=f"give a list of at most {MOST_MATCHERS} conditions")
+            return ()
+        read = []
+        for text in given:
+            try:
+                matcher = matcher_read(str(text))
+            except ValueError as error:
+                self.wrong("where", message=str(error))
+                continue
+            if labels is not None and matcher.label not in labels:
+                self.wrong("where", message=_no_label(matcher.label, labels))
+            read.append(matcher)
+        return tuple(read)
+
+    def group_by(self, labels: tuple[str, ...] | None) -> tuple[str, ...]:
+        given = self.document.get("group_by", ())
+        if not isinstance(given, list | tuple):
+            self.wrong("group_by", message="give a list of labels")
+            return ()
+        names = tuple(dict.fromkeys(str(name) for name in given))
+        for name in names:
+            if labels is not None and name not in labels:
+                self.wrong("group_by", message=_no_label(name, labels))
+        return names
+
+
+def _no_label(name: str, labels: tuple[str, ...]) -> str:
+    known = ", ".join(labels) or "none"
+    return f"this measure has no label {name[:40]!r}; it has {known}"

@@ -1,0 +1,283 @@
+"""What every source of figures does, whether it is read from memory, from exporters or from a Prometheus."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from controlplane.adapters.fakes.telemetry import MemoryTelemetry
+from controlplane.adapters.outbound import HttpOutbound
+from controlplane.adapters.telemetry.exporter import ExporterTelemetry
+from controlplane.adapters.telemetry.prometheus import PrometheusTelemetry
+from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.telemetry import Metric, Reading
+from controlplane.ports.telemetry import (
+    Batch,
+    Refusal,
+    Telemetry,
+    TelemetryError,
+    TelemetryFailed,
+)
+from tests.contract.web_servers import WebServer, web_server
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LABELS = 'gpu="1",UUID="GPU-1b",device="nvidia1",modelName="NVIDIA H800",Hostname="n1"'
+TEXT = f"""# TYPE DCGM_FI_DEV_GPU_UTIL gauge
+DCGM_FI_DEV_GPU_UTIL{{{LABELS}}} 97
+DCGM_FI_DEV_FB_USED{{{LABELS}}} 1000
+DCGM_FI_DEV_FB_FREE{{{LABELS}}} 3096
+DCGM_FI_DEV_XID_ERRORS{{{LABELS}}} 79
+DCGM_FI_DEV_GPU_UTIL{{gpu="0",UUID="GPU-0a"}} 5
+"""
+SERIES = {
+    "DCGM_FI_DEV_GPU_UTIL": "97",
+    "DCGM_FI_DEV_FB_USED": "1000",
+    "DCGM_FI_DEV_FB_FREE": "3096",
+    "DCGM_FI_DEV_XID_ERRORS": "79",
+}
+CARD = {"gpu": "1", "UUID": "GPU-1b", "Hostname": "n1", "job": "dcgm"}
+EXPECTED = Reading(
+    node="n1",
+    index=1,
+    at=AT,
+    figures={
+        Metric.UTILIZATION: 97,
+        Metric.MEMORY_USED: 1000 * 2**20,
+        Metric.MEMORY_TOTAL: 4096 * 2**20,
+    },
+    serial="GPU-1b",
+    faults=("79",),
+    vendor="nvidia",
+)
+REFUSED = Refusal(what="GPU-0a", why="nothing says which node it is in")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    source: Telemetry
+    #: Takes away what it reads from.
+    fail: Callable[[], None]
+
+
+def outbound(server: WebServer, *, seconds: float = 2.0) -> HttpOutbound:
+    policy = EgressPolicy.parse(allow=["127.0.0.0/8"], schemes=["http"], ports=range(1, 65536))
+    return HttpOutbound(policy=policy, seconds=seconds)
+
+
+def memory(server: WebServer) -> Setting:
+    source = MemoryTelemetry(batch=Batch(readings=(EXPECTED,), refused=(REFUSED,)))
+
+    def fail() -> None:
+        source.trouble = "nothing is there"
+
+    return Setting(source=source, fail=fail)
+
+
+def exporter(server: WebServer) -> Setting:
+    server.answers["/metrics"] = (200, {}, TEXT.encode())
+    source = ExporterTelemetry(
+        outbound=outbound(server),
+        vendor="nvidia",
+        targets=[{"url": f"http://127.0.0.1:{server.port}/metrics"}],
+        clock=lambda: AT,
+    )
+
+    def fail() -> None:
+        server.answers["/metrics"] = (503, {}, b"")
+
+    return Setting(source=source, fail=fail)
+
+
+def vector(*results: tuple[dict[str, str], str]) -> bytes:
+    found = [
+        {"metric": labels, "values": [[AT.timestamp() - 15, "1"], [AT.timestamp(), value]]}
+        for labels, value in results
+    ]
+    return json.dumps(
+        {"status": "success", "data": {"resultType": "matrix", "result": found}}
+    ).encode()
+
+
+class _Queries(dict[str, tuple[int, Mapping[str, str], bytes]]):
+    """Answers every query alike."""
+
+    def get(self, path: str, otherwise: Any = None) -> Any:
+        return super().get(urlsplit(path).path, otherwise)
+
+
+def answer_queries(server: WebServer, body: bytes, *, status: int = 200) -> None:
+    server.answers = _Queries({"/api/v1/query": (status, {}, body)})
+
+
+def prometheus(server: WebServer) -> Setting:
+    series = [({"__name__": name, **CARD}, value) for name, value in SERIES.items()]
+    stray = ({"__name__": "DCGM_FI_DEV_GPU_UTIL", "gpu": "0", "UUID": "GPU-0a"}, "5")
+    answer_queries(server, vector(*series, stray))
+    source = PrometheusTelemetry(
+        outbound=outbound(server),
+        url=f"http://127.0.0.1:{server.port}",
+        vendor="nvidia",
+        selector='job="dcgm"',
+        token="t0ken",
+    )
+
+    def fail() -> None:
+        answer_queries(server, b'{"status":"error","error":"too busy"}', status=503)
+
+    return Setting(source=source, fail=fail)
+
+
+@pytest.fixture
+def server() -> Iterator[WebServer]:
+    with web_server() as running:
+        yield running
+
+
+@pytest.fixture(params=[memory, exporter, prometheus], ids=lambda make: make.__name__)
+def setting(request: pytest.FixtureRequest, server: WebServer) -> Setting:
+    made: Setting = request.param(server)
+    return made
+
+
+def test_it_tells_figures_faults_and_whose_they_are(setting: Setting) -> None:
+    batch = setting.source.read()
+    assert isinstance(setting.source, Telemetry)
+    assert batch.readings == (EXPECTED,)
+    assert batch.refused == (REFUSED,)
+    assert not batch.silent
+
+
+def test_it_says_why_when_nothing_could_be_read(setting: Setting) -> None:
+    setting.source.read()
+    setting.fail()
+    with pytest.raises(TelemetryFailed) as failed:
+        setting.source.read()
+    assert str(failed.value)
+
+
+def test_one_exporter_that_does_not_answer_spoils_no_other(server: WebServer) -> None:
+    server.answers |= {
+        "/good": (200, {}, TEXT.encode()),
+        "/html": (200, {}, b"<html></html>"),
+        "/latin": (200, {}, b"\xff\xfe"),
+        "/large": (200, {}, b"x" * (33 * 1024 * 1024)),
+    }
+    base = f"http://127.0.0.1:{server.port}"
+    source = ExporterTelemetry(
+        outbound=outbound(server),
+        vendor="nvidia",
+        targets=[
+            {"url": f"{base}/good", "node": "a"},
+            {"url": f"{base}/html", "node": "b"},
+            {"url": f"{base}/latin", "node": "c"},
+            {"url": "http://127.0.0.1:9/metrics", "node": "d"},
+            {"url": f"{base}/large", "node": "e"},
+            {"url": f"{base}/drip", "node": "f"},
+        ],
+        clock=lambda: AT,
+    )
+
+    batch = source.read()
+    server.over.set()
+
+    # The node that is written down for an exporter goes before its labels.
+    assert {reading.node for reading in batch.readings} == {"a"}
+    assert sorted(batch.silent) == ["b", "c", "d", "e", "f"]
+    assert "Prometheus text format" in batch.silent["b"]
+    assert "UTF-8" in batch.silent["c"]
+    assert "cannot be reached" in batch.silent["d"]
+    assert "more than" in batch.silent["e"]
+    assert "within 2 s" in batch.silent["f"]
+
+
+def test_an_exporter_of_another_maker_is_told_from_silence(server: WebServer) -> None:
+    server.answers["/metrics"] = (200, {}, b"node_load1 0.5\n")
+    url = f"http://127.0.0.1:{server.port}/metrics"
+    source = ExporterTelemetry(
+        outbound=outbound(server), vendor="nvidia", targets=[{"url": url, "node": "a"}]
+    )
+    (refused,) = source.read().refused
+    assert (refused.what, refused.why) == ("a", "its text holds no card of this vendor")
+
+
+def test_a_token_and_one_short_range_are_what_prometheus_is_asked_with(server: WebServer) -> None:
+    prometheus(server).source.read()
+    (request,) = server.requests
+    (query,) = parse_qs(urlsplit(request.path).query)["query"]
+    assert request.headers["authorization"] == "Bearer t0ken"
+    assert query.startswith('{__name__=~"DCGM_FI_DEV_')
+    assert query.endswith('",job="dcgm"}[60s]')
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (401, b"", "the token is missing or not accepted"),
+        (200, b"<html>", "is this the address of a Prometheus"),
+        (400, b'{"status":"error","error":"bad selector"}', "bad selector"),
+        (200, b'{"status":"success","data":{"result":[{}]}}', "not one of Prometheus"),
+        (200, b'{"status":"success","data":null}', "not one of Prometheus"),
+        (200, b"[[]]", "no reason given"),
+    ],
+)
+def test_what_prometheus_answers_wrongly_is_said(
+    server: WebServer, status: int, body: bytes, words: str
+) -> None:
+    source = prometheus(server).source
+    answer_queries(server, body, status=status)
+    with pytest.raises(TelemetryFailed, match=words):
+        source.read()
+
+
+def test_the_node_of_a_series_without_its_own_label_is_its_instance(server: WebServer) -> None:
+    labels = {"__name__": "npu_chip_info_power", "id": "3", "vdie_id": "D3", "instance": "n7:8082"}
+    answer_queries(server, vector((labels, "92.5")))
+    source = PrometheusTelemetry(
+        outbound=outbound(server), url=f"http://127.0.0.1:{server.port}", vendor="ascend"
+    )
+    (reading,) = source.read().readings
+    assert (reading.node, reading.index, reading.serial) == ("n7", 3, "D3")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"vendor": "acme"}, "no exporter of 'acme' is known"),
+        ({"targets": []}, "1 to 5000 exporters"),
+        ({"targets": "http://127.0.0.1"}, "must have url"),
+        ({"targets": [{"url": 5}]}, "must be texts"),
+        ({"targets": [{"url": "http://10.0.0.1:9400/metrics"}]}, "a private network"),
+        ({"targets": [{"url": "ftp://127.0.0.1/"}]}, "write the URL in full"),
+        ({"targets": [{"address": "http://127.0.0.1/"}]}, "must have url"),
+    ],
+)
+def test_options_of_exporters_that_cannot_be_used_are_refused(
+    server: WebServer, options: dict[str, object], words: str
+) -> None:
+    good = {"vendor": "nvidia", "targets": [{"url": f"http://127.0.0.1:{server.port}/m"}]}
+    with pytest.raises(TelemetryError, match=words):
+        ExporterTelemetry(outbound=outbound(server), **{**good, **options})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"url": "http://10.0.0.1"}, "a private network"),
+        ({"selector": 'job="a"} or vector(1) or {a="b"'}, "must look like"),
+        ({"selector": "job"}, "must look like"),
+        ({"window": 0}, "1 to 300 seconds"),
+        ({"vendor": "birentech"}, "no exporter of 'birentech' is known"),
+    ],
+)
+def test_options_of_a_prometheus_that_cannot_be_used_are_refused(
+    server: WebServer, options: dict[str, object], words: str
+) -> None:
+    good = {"vendor": "nvidia", "url": f"http://127.0.0.1:{server.port}"}
+    with pytest.raises(TelemetryError, match=words):
+        PrometheusTelemetry(outbound=outbound(server), **{**good, **options})  # type: ignore[arg-type]

@@ -1,0 +1,16 @@
+"""A rollout that is on its way over the nodes of a cluster."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from apps.accounts.models import User
+from apps.fleet.models import Cluster
+from apps.monitoring.models import Rollout
+from apps.monitoring.services.waves import RolloutAsk, rollout_begin
+
+
+def rollout_over(cluster: Cluster, *, actor: User, at: datetime) -> Rollout:
+    """Every usable node of it waits to be burned in; none is taken out yet."""
+    ask = RolloutAsk(name="driver 580", cluster=cluster, labels={}, parallel=2)
+    return rollout_begin(ask=ask, actor=actor, at=at)

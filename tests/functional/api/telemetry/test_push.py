@@ -1,0 +1,229 @@
+"""An agent sends figures of its node: each batch once, and of no other node."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from apps.fleet.models import Card, Cluster, Node
+from apps.monitoring.api import telemetry
+from apps.monitoring.models import CardFigures, CardHistory, Fault, NodeToken, Source
+from apps.monitoring.services.node_tokens import token_issue
+
+pytestmark = pytest.mark.django_db
+PUSH = "/api/v1/telemetry/push"
+
+
+@pytest.fixture(autouse=True)
+def nothing_counted() -> None:
+    cache.clear()
+
+
+@pytest.fixture
+def node() -> Node:
+    cluster = Cluster.objects.create(name="east", kind="simulated")
+    rows = Node.objects.bulk_create([Node(cluster=cluster, name=f"n{number}") for number in (0, 1)])
+    Card.objects.bulk_create(
+        [Card(node=row, index=index, chip="nvidia-h200") for row in rows for index in range(2)]
+    )
+    return rows[0]
+
+
+@pytest.fixture
+def token(node: Node) -> str:
+    return token_issue(node=node, actor=None)
+
+
+def text(*, node: str = "n0", utilization: float = 93, fault: int = 0) -> str:
+    labels = f'gpu="1",UUID="GPU-1b",Hostname="{node}"'
+    return (
+        f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} {utilization}\n"
+        f"DCGM_FI_DEV_XID_ERRORS{{{labels}}} {fault}\n"
+    )
+
+
+def send(
+    token: str,
+    body: str | bytes,
+    *,
+    sequence: object = 1,
+    at: object = None,
+    vendor: str = "nvidia",
+    content_type: str = "text/plain; version=0.0.4",
+    **headers: str,
+) -> Any:
+    sent = {
+        "Authorization": f"Bearer {token}",
+        "X-Ninefold-Sequence": str(sequence),
+        "X-Ninefold-At": str(at or datetime.now(UTC).isoformat()),
+        "X-Ninefold-Vendor": vendor,
+        "X-Ninefold-Agent": "ninefold-agent/1.0",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    return Client().post(PUSH, body, content_type=content_type, headers=sent)
+
+
+def test_figures_come_in_and_the_token_remembers_the_batch(token: str) -> None:
+    answer = send(token, text(), sequence=7)
+
+    assert answer.status_code == 200, answer.content
+    assert answer.json() == {
+        "sequence": 7,
+        "taken": True,
+        "readings": 1,
+        "refused": 0,
+        "refusals": [],
+    }
+    row = CardFigures.objects.get()
+    assert (row.card.node.name, row.card.index, row.utilization) == ("n0", 1, 93)
+    kept = NodeToken.objects.get()
+    assert (kept.sequence, kept.agent["name"]) == (7, "ninefold-agent/1.0")
+    assert kept.used_at is not None
+    source = Source.objects.get()
+    assert (source.kind, source.name, source.readings) == ("push", "east-agents", 1)
+    assert source.read_at is not None
+
+
+@pytest.mark.parametrize("again", [7, 6, 1])
+def test_a_batch_that_comes_again_or_was_overtaken_changes_nothing(token: str, again: int) -> None:
+    send(token, text(), sequence=7)
+    before = CardFigures.objects.values().get()
+
+    answer = send(token, text(utilization=1, fault=79), sequence=again)
+
+    assert answer.status_code == 200
+    assert (answer.json()["taken"], answer.json()["sequence"]) == (False, 7)
+    assert CardFigures.objects.values().get() == before
+    assert (CardHistory.objects.count(), Fault.objects.count()) == (1, 0)
+
+
+def test_what_was_buffered_goes_to_the_history_in_its_order(token: str) -> None:
+    now = datetime.now(UTC)
+    for number in range(3):
+        at = now - timedelta(minutes=30 - number)
+        assert send(token, text(utilization=number), sequence=number + 1, at=at.isoformat()).json()[
+            "taken"
+        ]
+    assert CardFigures.objects.get().utilization == 2
+    assert CardHistory.objects.count() == 3
+
+
+def test_a_token_speaks_for_no_other_node(token: str) -> None:
+    stolen = send(token, text(node="n1"))
+    assert stolen.status_code == 403
+    assert stolen.json()["code"] == "another-node"
+    assert NodeToken.objects.get().sequence == 0
+
+    mixed = send(token, text(node="n1") + text(node="n0"))
+    assert (mixed.status_code, mixed.json()["readings"], mixed.json()["refused"]) == (200, 1, 1)
+    assert mixed.json()["refusals"] == ["1× it speaks of another node (such as 'n1')"]
+    assert not CardFigures.objects.filter(card__node__name="n1").exists()
+
+
+@pytest.mark.parametrize("bad", ["", "nft-unknown", "né", "x" * 5000])
+def test_an_unknown_token_is_refused(token: str, bad: str) -> None:
+    answer = send(bad, text())
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_revoked_token_and_one_of_a_node_that_is_gone_are_refused(token: str, node: Node) -> None:
+    NodeToken.objects.update(revoked_at=datetime.now(UTC))
+    assert send(token, text()).status_code == 401
+    NodeToken.objects.update(revoked_at=None)
+    Node.objects.filter(pk=node.pk).update(removed_at=datetime.now(UTC))
+    assert send(token, text()).status_code == 401
+
+
+def test_who_guesses_tokens_is_told_to_wait_and_a_good_token_is_not_held_up(token: str) -> None:
+    answers = [send("nft-guess", text()).status_code for _ in range(telemetry.MOST_WRONG + 2)]
+    assert (answers[0], answers[-1]) == (401, 429)
+    assert send(token, text()).status_code == 200
+
+
+def test_too_many_batches_are_told_to_wait(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telemetry, "MOST_A_MINUTE", 3)
+    answers = [send(token, "", sequence=number + 1) for number in range(4)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    assert int(answers[-1].headers["Retry-After"]) > 0
+
+
+def test_a_packed_text_is_unpacked_within_a_bound(token: str) -> None:
+    packed = gzip.compress(text().encode())
+    assert send(token, packed, Content_Encoding="gzip").json()["readings"] == 1
+
+    bomb = gzip.compress(b"# " + b"x" * (telemetry.LARGEST_TEXT + 1))
+    assert len(bomb) < 100_000
+    assert send(token, bomb, sequence=2, Content_Encoding="gzip").status_code == 413
+    assert send(token, b"x" * (telemetry.LARGEST_BODY + 1), sequence=2).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "field"),
+    [
+        ({"sequence": 0}, 400, "X-Ninefold-Sequence"),
+        ({"sequence": -1}, 400, "X-Ninefold-Sequence"),
+        ({"sequence": 2**63}, 400, "X-Ninefold-Sequence"),
+        ({"sequence": "1e3"}, 400, "X-Ninefold-Sequence"),
+        ({"at": "2026-03-01T12:00:00"}, 400, "X-Ninefold-At"),
+        ({"at": "yesterday"}, 400, "X-Ninefold-At"),
+        ({"at": "2020-03-01T12:00:00Z"}, 400, "X-Ninefold-At"),
+        ({"at": "2126-03-01T12:00:00Z"}, 400, "X-Ninefold-At"),
+        ({"vendor": ""}, 400, "X-Ninefold-Vendor"),
+        ({"vendor": "acme"}, 400, "X-Ninefold-Vendor"),
+        ({"X_Ninefold_Agent": "x" * 300}, 400, "X-Ninefold-Agent"),
+        ({"body": "<html>\n"}, 400, "body"),
+        ({"body": b"\xff\xfe"}, 400, None),
+        ({"body": b"no gzip", "Content_Encoding": "gzip"}, 400, None),
+        ({"body": gzip.compress(b"x" * 100)[:-9], "Content_Encoding": "gzip"}, 400, None),
+        ({"Content_Encoding": "br"}, 415, None),
+        ({"content_type": "application/json"}, 415, None),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_with_a_batch_is_said_and_nothing_is_kept(
+    token: str, changes: dict[str, Any], status: int, field: str | None
+) -> None:
+    body = changes.pop("body", text()) if "body" in changes else text()
+    answer = send(token, body, **changes)
+    assert answer.status_code == status, answer.content
+    if field:
+        assert answer.json()["errors"][0]["field"] == field
+    assert CardFigures.objects.count() == 0
+    assert NodeToken.objects.get().sequence == 0
+
+
+def test_a_million_labels_are_no_more_than_a_refusal(token: str) -> None:
+    labels = ",".join(f'l{number}="x"' for number in range(200_000))
+    answer = send(token, f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} 1\n")
+    assert answer.status_code == 400
+
+    cards = "".join(f'DCGM_FI_DEV_GPU_UTIL{{gpu="{number}"}} 1\n' for number in range(100_000))
+    answer = send(token, cards)
+    assert (answer.status_code, answer.json()["readings"]) == (200, 2)
+    assert answer.json()["refused"] == 99_998
+
+
+def test_a_tool_that_does_not_answer_is_a_fault_of_the_node_until_it_does(token: str) -> None:
+    for number, (printed, stands) in enumerate(((0, True), (0, True), (1, False)), start=1):
+        send(token, f"ninefold_agent_reader_ok {printed}\n", sequence=number)
+        standing = Fault.objects.filter(ended_at=None, code="agent-reader-silent", card=None)
+        assert standing.exists() is stands
+    assert Fault.objects.count() == 1
+
+
+def test_codes_of_an_agent_become_faults_and_end(token: str) -> None:
+    send(token, text(fault=79), sequence=1)
+    assert Fault.objects.get(ended_at=None).code == "79"
+    send(token, text(), sequence=2)
+    assert not Fault.objects.filter(ended_at=None).exists()
+
+
+def test_the_address_takes_posts_only(token: str) -> None:
+    answer = Client().get(PUSH, headers={"Authorization": f"Bearer {token}"})
+    assert answer.status_code == 405

@@ -1,0 +1,109 @@
+"""Sources and tokens of nodes over REST: for operators, and nothing secret ever comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+from rest_framework.test import APIClient
+
+from apps.accounts.models import User
+from apps.fleet.models import Cluster
+from apps.monitoring.models import NodeToken, Source
+from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.permissions import Role
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+SOURCES, TOKENS = "/api/v1/telemetry-sources", "/api/v1/node-tokens"
+
+
+@pytest.fixture(autouse=True)
+def loopback_may_be_read(settings: Settings) -> None:
+    settings.NINEFOLD_TELEMETRY = EgressPolicy.parse(
+        allow=["127.0.0.0/8"], schemes=["http"], ports=range(1, 65536)
+    )
+
+
+@pytest.fixture
+def cluster(db: None) -> Cluster:
+    return factories.cluster(name="east")
+
+
+def client_of(user: User) -> APIClient:
+    client = APIClient()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def client() -> APIClient:
+    return client_of(factories.person("olga", team=factories.team(), role=Role.OPERATOR))
+
+
+def body(cluster: Cluster, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": "dcgm",
+        "cluster": cluster.uid,
+        "kind": "exporter",
+        "options": {"vendor": "nvidia", "targets": [{"url": "http://127.0.0.1:9/metrics"}]},
+        "token": "s3cret",
+        **changes,
+    }
+
+
+def test_a_source_is_made_shown_changed_and_deleted(client: APIClient, cluster: Cluster) -> None:
+    made = client.post(SOURCES, body(cluster))
+    assert made.status_code == 201, made.content
+    assert made.json()["has_token"] is True
+    assert "s3cret" not in made.content.decode()
+    one = f"{SOURCES}/{made.json()['uid']}"
+
+    changed = client.patch(one, {"every": 60, "enabled": False})
+    assert (changed.json()["every"], changed.json()["enabled"]) == (60, False)
+    assert client.get(SOURCES).json()["results"][0]["cluster"]["name"] == "east"
+
+    assert client.delete(one).status_code == 204
+    assert not Source.objects.exists()
+
+
+def test_what_is_wrong_with_a_source_names_the_field(client: APIClient, cluster: Cluster) -> None:
+    outside = body(cluster, options={"vendor": "nvidia", "targets": [{"url": "http://10.0.0.1/m"}]})
+    refused = client.post(SOURCES, outside)
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["field"] == "options"
+    assert "a private network" in refused.json()["detail"]
+    assert client.post(SOURCES, body(cluster, every=1)).status_code == 400
+    assert client.post(SOURCES, body(cluster, colour="red")).status_code == 400
+
+
+def test_trying_a_source_says_what_it_told_or_why_not(client: APIClient, cluster: Cluster) -> None:
+    one = f"{SOURCES}/{client.post(SOURCES, body(cluster)).json()['uid']}/try"
+    answer = client.post(one)
+    assert answer.status_code == 422
+    assert "none of 1 exporters answered" in answer.json()["detail"]
+
+
+def test_others_see_no_sources_and_make_none(client: APIClient, cluster: Cluster) -> None:
+    made = client.post(SOURCES, body(cluster)).json()
+    other = client_of(factories.person("eve", team=factories.team("search")))
+    assert other.get(SOURCES).json()["results"] == []
+    assert other.get(f"{SOURCES}/{made['uid']}").status_code == 403
+    assert other.post(SOURCES, body(cluster, name="mine")).status_code == 403
+    assert other.post(TOKENS, {"node": cluster.nodes.get().uid}).status_code == 403
+    assert APIClient().get(SOURCES).status_code == 401
+
+
+def test_a_token_of_a_node_is_shown_once_and_revoked(client: APIClient, cluster: Cluster) -> None:
+    node = cluster.nodes.get()
+    made = client.post(TOKENS, {"node": node.uid})
+    assert made.status_code == 201, made.content
+    text = made.json()["token"]
+    assert text.startswith("nft-")
+
+    (listed,) = client.get(TOKENS, {"node": node.uid}).json()["results"]
+    assert listed["node"]["name"] == node.name
+    assert text not in str(listed)
+    assert client.delete(f"{TOKENS}/{listed['uid']}").status_code == 204
+    assert NodeToken.objects.get().revoked_at is not None

@@ -1,0 +1,116 @@
+"""Alerts over REST: rules, silences, receivers, routes, and what fires."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from apps.accounts.services import membership_set
+from apps.monitoring.models import AlertReceiver, AlertSilence
+from controlplane.domain.permissions import Role
+from tests import factories
+from tests.factories.alerts import Alerts
+from tests.functional.api.callers import API, caller, problem
+from tests.integration.company import Company
+
+RULE = {
+    "name": "power",
+    "title": "Too much power",
+    "measure": "cards.power",
+    "op": ">",
+    "threshold": 700,
+    "severity": "critical",
+}
+
+
+@pytest.fixture
+def operator(company: Company) -> APIClient:
+    roles = frozenset({Role.OPERATOR})
+    membership_set(team=company.team, user=company.engineer, roles=roles, actor=None)
+    return caller(company.engineer)
+
+
+@pytest.fixture
+def alarmed(operator: APIClient) -> Alerts:
+    root = factories.person("rita", admin=True)
+    return factories.firing_alerts(actor=root, at=timezone.now())
+
+
+def test_what_fires_is_listed_and_its_alerts_are_on_it(
+    operator: APIClient, alarmed: Alerts
+) -> None:
+    (firing,) = operator.get(f"{API}/alerts?firing=true").json()["results"]
+    assert (firing["rule"], firing["severity"], firing["count"]) == ("memory-hot", "warning", 3)
+    assert firing["labels"] == {"cluster": "here"}
+    whole = operator.get(f"{API}/alerts/{alarmed.firing.uid}").json()
+    assert [one["labels"]["card"] for one in whole["alerts"]] == ["2", "1", "0"]
+    (past,) = operator.get(f"{API}/alerts?firing=false").json()["results"]
+    assert past["ended_at"] is not None
+
+
+def test_a_rule_is_tried_made_changed_and_deleted(operator: APIClient) -> None:
+    trial = operator.post(f"{API}/alert-rules/trial", RULE).json()
+    assert trial == {"now": 0, "times": 0, "things": 0, "cut": False}
+    made = operator.post(f"{API}/alert-rules", RULE)
+    assert made.status_code == 201
+    uid = made.json()["uid"]
+    changed = operator.patch(f"{API}/alert-rules/{uid}", {"threshold": 800, "enabled": False})
+    assert changed.json()["document"]["threshold"] == 800
+    assert changed.json()["enabled"] is False
+    assert operator.delete(f"{API}/alert-rules/{uid}").status_code == 204
+    problem(operator.get(f"{API}/alert-rules/{uid}"), 404, "not-found")
+
+
+def test_a_rule_that_cannot_be_is_refused_field_by_field(operator: APIClient) -> None:
+    refused = problem(
+        operator.post(f"{API}/alert-rules", {**RULE, "name": "P", "group_by": ["team"]}),
+        422,
+        "rule-invalid",
+    )
+    assert [error["field"] for error in refused["errors"]] == ["name", "group_by"]
+
+
+def test_a_silence_is_begun_and_ended(operator: APIClient) -> None:
+    ends_at = (timezone.now() + timedelta(hours=1)).isoformat()
+    asked = {"matchers": ["rule=power"], "ends_at": ends_at, "reason": "new cables"}
+    made = operator.post(f"{API}/alert-silences", asked).json()
+    assert operator.delete(f"{API}/alert-silences/{made['uid']}").status_code == 204
+    silence = AlertSilence.objects.get(uid=made["uid"])
+    assert silence.ends_at <= timezone.now()
+    problem(
+        operator.post(f"{API}/alert-silences", {**asked, "matchers": ["power"]}),
+        422,
+        "alert-refused",
+    )
+
+
+def test_a_receiver_keeps_its_address_to_itself(operator: APIClient) -> None:
+    asked = {"name": "ops", "kind": "slack", "url": "https://203.0.114.7/t0ken", "secret": "s3"}
+    made = operator.post(f"{API}/alert-receivers", asked)
+    assert made.status_code == 201
+    assert "t0ken" not in made.content.decode()
+    uid = made.json()["uid"]
+    assert operator.post(f"{API}/alert-receivers/{uid}/test").status_code == 202
+    paused = operator.patch(f"{API}/alert-receivers/{uid}", {"active": False})
+    assert paused.json()["active"] is False
+    problem(operator.post(f"{API}/alert-receivers/{uid}/test"), 422, "alert-refused")
+    route = {"name": "all", "severity": "info", "receivers": [uid]}
+    kept = operator.post(f"{API}/alert-routes", route).json()
+    assert [one["uid"] for one in kept["receivers"]] == [uid]
+    changed = operator.put(
+        f"{API}/alert-routes/{kept['uid']}", {**route, "severity": "critical"}
+    ).json()
+    assert changed["severity"] == "critical"
+    assert operator.delete(f"{API}/alert-routes/{kept['uid']}").status_code == 204
+    assert operator.delete(f"{API}/alert-receivers/{uid}").status_code == 204
+    assert not AlertReceiver.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["alerts", "alert-rules", "alert-silences", "alert-receivers", "alert-routes"]
+)
+def test_who_does_not_operate_the_fleet_sees_none_of_it(stranger: APIClient, path: str) -> None:
+    problem(stranger.get(f"{API}/{path}"), 403, "permission-refused")

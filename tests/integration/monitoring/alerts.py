@@ -1,0 +1,90 @@
+"""A small fleet whose cards run hot, and people who want to hear of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from apps.accounts.models import User
+from apps.fleet.models import Card, Cluster
+from apps.monitoring.models import AlertReceiver, AlertRule, CardFigures
+from apps.monitoring.selectors.alerts import rule_of
+from apps.monitoring.selectors.alerts_samples import samples_of
+from apps.monitoring.services import alerts
+from apps.monitoring.services.alerts_receivers import (
+    ReceiverAsk,
+    RouteAsk,
+    receiver_create,
+    route_create,
+)
+from apps.monitoring.services.alerts_turns import rule_turn
+from controlplane.domain.alerts.messages import ReceiverKind
+from controlplane.domain.alerts.rules import Sample, Severity
+from tests.contract.web_servers import WebServer
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOT: dict[str, Any] = {
+    "name": "hot",
+    "title": "Too hot",
+    "measure": "cards.temperature",
+    "op": ">",
+    "threshold": 90,
+    "severity": "critical",
+    "group_by": ["cluster"],
+}
+
+
+def after(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def rule_made(actor: User, **changes: Any) -> AlertRule:
+    return alerts.rule_create(document={**HOT, **changes}, actor=actor, at=NOON)
+
+
+def warm(cards: Iterable[Card], *, at: datetime, temperature: float = 95.0) -> None:
+    for card in cards:
+        CardFigures.objects.update_or_create(
+            card=card, defaults={"at": at, "received_at": at, "temperature": temperature}
+        )
+
+
+def judged(rule: AlertRule, *, at: datetime) -> int:
+    """One turn of that rule alone, with what the tables say; how many notices."""
+    rule.refresh_from_db()
+    return rule_turn(rule=rule, samples=samples_of(rule_of(rule), at=at), at=at)
+
+
+def seen(rule: AlertRule, *cards: int, at: datetime) -> int:
+    """One turn that sees those cards too hot; how many notices."""
+    rule.refresh_from_db()
+    samples = [
+        Sample(labels={"cluster": "west", "node": "n", "card": str(card)}, value=95.0)
+        for card in cards
+    ]
+    return rule_turn(rule=rule, samples=samples, at=at)
+
+
+def receiver_made(
+    actor: User, server: WebServer, *, kind: ReceiverKind = ReceiverKind.WEBHOOK, **more: Any
+) -> AlertReceiver:
+    """With a route that sends it everything."""
+    ask = ReceiverAsk(
+        **{
+            "name": f"{kind.value} here",
+            "kind": kind,
+            "url": f"http://127.0.0.1:{server.port}/{kind.value}",
+            "language": "en",
+            **more,
+        }
+    )
+    receiver = receiver_create(ask=ask, actor=actor)
+    route_create(
+        ask=RouteAsk(name=ask.name, severity=Severity.INFO, receivers=[receiver]), actor=actor
+    )
+    return receiver
+
+
+def cards_of(cluster: Cluster) -> list[Card]:
+    return list(Card.objects.filter(node__cluster=cluster).order_by("index"))

@@ -1,0 +1,357 @@
+"""Rules become alerts, alerts become episodes, and an episode is told of once and ended once."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from apps.accounts.models import AuditEntry
+from apps.accounts.selectors import PermissionRefused
+from apps.fleet.models import Card, Node
+from apps.monitoring.models import (
+    Alert,
+    AlertGroup,
+    AlertNotice,
+    AlertRule,
+    AlertSilence,
+    CardFigures,
+    CardHistory,
+    Fault,
+)
+from apps.monitoring.reconcilers.alerts import alerts_turn
+from apps.monitoring.selectors.alerts import rule_of
+from apps.monitoring.selectors.alerts_samples import samples_of
+from apps.monitoring.selectors.alerts_trials import trial_of
+from apps.monitoring.services import alerts, alerts_turns
+from controlplane.domain.alerts.defaults import DEFAULTS
+from controlplane.domain.alerts.rules import MEASURES, rule_read
+from controlplane.domain.alerts.states import AlertState
+from tests import factories
+from tests.integration.monitoring.alerts import (
+    HOT,
+    NOON,
+    after,
+    cards_of,
+    judged,
+    rule_made,
+    seen,
+    warm,
+)
+from tests.integration.monitoring.conftest import Office
+
+
+def kinds() -> list[str]:
+    return list(AlertNotice.objects.order_by("id").values_list("kind", flat=True))
+
+
+def test_a_hot_card_fires_once_and_is_over_once(office: Office) -> None:
+    rule = rule_made(office.vera, lasts=60)
+    card = cards_of(factories.cluster())[0]
+    for second in (0, 30, 59):
+        warm([card], at=after(second))
+        judged(rule, at=after(second))
+    assert AlertGroup.objects.count() == 0
+    for second in (60, 65, 65, 70):
+        warm([card], at=after(second))
+        judged(rule, at=after(second))
+    group = AlertGroup.objects.get()
+    assert (group.count, group.labels, group.began_at) == (1, {"cluster": "here"}, after(60))
+    assert kinds() == ["firing"]
+    warm([card], at=after(75), temperature=60.0)
+    for second in (75, 75, 80):
+        judged(rule, at=after(second))
+    group.refresh_from_db()
+    assert (group.count, group.most, group.ended_at) == (0, 1, after(75))
+    assert kinds() == ["firing", "resolved"]
+    assert Alert.objects.get().state == AlertState.RESOLVED
+
+
+def test_a_thousand_cards_are_one_message_that_names_ten(
+    office: Office, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    rule = rule_made(office.vera)
+    node = Node.objects.get(cluster=factories.cluster(cards=1))
+    cards = Card.objects.bulk_create(
+        Card(node=node, index=index, chip="cpu") for index in range(1, 1000)
+    )
+    CardFigures.objects.bulk_create(
+        CardFigures(card=card, at=NOON, received_at=NOON, temperature=99.0) for card in cards
+    )
+    with django_assert_max_num_queries(20):
+        assert judged(rule, at=NOON) == 1
+    (notice,) = AlertNotice.objects.all()
+    assert notice.content["count"] == 999
+    assert len(notice.content["alerts"]) == 10
+    with django_assert_max_num_queries(12):
+        assert judged(rule, at=after(5)) == 0
+
+
+def test_figures_that_are_old_end_nothing(office: Office) -> None:
+    rule = rule_made(office.vera)
+    card = cards_of(factories.cluster())[0]
+    warm([card], at=NOON)
+    judged(rule, at=NOON)
+    warm([card], at=NOON, temperature=40.0)
+    judged(rule, at=after(3600))
+    assert kinds() == ["firing"]
+    warm([card], at=after(3600), temperature=40.0)
+    judged(rule, at=after(3600))
+    assert kinds() == ["firing", "resolved"]
+
+
+def test_whatever_turns_are_lost_repeated_or_late_nothing_is_told_twice(office: Office) -> None:
+    rule = rule_made(office.vera, lasts=5, keeps=5)
+    chance = random.Random(8)
+    second = 0
+    for _ in range(60):
+        second += chance.choice((5, 10, 400))
+        cards = chance.sample(range(4), chance.choice((0, 0, 0, 1, 3)))
+        seen(rule, *cards, at=after(second))
+        if chance.random() < 0.3:
+            seen(rule, *cards, at=after(second))
+        if chance.random() < 0.3:
+            seen(rule, *chance.sample(range(4), 2), at=after(second - 30))
+    for _ in range(2):
+        second += 60
+        seen(rule, at=after(second))
+    assert AlertGroup.objects.count() > 3
+    for group in AlertGroup.objects.all():
+        told = list(group.notices.order_by("number").values_list("kind", flat=True))
+        assert told[0] == "firing"
+        assert told[-1] == "resolved"
+        assert set(told[1:-1]) <= {"more"}
+        assert group.ended_at is not None
+
+
+def test_a_turn_that_dies_on_its_way_leaves_nothing_and_the_next_one_tells(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = rule_made(office.vera)
+
+    def dies(*_: object) -> None:
+        raise OperationalError("the server closed the connection")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(alerts_turns, "_content", dies)
+        with pytest.raises(OperationalError):
+            seen(rule, 1, at=NOON)
+    assert not Alert.objects.exists()
+    assert not AlertGroup.objects.exists()
+    assert seen(rule, 1, at=after(5)) == 1
+    assert seen(rule, 1, at=after(10)) == 0
+
+
+def test_what_joins_later_is_told_of_after_a_while_and_repetitions_when_wanted(
+    office: Office,
+) -> None:
+    rule = rule_made(office.vera, repeat=3600)
+    assert seen(rule, 1, at=NOON) == 1
+    assert seen(rule, 1, 2, at=after(60)) == 0
+    assert seen(rule, 1, 2, at=after(300)) == 1
+    assert seen(rule, 1, 2, at=after(3000)) == 0
+    assert seen(rule, 1, 2, at=after(4000)) == 1
+    assert kinds() == ["firing", "more", "repeat"]
+
+
+def test_a_silence_holds_back_and_gives_way_by_itself(office: Office) -> None:
+    rule = rule_made(office.vera)
+    silence = alerts.silence_begin(
+        matchers=["rule=hot", "card=1"],
+        ends_at=after(3600),
+        reason="being repaired",
+        actor=office.vera,
+        at=NOON,
+    )
+    assert seen(rule, 1, at=after(5)) == 0
+    group = AlertGroup.objects.get()
+    assert (group.count, group.silenced, group.told_at) == (1, 1, None)
+    assert seen(rule, 1, 2, at=after(10)) == 1
+    assert [one["labels"]["card"] for one in AlertNotice.objects.get().content["alerts"]] == ["2"]
+    assert seen(rule, 1, 2, at=after(3600)) == 1
+    assert kinds() == ["firing", "more"]
+    alerts.silence_end(silence=silence, actor=office.vera, at=after(4000))
+    silence.refresh_from_db()
+    assert silence.ended_by_name == ""
+
+
+def test_what_was_silenced_from_beginning_to_end_is_never_told_of(office: Office) -> None:
+    rule = rule_made(office.vera)
+    alerts.silence_begin(
+        matchers=["cluster=west"], ends_at=after(3600), reason="move", actor=office.vera, at=NOON
+    )
+    seen(rule, 1, at=after(5))
+    seen(rule, at=after(10))
+    assert AlertGroup.objects.get().ended_at == after(10)
+    assert kinds() == []
+
+
+def test_a_rule_that_is_switched_off_or_deleted_ends_what_it_fired(office: Office) -> None:
+    rule = rule_made(office.vera, keeps=600)
+    seen(rule, 1, at=NOON)
+    rule = alerts.rule_change(
+        rule=rule, document={"enabled": False}, actor=office.vera, at=after(5)
+    )
+    seen(rule, 1, at=after(10))
+    assert kinds() == ["firing", "resolved"]
+    rule = alerts.rule_change(
+        rule=rule, document={"enabled": True}, actor=office.vera, at=after(15)
+    )
+    seen(rule, 1, at=after(20))
+    alerts.rule_delete(rule=rule, actor=office.vera, at=after(25))
+    assert kinds() == ["firing", "resolved", "firing", "resolved"]
+    assert not AlertGroup.objects.filter(ended_at=None).exists()
+    actions = (
+        AuditEntry.objects.filter(object_name="hot").order_by("id").values_list("action", flat=True)
+    )
+    assert list(actions) == [
+        "alert_rule.create",
+        "alert_rule.change",
+        "alert_rule.change",
+        "alert_rule.delete",
+    ]
+
+
+def test_samples_of_a_rule_that_was_changed_meanwhile_are_not_judged(office: Office) -> None:
+    old = rule_made(office.vera)
+    alerts.rule_change(rule=old, document={"threshold": 99}, actor=office.vera, at=NOON)
+    assert alerts_turns.rule_turn(rule=old, samples=(), at=after(5)) == 0
+    assert AlertRule.objects.get(pk=old.pk).evaluated_at is None
+
+
+def test_shipped_rules_come_with_the_first_turn_and_stay_as_people_left_them(
+    office: Office,
+) -> None:
+    alerts_turn(at=NOON)
+    assert AlertRule.objects.filter(shipped=True, trouble="").count() == len(DEFAULTS)
+    hot = AlertRule.objects.get(name="card-hot")
+    alerts.rule_change(rule=hot, document={"threshold": 80}, actor=office.vera, at=NOON)
+    AlertRule.objects.filter(name="loop-late").update(document={**HOT, "where": []})
+    assert alerts.rules_ship(at=after(5)) == 1
+    hot.refresh_from_db()
+    assert hot.document["threshold"] == 80
+    assert rule_of(AlertRule.objects.get(name="loop-late")).measure == "loops.troubled"
+    with pytest.raises(alerts.AlertRefused, match="switch it off instead"):
+        alerts.rule_delete(rule=hot, actor=office.vera, at=NOON)
+
+
+def test_one_rule_that_cannot_be_judged_spoils_no_other(office: Office) -> None:
+    broken = rule_made(office.vera, name="a-first")
+    AlertRule.objects.filter(pk=broken.pk).update(document={**HOT, "measure": "cards.mood"})
+    whole = rule_made(office.vera)
+    warm(cards_of(factories.cluster()), at=NOON)
+    alerts_turn(at=NOON)
+    broken.refresh_from_db()
+    whole.refresh_from_db()
+    assert "cards.mood" in broken.trouble
+    assert (whole.trouble, whole.evaluated_at) == ("", NOON)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_every_measure_can_be_read(office: Office, measure: str) -> None:
+    factories.cluster()
+    rule = rule_read({**HOT, "measure": measure, "group_by": []})
+    for sample in samples_of(rule, at=NOON):
+        assert set(sample.labels) == set(MEASURES[measure].labels)
+
+
+def test_cards_of_which_nothing_is_known_are_counted_by_cluster(office: Office) -> None:
+    cards = cards_of(factories.cluster(cards=4))
+    Card.objects.filter(pk=cards[0].pk).update(state="unknown")
+    rule = rule_read({**HOT, "measure": "fleet.unknown_share", "op": ">="})
+    (sample,) = samples_of(rule, at=NOON)
+    assert (sample.value, sample.labels["cluster"]) == (25.0, "here")
+
+
+def test_a_trial_counts_what_would_have_fired_in_the_last_day(office: Office) -> None:
+    at = timezone.now().replace(second=30, microsecond=0)
+    cards = cards_of(factories.cluster())
+    warm(cards[:1], at=at)
+    heats = [70, 95, 95, 95, 70, 70, 95, 70, 95, 95, 95]
+    CardHistory.objects.bulk_create(
+        CardHistory(
+            card_id=cards[0].pk,
+            at=at - timedelta(minutes=len(heats) - minute),
+            temperature=heat,
+        )
+        for minute, heat in enumerate(heats)
+    )
+    trial = trial_of(rule_read({**HOT, "lasts": 120}), at=at)
+    assert (trial.now, trial.times, trial.things, trial.cut) == (1, 2, 1, False)
+    assert trial_of(rule_read({**HOT, "lasts": 600}), at=at).times == 0
+
+
+def test_a_trial_counts_faults_that_stood_for_long_enough(office: Office) -> None:
+    card = cards_of(factories.cluster())[0]
+    for code, hours in (("79", 2), ("48", 0)):
+        Fault.objects.create(
+            node=card.node,
+            card=card,
+            origin="exporter",
+            code=code,
+            level=6,
+            began_at=NOON - timedelta(hours=hours),
+            told_at=NOON,
+            noticed_at=NOON,
+        )
+    severe = {**HOT, "measure": "faults.level", "op": ">=", "threshold": 5, "lasts": 3600}
+    trial = trial_of(rule_read(severe), at=NOON)
+    assert (trial.now, trial.times, trial.things) == (2, 1, 1)
+
+
+def test_a_trial_says_where_no_history_is_kept(office: Office) -> None:
+    waits = rule_read({**HOT, "measure": "queues.wait", "group_by": []})
+    assert trial_of(waits, at=NOON).times is None
+
+
+def test_only_operators_change_anything(office: Office) -> None:
+    rule = rule_made(office.vera)
+    silence = AlertSilence.objects.create(
+        matchers=["rule=hot"], reason="x", began_at=NOON, ends_at=after(60), made_by_name="vera"
+    )
+    acts = (
+        lambda: rule_made(office.ada, name="other"),
+        lambda: alerts.rule_change(rule=rule, document={}, actor=office.ada, at=NOON),
+        lambda: alerts.rule_delete(rule=rule, actor=office.ada, at=NOON),
+        lambda: alerts.silence_end(silence=silence, actor=office.ada, at=NOON),
+        lambda: alerts.silence_begin(
+            matchers=["rule=hot"], ends_at=after(60), reason="x", actor=office.ada, at=NOON
+        ),
+    )
+    for act in acts:
+        with pytest.raises(PermissionRefused):
+            act()
+
+
+@pytest.mark.parametrize(
+    ("matchers", "seconds", "reason", "field"),
+    [
+        ([], 60, "x", "matchers"),
+        (["cluster"], 60, "x", "matchers"),
+        (["rule=hot"], 0, "x", "ends_at"),
+        (["rule=hot"], 31 * 86_400, "x", "ends_at"),
+        (["rule=hot"], 60, "  ", "reason"),
+    ],
+)
+def test_a_silence_needs_a_matcher_an_end_and_a_reason(
+    office: Office, matchers: list[str], seconds: int, reason: str, field: str
+) -> None:
+    with pytest.raises(alerts.AlertRefused) as refused:
+        alerts.silence_begin(
+            matchers=matchers, ends_at=after(seconds), reason=reason, actor=office.vera, at=NOON
+        )
+    assert refused.value.field == field
+
+
+def test_old_episodes_are_forgotten_with_what_was_told(office: Office) -> None:
+    rule = rule_made(office.vera)
+    seen(rule, 1, at=NOON)
+    seen(rule, at=after(5))
+    seen(rule, 2, at=after(10))
+    assert alerts_turns.alerts_prune(at=NOON + timedelta(days=91)) == 1
+    assert AlertGroup.objects.get().ended_at is None
+    assert kinds() == ["firing"]

@@ -1,0 +1,87 @@
+"""The fault drill on a small fleet: the bad days pass, and what decides knows nothing but texts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from controlplane.ports import registry
+from tests.drill import company as companies
+from tests.drill.asking import Asked
+from tests.drill.play import play
+from tests.drill.report import told
+from tests.drill.scoring import Figure, Outcome
+
+ROOT = Path(__file__).resolve().parents[3]
+PRODUCT = ("apps", "platform")
+DRILL = ROOT / "tests" / "drill"
+
+
+@pytest.fixture
+def drillable(
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    transactional_db: None,
+) -> None:
+    settings.NINEFOLD_HOME = tmp_path
+    engine = companies.DrillEngine()
+    monkeypatch.setattr(registry, "engine", {engine.name: engine}.__getitem__)
+    monkeypatch.setattr(registry, "engine_names", lambda: (engine.name,))
+
+
+# Everything but how many events a second go through, of which a small fleet has too few.
+SMALL = ("burst", "flapping", "silent", "outage", "database", "garbage", "storm", "week")
+
+
+@pytest.mark.usefixtures("drillable")
+def test_a_small_fleet_comes_through_every_bad_day() -> None:
+    outcomes = {
+        outcome.name: outcome for outcome in play(Asked(nodes=12, hours=8, rate=500, only=SMALL))
+    }
+    assert len(outcomes) == len(SMALL)
+    failed = [told(outcome) for outcome in outcomes.values() if not outcome.passed]
+    assert not failed, "\n".join(failed)
+
+
+def test_the_product_does_not_know_the_drill() -> None:
+    sources = [path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py")]
+    assert len(sources) > 100
+    assert not [
+        path for path in sources if any(name.startswith("tests") for name in _imports(path))
+    ]
+
+
+def test_the_truth_reaches_the_product_by_texts_only() -> None:
+    """What gives words to the product does not know the truth, and nothing else gives it any."""
+    recording = {"signals_record", "readings_record", "push_record"}
+    tellers = {
+        path.stem
+        for path in DRILL.glob("*.py")
+        if any(name.rpartition(".")[2] in recording for name in _imports(path))
+    }
+    assert tellers == {"voices"}
+    assert not [
+        name for name in _imports(DRILL / "voices.py") if name.startswith("tests.drill.truth")
+    ]
+
+
+def test_a_goal_that_is_missed_or_cannot_be_measured_fails_its_scenario() -> None:
+    late = Figure(name="isolated", value=5.1, unit="s", most=5)
+    never = Figure(name="isolated", value=float("inf"), unit="s", most=5)
+    found = Figure(name="recall", value=0.99, least=1)
+    for figure in (late, never, found):
+        assert not Outcome(name="burst", figures=(figure,)).passed
+    assert not Outcome(name="burst", wrong=("a card was missed",)).passed
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)

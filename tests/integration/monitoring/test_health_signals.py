@@ -1,0 +1,114 @@
+"""Signs become faults: one row for each while it stands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from apps.monitoring.models import Fault
+from apps.monitoring.services.faults import faults_lapse, signals_record
+from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.signals import Origin, Signal
+from controlplane.outbox.models import OutboxMessage
+from tests.integration.monitoring.wards import NOON, card, sign, ward
+
+pytestmark = pytest.mark.django_db
+
+
+def _record(*signals: Signal) -> int:
+    return signals_record(signals=signals, at=NOON + timedelta(minutes=1))
+
+
+def test_a_sign_that_is_told_again_counts_and_makes_no_second_fault() -> None:
+    cluster = ward()
+    assert _record(sign(cluster)) == 1
+    assert _record(sign(cluster, seconds=5), sign(cluster, seconds=10, message="again")) == 2
+    fault = Fault.objects.get()
+    assert fault.card == card(cluster)
+    assert (fault.count, fault.began_at, fault.told_at) == (3, NOON, NOON + timedelta(seconds=10))
+    assert fault.message == "again"
+
+
+def test_the_same_sign_twice_and_an_older_one_change_nothing() -> None:
+    cluster = ward()
+    _record(sign(cluster, seconds=5))
+    before = Fault.objects.values().get()
+    _record(sign(cluster, seconds=5))
+    _record(sign(cluster, seconds=1))
+    assert Fault.objects.values().get() == before
+
+
+def test_a_fault_that_is_over_ends_and_comes_again_as_another_one() -> None:
+    cluster = ward()
+    _record(sign(cluster))
+    _record(sign(cluster, seconds=5, active=False))
+    _record(sign(cluster, seconds=3))
+    ended = Fault.objects.get()
+    assert ended.ended_at == NOON + timedelta(seconds=5)
+    _record(sign(cluster, seconds=9))
+    assert Fault.objects.filter(ended_at=None).get().began_at == NOON + timedelta(seconds=9)
+    assert Fault.objects.count() == 2
+
+
+def test_what_came_and_went_within_one_batch_is_kept_as_a_fault_that_is_over() -> None:
+    cluster = ward()
+    _record(sign(cluster), sign(cluster, seconds=2, active=False))
+    fault = Fault.objects.get()
+    assert (fault.began_at, fault.ended_at) == (NOON, NOON + timedelta(seconds=2))
+
+
+def test_a_fault_of_the_node_itself_stands_once_as_well() -> None:
+    cluster = ward()
+    _record(sign(cluster, index=None))
+    _record(sign(cluster, index=None, seconds=1))
+    fault = Fault.objects.get()
+    assert (fault.card, fault.node.name, fault.count) == (None, "north-0", 2)
+
+
+def test_unknown_nodes_and_cards_are_left_out_and_spoil_nothing() -> None:
+    cluster = ward()
+    signs = [sign(cluster), sign(cluster, node="nobody"), sign(cluster, index=9)]
+    assert _record(*signs, replace(sign(cluster), cluster="elsewhere")) == 1
+    assert Fault.objects.count() == 1
+
+
+def test_the_loop_is_called_once_for_whatever_is_new_worse_or_over() -> None:
+    cluster, other = ward(), ward("south", nodes=1)
+    news = OutboxMessage.objects.filter(topic="faults.changed", delivered_at=None)
+
+    def called() -> list[str]:
+        told = [message.payload["cluster_uid"] for message in news.order_by("id")]
+        news.update(delivered_at=NOON)
+        return told
+
+    _record(*(sign(cluster, index=index) for index in range(4)))
+    _record(sign(cluster, node="north-1"), sign(other, node="south-0"))
+    assert sorted(called()) == sorted([cluster.uid, other.uid])
+    _record(sign(cluster, seconds=5))
+    assert called() == []
+    _record(sign(cluster, code="94", level=FaultLevel.RESTART_JOB))
+    assert called() == [cluster.uid]
+    _record(sign(cluster, code="94", level=FaultLevel.RESET_NOW, seconds=1))
+    assert called() == [cluster.uid]
+    _record(sign(cluster, code="94", seconds=2, active=False))
+    assert called() == [cluster.uid]
+
+
+def test_what_a_job_left_behind_lapses_when_it_is_not_told_of_again() -> None:
+    cluster = ward()
+    _record(sign(cluster, origin=Origin.JOB, code="nccl"), sign(cluster))
+    assert faults_lapse(after={Origin.JOB: timedelta(hours=24)}, at=NOON + timedelta(hours=25)) == 1
+    assert Fault.objects.filter(ended_at=None).get().origin == Origin.EXPORTER
+
+
+def test_statements_do_not_grow_in_number_with_the_signs(
+    django_assert_max_num_queries: object,
+) -> None:
+    cluster = ward("wide", nodes=20, cards=8)
+    signs = [
+        sign(cluster, node=f"wide-{node}", index=index) for node in range(20) for index in range(8)
+    ]
+    with django_assert_max_num_queries(8):  # type: ignore[operator]
+        assert _record(*signs) == 160

@@ -1,0 +1,103 @@
+"""A rule says precisely what is wrong with it, and comes back as it was kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controlplane.domain.alerts.defaults import DEFAULTS
+from controlplane.domain.alerts.rules import (
+    MEASURES,
+    Op,
+    Rule,
+    RuleInvalid,
+    Sample,
+    matcher_read,
+    rule_read,
+)
+
+HOT: dict[str, Any] = {
+    "name": "hot",
+    "title": "Too hot",
+    "measure": "cards.temperature",
+    "op": ">",
+    "threshold": 90,
+    "severity": "warning",
+}
+
+
+@pytest.mark.parametrize("rule", DEFAULTS, ids=lambda rule: rule.name)
+def test_every_rule_that_is_shipped_can_be_kept_and_read_again(rule: Rule) -> None:
+    assert rule_read(rule.as_json()) == rule
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("name", "Hot cards", "'Hot cards' is no name"),
+        ("title", " ", "say in 1 to 120 characters"),
+        ("measure", "cards.mood", "'cards.mood' is not known; choose among cards.utilization"),
+        ("op", "~", "choose among >, >=, <, <=, =="),
+        ("threshold", "hot", "'hot' is no number"),
+        ("threshold", float("nan"), "is no number that something can be compared with"),
+        ("threshold", float("inf"), "is no number"),
+        ("threshold", True, "'True' is no number"),
+        ("lasts", -1, "no number of seconds from 0 to 604800"),
+        ("lasts", 1.5, "no number of seconds"),
+        ("severity", "fatal", "choose among info, warning, critical"),
+        ("where", ["cluster"], "write cluster=west"),
+        ("where", ["colour=red"], "no label 'colour'; it has cluster, node, card, chip"),
+        ("where", "cluster=west", "give a list"),
+        ("group_by", ["team"], "no label 'team'"),
+        ("repeat", 10, "10 seconds is too soon; at least 300"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_field(field: str, value: object, says: str) -> None:
+    with pytest.raises(RuleInvalid) as refused:
+        rule_read({**HOT, field: value})
+    assert [one.field for one in refused.value.findings] == [field]
+    assert says in refused.value.findings[0].message
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    with pytest.raises(RuleInvalid) as refused:
+        rule_read({})
+    assert {one.field for one in refused.value.findings} == {
+        "name",
+        "title",
+        "measure",
+        "op",
+        "threshold",
+        "severity",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "fits"),
+    [
+        ("cluster=west", {"cluster": "west"}, True),
+        ("cluster=west", {"cluster": "east"}, False),
+        ("cluster!=west", {"cluster": "east"}, True),
+        ("node=gpu-*", {"node": "gpu-17"}, True),
+        ("node!=gpu-*", {"node": "gpu-17"}, False),
+        ("node=*", {}, True),
+        ("node = a b ", {"node": "a b"}, True),
+    ],
+)
+def test_a_condition_fits_or_does_not(text: str, labels: dict[str, str], *, fits: bool) -> None:
+    matcher = matcher_read(text)
+    assert matcher.fits(labels) is fits
+    assert matcher_read(str(matcher)) == matcher
+
+
+def test_what_nobody_knows_neither_holds_nor_fails_to() -> None:
+    rule = rule_read(HOT)
+    assert rule.op is Op.ABOVE
+    assert rule.holds(Sample(labels={}, value=None)) is None
+    assert rule.holds(Sample(labels={}, value=90)) is False
+    assert rule.holds(Sample(labels={}, value=90.1)) is True
+
+
+def test_every_measure_says_what_it_is_about_in_its_name() -> None:
+    assert all(name.partition(".")[0] == one.topic for name, one in MEASURES.items())

@@ -1,0 +1,220 @@
+"""An alert fires once and ends once, whatever turns are lost, repeated or late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.domain.alerts.groups import (
+    UPDATE_AFTER,
+    Episode,
+    Member,
+    NoticeKind,
+    Route,
+    Silence,
+    notice_due,
+    receivers_of,
+)
+from controlplane.domain.alerts.rules import Severity, matcher_read
+from controlplane.domain.alerts.states import AlertState, Standing, step
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def walked(*seen: tuple[int, bool | None], lasts: int = 0, keeps: int = 0) -> Standing | None:
+    """What becomes of an alert that is seen so at those seconds."""
+    standing: Standing | None = None
+    for second, holds in seen:
+        standing = step(
+            standing,
+            holds=holds,
+            at=NOON + timedelta(seconds=second),
+            lasts=timedelta(seconds=lasts),
+            keeps=timedelta(seconds=keeps),
+        )
+    return standing
+
+
+@pytest.mark.parametrize(
+    ("seen", "lasts", "keeps", "state"),
+    [
+        ([(0, False)], 0, 0, None),
+        ([(0, None)], 0, 0, None),
+        ([(0, True)], 0, 0, AlertState.FIRING),
+        ([(0, True)], 60, 0, AlertState.PENDING),
+        ([(0, True), (59, True)], 60, 0, AlertState.PENDING),
+        ([(0, True), (60, True)], 60, 0, AlertState.FIRING),
+        ([(0, True), (30, False), (60, True)], 60, 0, AlertState.PENDING),
+        ([(0, True), (30, False)], 60, 0, None),
+        ([(0, True), (30, None), (60, True)], 60, 0, AlertState.FIRING),
+        ([(0, True), (5, False)], 0, 0, AlertState.RESOLVED),
+        ([(0, True), (5, None)], 0, 0, AlertState.FIRING),
+        ([(0, True), (5, False)], 0, 60, AlertState.FIRING),
+        ([(0, True), (5, False), (65, False)], 0, 60, AlertState.RESOLVED),
+        ([(0, True), (5, False), (10, True), (65, False)], 0, 60, AlertState.FIRING),
+        # Late: from before what is known.
+        ([(0, True), (10, True), (5, False)], 0, 0, AlertState.FIRING),
+    ],
+)
+def test_what_is_seen_leads_to_a_state(
+    seen: list[tuple[int, bool | None]], lasts: int, keeps: int, state: AlertState | None
+) -> None:
+    standing = walked(*seen, lasts=lasts, keeps=keeps)
+    assert (None if standing is None else standing.state) == state
+
+
+@given(
+    seen=st.lists(
+        st.tuples(st.integers(0, 600), st.sampled_from([True, False, None])), max_size=30
+    ),
+    lasts=st.integers(0, 120),
+    keeps=st.integers(0, 120),
+)
+def test_a_turn_that_comes_twice_changes_nothing(
+    seen: list[tuple[int, bool | None]], lasts: int, keeps: int
+) -> None:
+    once = walked(*sorted(seen, key=lambda one: one[0]), lasts=lasts, keeps=keeps)
+    if once is not None and once.state is not AlertState.RESOLVED:
+        last = sorted(seen, key=lambda one: one[0])[-1]
+        again = step(
+            once,
+            holds=last[1],
+            at=NOON + timedelta(seconds=last[0]),
+            lasts=timedelta(seconds=lasts),
+            keeps=timedelta(seconds=keeps),
+        )
+        assert again == once
+
+
+@dataclass
+class World:
+    """A group of alerts as the services keep it, one turn after the other."""
+
+    alerts: dict[int, Standing] = field(default_factory=dict)
+    told: set[int] = field(default_factory=set)
+    episode: Episode = field(default_factory=Episode)
+    open: bool = False
+    notices: list[tuple[NoticeKind, frozenset[int]]] = field(default_factory=list)
+
+    def turn(self, holding: frozenset[int], silenced: frozenset[int], at: datetime) -> None:
+        for key in {*self.alerts, *holding}:
+            before = self.alerts.pop(key, None)
+            after = step(before, holds=key in holding, at=at, lasts=MINUTE, keeps=MINUTE)
+            if after is not None and after.state is not AlertState.RESOLVED:
+                self.alerts[key] = after
+            else:
+                self.told.discard(key)
+        firing = {k for k, one in self.alerts.items() if one.state is AlertState.FIRING}
+        self.open = self.open or bool(firing)
+        if not self.open:
+            return
+        members = [Member(silenced=k in silenced, told=k in self.told) for k in firing]
+        kind = notice_due(self.episode, members, at=at)
+        if kind is not None:
+            heard = frozenset(firing - silenced)
+            self.notices.append((kind, heard))
+            self.told |= heard
+            self.episode = Episode(told_at=at)
+        if not firing:
+            self.open, self.episode = False, Episode()
+
+
+TURNS = st.lists(
+    st.tuples(
+        st.frozensets(st.integers(0, 5)),
+        st.frozensets(st.integers(0, 5), max_size=2),
+        st.integers(0, 600),
+        st.integers(1, 3),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=300)
+@given(turns=TURNS)
+def test_each_episode_is_told_of_once_and_ended_once(
+    turns: list[tuple[frozenset[int], frozenset[int], int, int]],
+) -> None:
+    world, at = World(), NOON
+    for holding, silenced, seconds, times in turns:
+        at += timedelta(seconds=seconds)
+        for _ in range(times):
+            world.turn(holding, silenced, at)
+    # Everything ends: nothing may be left untold.
+    for _ in range(2):
+        at += 2 * MINUTE
+        world.turn(frozenset(), frozenset(), at)
+
+    begun = False
+    for kind, heard in world.notices:
+        if kind is NoticeKind.FIRING:
+            assert not begun
+            assert heard
+        elif kind is NoticeKind.RESOLVED:
+            assert begun
+        else:
+            assert begun
+            assert heard
+        begun = kind is not NoticeKind.RESOLVED
+    assert not begun
+    assert not world.alerts
+
+
+def test_a_thousand_cards_are_one_message() -> None:
+    members = [Member(silenced=False, told=False)] * 1000
+    assert notice_due(Episode(), members, at=NOON) is NoticeKind.FIRING
+    assert notice_due(Episode(told_at=NOON), members, at=NOON + MINUTE) is None
+
+
+@pytest.mark.parametrize(
+    ("members", "after", "repeat", "kind"),
+    [
+        ([], MINUTE, None, NoticeKind.RESOLVED),
+        ([(False, True)], timedelta(days=1), None, None),
+        ([(False, True)], timedelta(hours=1), timedelta(hours=1), NoticeKind.REPEAT),
+        ([(False, True), (False, False)], UPDATE_AFTER, None, NoticeKind.MORE),
+        ([(False, True), (False, False)], UPDATE_AFTER - MINUTE, None, None),
+        ([(True, False)], timedelta(days=1), timedelta(hours=1), None),
+    ],
+)
+def test_what_follows_the_first_message(
+    members: list[tuple[bool, bool]],
+    after: timedelta,
+    repeat: timedelta | None,
+    kind: NoticeKind | None,
+) -> None:
+    seen = [Member(silenced=silenced, told=told) for silenced, told in members]
+    assert notice_due(Episode(told_at=NOON, repeat=repeat), seen, at=NOON + after) is kind
+
+
+def test_nobody_hears_of_the_end_of_what_they_never_heard_of() -> None:
+    assert notice_due(Episode(), [], at=NOON) is None
+
+
+def test_a_silence_ends_by_itself() -> None:
+    silence = Silence(
+        matchers=(matcher_read("node=a-*"),), began_at=NOON, ends_at=NOON + timedelta(hours=1)
+    )
+    assert silence.covers({"node": "a-1"}, at=NOON)
+    assert not silence.covers({"node": "b-1"}, at=NOON)
+    assert not silence.covers({"node": "a-1"}, at=NOON + timedelta(hours=1))
+
+
+def test_each_receiver_is_told_once_however_many_routes_lead_to_it() -> None:
+    routes = [
+        Route(severity=Severity.INFO, matchers=(), receivers=frozenset({1, 2})),
+        Route(severity=Severity.CRITICAL, matchers=(), receivers=frozenset({2, 3})),
+        Route(
+            severity=Severity.INFO,
+            matchers=(matcher_read("cluster=west"),),
+            receivers=frozenset({4}),
+        ),
+    ]
+    assert receivers_of(routes, {"cluster": "east"}, severity=Severity.CRITICAL) == {1, 2, 3}
+    assert receivers_of(routes, {"cluster": "west"}, severity=Severity.WARNING) == {1, 2, 4}
+    assert receivers_of([], {}, severity=Severity.CRITICAL) == frozenset()
