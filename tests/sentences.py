@@ -16,6 +16,7 @@ from pathlib import Path
 import polib
 
 from controlplane.domain import egress
+from controlplane.ports import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = ROOT / "templates/locale/zh_Hans/LC_MESSAGES/sentences.po"
@@ -77,6 +78,8 @@ TELLING = frozenset(
         "instead",
         "right",
         "one_node_because",
+        "held_back",
+        "words",
     }
 )
 #: Where a table of fields says what each is called and means, and the keywords that do.
@@ -84,8 +87,9 @@ TABLES = (
     "platform/controlplane/domain/specs/serving.py",
     "platform/controlplane/domain/specs/training.py",
     "platform/controlplane/domain/specs/training_groups.py",
+    "platform/controlplane/domain/health/default_rules.py",
 )
-EXPLAINING = frozenset({"label", "help"})
+EXPLAINING = frozenset({"label", "help", "title", "source"})
 #: What makes the gateway's refusals.
 REFUSING = frozenset({"ApiError", "bad_request", "key_refused", "unavailable", "upstream_failed"})
 #: What begins like this is said to the database.
@@ -186,7 +190,16 @@ def spoken() -> dict[str, str]:
         listener.visit(ast.parse(path.read_text(encoding="utf-8")))
         for text in listener.heard:
             found.setdefault(text, module)
-    return found | {purpose: egress.__name__ for _network, purpose in egress.SPECIAL}
+    found |= {purpose: egress.__name__ for _network, purpose in egress.SPECIAL}
+    return found | dict(_of_faults())
+
+
+def _of_faults() -> Iterator[tuple[str, str]]:
+    """What the makers' fault maps say of their codes."""
+    for plugin in registry.chip_plugins().values():
+        for words in plugin.profile().faults.words.values():
+            yield words.cause, f"faults.toml of {plugin.vendor}"
+            yield words.remedy, f"faults.toml of {plugin.vendor}"
 
 
 def catalogue() -> Iterator[polib.POEntry]:

@@ -27,7 +27,7 @@ from apps.monitoring.services import burn_ins, provings
 from apps.monitoring.services.isolations import covered_by
 from controlplane.domain.health.decisions import FaultView, IsolationView, Policy, Situation
 from controlplane.domain.health.grades import Grades
-from controlplane.domain.health.isolations import IsolationState, unsettled
+from controlplane.domain.health.isolations import IsolationState, disproved, unsettled
 from controlplane.domain.machines import IllegalTransition
 from controlplane.ports.clusters import Cluster, ClusterError, ClusterUnavailable, LaunchRefused
 from controlplane.ports.registry import UnknownAdapter
@@ -53,6 +53,10 @@ def burn_ins_turn(*, situation: Situation, policy: Policy, at: datetime) -> None
     settled = [
         row for row in _due(standing) if _is_settled(row, by_node[row.node.uid], grades, policy, at)
     ]
+    proved = standing.filter(state=IsolationState.TESTING, proved_at__isnull=False, actor_name="")
+    for row in proved:
+        if why := disproved(by_node[row.node.uid], isolation=_view(row), grades=grades):
+            _disprove(row, why, at)
     # Clusters that did not answer: nobody waits for them once more in this turn.
     away: set[int] = set()
     _each(settled, _begin, away, at)
@@ -91,8 +95,19 @@ def _is_settled(
     """A person who asks has looked; rules wait until what was wrong has been away for a while."""
     if row.test_asked_at is not None:
         return True
-    view = IsolationView(node=row.node.uid, card=row.card.uid if row.card else "")
-    return not unsettled(faults, isolation=view, grades=grades, policy=policy, at=at)
+    return not unsettled(faults, isolation=_view(row), grades=grades, policy=policy, at=at)
+
+
+def _view(row: Isolation) -> IsolationView:
+    card = row.card.uid if row.card else ""
+    return IsolationView(node=row.node.uid, card=card, proved_at=row.proved_at)
+
+
+def _disprove(row: Isolation, why: str, at: datetime) -> None:
+    try:
+        provings.burn_in_disprove(row=row, reason=why, at=at)
+    except IllegalTransition as race:
+        log.info("a burn-in gave way", extra={"isolation": row.uid, "race": str(race)})
 
 
 def _begin(row: Isolation, at: datetime) -> None:

@@ -25,6 +25,9 @@ def isolation_tell(*, uid: str, kind: NewsKind) -> bool:
     last = row.history.order_by("-id").first()
     if last is not None and kind is not NewsKind.CARD_ISOLATED:
         at, actor_name, reason = last.at, last.actor, last.reason
+    if kind is NewsKind.CARD_UNPROVED:
+        # Where no program can test it nothing moved: it is said why.
+        reason = row.evidence.get("impossible") or reason
     return event_tell(
         Happening(
             uid=_uid(f"{kind}:{row.uid}:{row.burn_ins}"),

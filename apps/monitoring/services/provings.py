@@ -69,16 +69,37 @@ def burn_in_end(*, row: Isolation, result: BurnInResult, at: datetime) -> None:
     testing.update(evidence=evidence, proved_at=at)
 
 
+@transaction.atomic
+def burn_in_disprove(*, row: Isolation, reason: str, at: datetime) -> None:
+    """What it passed counts no more: it is empty again and waits for a person.
+
+    :raises IllegalTransition: if it is not being tested any more.
+    """
+    move(
+        row,
+        ISOLATION,
+        IsolationEvent.FAIL,
+        into=IsolationTransition,
+        at=at,
+        reason=reason,
+        proved_at=None,
+    )
+    publish("isolation.unproved", isolation_uid=row.uid)
+
+
 def _evidence(row: Isolation, result: BurnInResult) -> Mapping[str, Any]:
     kept = {LAUNCH: row.evidence[LAUNCH]} if LAUNCH in row.evidence else {}
     return {**kept, "passed": result.passed, "words": result.words, "result": dict(result.content)}
 
 
+@transaction.atomic
 def burn_in_refuse(*, row: Isolation, reason: str) -> None:
     """Nothing can test it there: it waits for a person, who is told why."""
-    Isolation.objects.filter(pk=row.pk, ended_at=None).update(
+    refused = Isolation.objects.filter(pk=row.pk, ended_at=None).update(
         evidence={"impossible": reason}, test_asked_at=None, burn_ins=row.burn_ins + 1
     )
+    if refused:
+        publish("isolation.unproved", isolation_uid=row.uid)
 
 
 def burn_in_forget(*, row: Isolation) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from apps.jobs.models import Attempt
 from apps.quotas.models import Queue
 from tests import factories
+from tests.e2e.demo.clock import NOW
 from tests.e2e.demo.fleet import fleet
+from tests.e2e.demo.health import health
 from tests.e2e.demo.jobs import jobs
 from tests.e2e.demo.monitoring import monitoring
 from tests.e2e.demo.outlook import claim_of, foretold
@@ -30,6 +32,9 @@ def company() -> dict[str, str]:
     change = shared(who, where)
     asked = foretold(made.waiting)
     moves = factories.rearrangement(claim=claim_of(made.running), actor=who.ada)
+    cards = health(who, where)
+    alarms = factories.firing_alerts(actor=who.admin, at=NOW, cluster=where.gpus.name, hot=14)
+    rollout = factories.rollout_over(where.lost, actor=who.admin, at=NOW)
     told = monitoring(who)
     stored(who)
     Attempt.objects.filter(job=made.script).update(cluster=where.gpus)
@@ -60,6 +65,10 @@ def company() -> dict[str, str]:
         "queue.key": str(where.maps.pk),
         "queue.change": change.uid,
         "notification": told.notification.uid,
+        "card": cards.well.uid,
+        "card.broken": cards.broken.uid,
+        **alarms.names(),
+        "rollout": rollout.uid,
         "cluster": where.gpus.uid,
         "cluster.lost": where.lost.uid,
         "webhook.working": told.working.uid,

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import Client
 
 from apps.accounts.models import Team, User
-from apps.fleet.models import Cluster
+from apps.fleet.models import Card, Cluster
 from apps.jobs.models import Job
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
@@ -37,6 +37,7 @@ class Filled:
     user: User
     queue: Queue
     cluster: Cluster
+    card: Card
     dataset: DatasetVersion
     base: ModelVersion
     tuned: ModelVersion
@@ -98,11 +99,15 @@ def fill(empty: Empty) -> Filled:
     pipeline = factories.pipeline(**whole, name="the whole way")
     held = factories.pipeline(**whole, name="not good enough", state="held")
     key, _text = factories.api_key(**own)
+    card = Card.objects.filter(node__cluster=cluster).order_by("index")[0]
+    factories.figures([card])
+    factories.fault(card)
     return Filled(
         team=team,
         user=user,
         queue=queue,
         cluster=cluster,
+        card=card,
         dataset=dataset,
         base=base,
         tuned=tuned,

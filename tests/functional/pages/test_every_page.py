@@ -35,6 +35,11 @@ PLAIN = {
     "/keys?state=all&playground=on": "all keys",
     "/keys/new": "key form",
     "/fleet": "fleet",
+    "/fleet/map": "map of the fleet",
+    "/fleet/map?by=state": "map of states",
+    "/fleet/faults": "faults",
+    "/fleet/waste": "waste",
+    "/fleet/exposure": "makers",
     "/fleet/clusters": "clusters",
     "/queues": "queues",
     "/storage": "storage",
@@ -50,6 +55,9 @@ Address = Callable[[Filled], str]
 OF_ALL: dict[str, Address] = {
     "cluster": lambda it: f"/fleet/clusters/{it.cluster.uid}",
     "node": lambda it: f"/fleet/clusters/{it.cluster.uid}/nodes/here-1",
+    "card": lambda it: f"/fleet/cards/{it.card.uid}",
+    "history of a card": lambda it: f"/fleet/cards/{it.card.uid}?tab=history",
+    "work of a card": lambda it: f"/fleet/cards/{it.card.uid}?tab=work",
 }
 OF_ONE: dict[str, Address] = {
     "model line": lambda it: f"/models/{it.tuned.line.uid}",
@@ -113,7 +121,9 @@ class Inspector(HTMLParser):
         for name in given:
             if name == "style" or name.startswith("on"):
                 self.blocked.append(f"<{tag} {name}=…>")
-        if tag == "style" or (tag == "script" and "src" not in given):
+        # Data for a script is none: nothing runs it.
+        runs = tag == "script" and given.get("type") != "application/json"
+        if tag == "style" or (runs and "src" not in given):
             self.blocked.append(f"<{tag}>")
         self.headings += tag == "h1"
         if given.get("id"):

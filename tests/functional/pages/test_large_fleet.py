@@ -16,7 +16,7 @@ from tests import factories
 
 pytestmark = pytest.mark.django_db
 #: Session, person, and what the page asks, whatever the size of the fleet.
-QUERIES = 12
+QUERIES = 13
 
 
 @pytest.fixture

@@ -21,7 +21,9 @@ from apps.models.models import Artifact, DatasetVersion, Evaluation, ModelVersio
 from apps.models.selectors.catalog import published
 from apps.models.services.catalog import catalog_load
 from apps.models.services.versions import model_version_failed
-from apps.monitoring.models import Event, Notification, Webhook, WebhookDelivery
+from apps.monitoring.models import Event, NodeToken, Notification, Webhook, WebhookDelivery
+from apps.monitoring.services.node_tokens import token_issue
+from apps.monitoring.services.sources import push_source
 from apps.quotas.models import Claim, PriorityClass, Queue, WhatIf
 from apps.quotas.reconcilers import what_ifs_answer
 from apps.quotas.services.what_ifs import Question, what_if_ask
@@ -61,6 +63,8 @@ class Shared:
     queue: Queue
     base: ModelVersion
     root: User
+    #: Public names of the fleet's own things.
+    names: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +80,12 @@ class Side:
 def shared() -> Shared:
     catalog_load(catalog=published(), at=timezone.now())
     root = factories.person("root", admin=True)
+    cluster = factories.cluster(cards=8)
+    alerts = factories.firing_alerts(actor=root, at=timezone.now())
+    rollout = factories.rollout_over(cluster, actor=root, at=timezone.now())
     return Shared(
-        cluster=factories.cluster(cards=8),
+        names={**alerts.names(), "rollout": rollout.uid},
+        cluster=cluster,
         queue=factories.queue(),
         base=_base(root),
         root=root,
@@ -100,7 +108,8 @@ def side(word: str, company: Shared) -> Side:
         membership_set(team=team, user=people[name], roles=frozenset({role}), actor=company.root)
     _gone(word, team)
     maker = people["engineer"]
-    names = {f"person.{name}": person.uid for name, person in people.items()}
+    names = dict(company.names)
+    names |= {f"person.{name}": person.uid for name, person in people.items()}
     names |= {"team": team.uid, "team.slug": team.slug}
     names |= _work(word, team, maker, company)
     names |= _served(word, team, maker, company, names)
@@ -296,11 +305,18 @@ def _heard(word: str, team: Team, maker: User, names: dict[str, str]) -> dict[st
 def company_names() -> dict[str, str]:
     """What everybody may see."""
     assert Evaluation.objects.exists()
-    return {
+    root = User.objects.get(username="root")
+    names = {
         "cluster": Node.objects.latest("id").cluster.uid,
+        "cluster.name": Node.objects.latest("id").cluster.name,
         "node": Node.objects.latest("id").uid,
         "node.name": Node.objects.latest("id").name,
         "card": Card.objects.latest("id").uid,
-        "root": User.objects.get(username="root").uid,
+        "root": root.uid,
         "priority_class": PriorityClass.objects.get(name="low").uid,
     }
+    source = push_source(Node.objects.latest("id").cluster)
+    token_issue(node=Node.objects.latest("id"), actor=root)
+    names |= {"source": source.uid, "node_token": NodeToken.objects.latest("id").uid}
+    # Last, on a cluster of its own: the newest card above is one that works.
+    return names | factories.ailing_card(actor=root, at=timezone.now())

@@ -14,7 +14,9 @@ from collections.abc import Mapping
 
 from tests.functional.roles.rows import (
     accounts,
+    alerts,
     fleet,
+    health,
     jobs,
     monitoring,
     queues,
@@ -22,6 +24,7 @@ from tests.functional.roles.rows import (
     serving,
     shell,
     storage,
+    telemetry,
     topology,
     trees,
     usage,
@@ -32,13 +35,16 @@ REST = (
     *queues.REST,
     *trees.REST,
     *fleet.REST,
+    *health.REST,
     *registry.REST,
     *jobs.REST,
     *serving.REST,
     *storage.REST,
+    *telemetry.REST,
     *topology.REST,
     *usage.REST,
     *monitoring.REST,
+    *alerts.REST,
     *shell.REST,
 )
 PAGES = (
@@ -52,6 +58,7 @@ PAGES = (
     *topology.PAGES,
     *usage.PAGES,
     *monitoring.PAGES,
+    *alerts.PAGES,
     *shell.PAGES,
 )
 
@@ -67,6 +74,7 @@ ELSEWHERE: Mapping[str, str] = {
     "/api/v1/attempts/{}/progress": "the attempt's own token; tests/functional/api/test_attempts.py",
     "/api/v1/attempts/{}/files/{}": "the attempt's own token; tests/functional/api/test_attempts.py",
     "/api/v1/attempts/{}/manifest": "the attempt's own token; tests/functional/api/test_attempts.py",
+    "/api/v1/telemetry/push": "a node's own token; tests/functional/api/telemetry/test_push.py",
     "/password/reset": "not there without a mail server; tests/functional/accounts",
     "/sign-on": "the provider's own tests",
     "/sign-on/callback": "the provider's own tests",

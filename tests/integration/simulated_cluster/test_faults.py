@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from controlplane.adapters.clusters.simulated import SimulatedCluster
+from controlplane.domain.faults import FaultLevel
 from controlplane.domain.geometry import text_of
+from controlplane.domain.health.signals import Origin
 from controlplane.domain.network import domains_in
 from controlplane.ports.clusters import ClusterError, ExitCause, LaunchRefused, Phase
+from controlplane.ports.diagnoses import SILENT
 from controlplane.ports.registry import chips
 from tests.integration.simulated_cluster.conftest import FLEET, World, seen, training
 
@@ -95,3 +98,14 @@ def test_what_makes_no_fleet_makes_no_cluster(tmp_path: Path) -> None:
         SimulatedCluster(tmp_path, fleet={})
     with pytest.raises(ClusterError, match="above 0, got 0"):
         SimulatedCluster(tmp_path, fleet=FLEET, speed=0)
+
+
+def test_of_what_is_broken_the_cluster_itself_tells_of_silence_alone(world: World) -> None:
+    cluster = world.cluster()
+    cluster.faults.kill_card("h800-2", 1)
+    cluster.faults.silence("h800-1", words="no heartbeat")
+    [sign] = cluster.diagnose().signs
+    assert (sign.node, sign.index, sign.code) == ("h800-1", None, SILENT)
+    assert (sign.origin, sign.level) == (Origin.SILENCE, FaultLevel.ISOLATE)
+    cluster.faults.recover("h800-1")
+    assert cluster.diagnose().signs == ()

@@ -13,12 +13,12 @@ passing a burn-in after what was wrong with it has been away for a while (``unse
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from enum import StrEnum
 
 from controlplane.domain.faults import FaultLevel
-from controlplane.domain.health.grades import Grades
+from controlplane.domain.health.grades import Grade, Grades
 from controlplane.domain.health.signals import Origin
 from controlplane.domain.health.situations import FaultView, IsolationView, Policy
 from controlplane.domain.machines import Machine
@@ -67,15 +67,7 @@ def unsettled(
     Ask before a burn-in begins, and again when it has passed: what came up since counts too. A whole node answers
     for the faults of all of its cards, a card for its own and those of its node.
     """
-    for fault in sorted(faults, key=lambda fault: (fault.began_at, fault.uid)):
-        concerns = fault.node == isolation.node and (
-            not fault.card or not isolation.card or fault.card == isolation.card
-        )
-        if not concerns or fault.origin == Origin.JOB or grades.is_known(fault):
-            continue
-        grade = grades.of(fault)
-        if grade.level < FaultLevel.RESET_WHEN_IDLE:
-            continue
+    for fault, grade in _counting(faults, isolation=isolation, grades=grades):
         if fault.ended_at is None:
             return f"{fault.code} still stands"
         if grade.flaps:
@@ -87,3 +79,31 @@ def unsettled(
         if isolation.proved_at is not None and fault.began_at > isolation.proved_at:
             return f"{fault.code} came up after the burn-in; it has to pass another"
     return ""
+
+
+def disproved(faults: Iterable[FaultView], *, isolation: IsolationView, grades: Grades) -> str:
+    """Why the burn-in that it passed is worth nothing any more, in words; empty: it counts, or none was passed.
+
+    What began after it is not forgotten with time: it has to pass another.
+    """
+    if isolation.proved_at is None:
+        return ""
+    for fault, _ in _counting(faults, isolation=isolation, grades=grades):
+        if fault.began_at > isolation.proved_at:
+            return f"{fault.code} came up after the burn-in; it has to pass another"
+    return ""
+
+
+def _counting(
+    faults: Iterable[FaultView], *, isolation: IsolationView, grades: Grades
+) -> Iterator[tuple[FaultView, Grade]]:
+    """The faults that stand against its return, the oldest first."""
+    for fault in sorted(faults, key=lambda fault: (fault.began_at, fault.uid)):
+        concerns = fault.node == isolation.node and (
+            not fault.card or not isolation.card or fault.card == isolation.card
+        )
+        if not concerns or fault.origin == Origin.JOB or grades.is_known(fault):
+            continue
+        grade = grades.of(fault)
+        if grade.level >= FaultLevel.RESET_WHEN_IDLE:
+            yield fault, grade

@@ -1,0 +1,214 @@
+"""The fleet's overview, its faults and its cards: what they say first, to whom, and what can be done there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from apps.accounts.models import AuditEntry, Team
+from apps.fleet.models import Card, Cluster, Node
+from apps.monitoring.models import Fault, Isolation
+from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.signals import Origin
+from controlplane.domain.permissions import Role
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team() -> Team:
+    return factories.team("maps")
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    found = factories.cluster(cards=4)
+    Card.objects.update(chip="nvidia-h800")
+    return found
+
+
+def logged_in(name: str, *, team: Team, role: Role) -> Client:
+    browser = Client()
+    browser.force_login(factories.person(name, team=team, role=role))
+    return browser
+
+
+@pytest.fixture
+def viewer(team: Team) -> Client:
+    return logged_in("vera", team=team, role=Role.VIEWER)
+
+
+@pytest.fixture
+def operator(team: Team) -> Client:
+    return logged_in("otto", team=team, role=Role.OPERATOR)
+
+
+def card(index: int = 0) -> Card:
+    return Card.objects.select_related("node").get(index=index)
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_old_figures_are_said_to_be_old_and_not_shown_as_idle(
+    viewer: Client, cluster: Cluster
+) -> None:
+    before = words(viewer.get("/fleet").text)
+    assert "nothing is measured now" in before
+    assert "not measured" in before
+    factories.figures([card(0)], at=timezone.now() - timedelta(minutes=5))
+    factories.source(cluster, read_at=timezone.now() - timedelta(minutes=5))
+    old = words(viewer.get("/fleet").text)
+    assert "figures are old" in old
+    assert "Figures of here are old: the source exporters has not been read lately." in old
+
+
+def test_busy_counts_what_is_measured_now(viewer: Client, cluster: Cluster) -> None:
+    factories.figures([card(0)], utilization=20.0)
+    factories.figures([card(1)], utilization=19.0)
+    factories.figures([card(2)], utilization=90.0, at=timezone.now() - timedelta(minutes=5))
+    assert "at 20 % or more, of 2 measured now" in words(viewer.get("/fleet").text)
+
+
+def test_a_card_is_usable_isolated_unknown_or_takes_no_new_work(
+    viewer: Client, cluster: Cluster
+) -> None:
+    Card.objects.filter(index=0).update(state="isolated")
+    Card.objects.filter(index=1).update(state="unknown")
+    Node.objects.update(cordoned=True)
+    text = words(viewer.get("/fleet").text)
+    for label, count in (("Usable", 0), ("Isolated", 1), ("Unknown", 1), ("No new work", 2)):
+        assert f'data-label="{label}">{count}</td>' in text
+
+
+def test_what_is_broken_comes_the_worst_first_until_somebody_has_read_it(
+    viewer: Client, cluster: Cluster
+) -> None:
+    factories.fault(card(0), code="43", level=FaultLevel.RESTART_JOB)
+    worst = factories.fault(card(1), code="79")
+    factories.fault(card(2), code="note-1", level=FaultLevel.NOTE)
+    text = viewer.get("/fleet").text
+    assert text.index(">79<") < text.index(">43<")
+    assert "note-1" not in text
+    Fault.objects.filter(pk=worst.pk).update(acknowledged_at=timezone.now())
+    assert ">79<" not in viewer.get("/fleet").text
+
+
+def test_faults_are_found_by_state_level_place_and_code(viewer: Client, cluster: Cluster) -> None:
+    standing = factories.fault(card(0), code="79")
+    over = factories.fault(card(1), code="48", level=FaultLevel.RESET_NOW)
+    Fault.objects.filter(pk=over.pk).update(ended_at=timezone.now())
+    for query, seen in (
+        ("", {standing.code}),
+        ("?state=over", {over.code}),
+        ("?state=all&level=5", {over.code}),
+        ("?state=all&text=here-1", {standing.code, over.code}),
+        ("?text=79", {standing.code}),
+        ("?chip=nvidia-h800&cluster=here&origin=exporter", {standing.code}),
+        ("?state=acknowledged", set()),
+    ):
+        text = viewer.get(f"/fleet/faults{query}").text
+        assert {code for code in ("79", "48") if f"<code>{code}</code>" in text} == seen, query
+
+
+def test_a_node_itself_can_be_at_fault(viewer: Client, cluster: Cluster) -> None:
+    node = Node.objects.get()
+    factories.fault(node, code="node-silent", vendor="", origin=Origin.SILENCE)
+    text = viewer.get("/fleet/faults").text
+    assert "Nothing has been heard of the node." in text
+    assert f'href="/fleet/clusters/{cluster.uid}/nodes/here-1"' in text
+    assert "a fault of the whole node" in viewer.get(f"/fleet/cards/{card(0).uid}").text
+
+
+def test_what_logs_of_jobs_say_is_for_operators(
+    viewer: Client, operator: Client, cluster: Cluster
+) -> None:
+    factories.fault(
+        card(0), code="nccl-timeout", vendor="", origin=Origin.JOB, message="rank 3 of x"
+    )
+    assert "rank 3 of x" not in viewer.get("/fleet/faults").text
+    assert "rank 3 of x" in operator.get("/fleet/faults").text
+
+
+def test_operators_acknowledge_many_at_once_with_a_note(operator: Client, cluster: Cluster) -> None:
+    uids = [factories.fault(card(index)).uid for index in (0, 1)]
+    sent = {"uid": uids, "note_acknowledge": "cable is ordered", "note_isolate": ""}
+    text = operator.post("/fleet/faults/acknowledge", sent, follow=True).text
+    assert "2 faults acknowledged." in text
+    assert "otto: cable is ordered" in text
+    assert Fault.objects.filter(acknowledged_by_name="otto").count() == 2
+
+
+def test_operators_isolate_and_give_back_from_the_list(operator: Client, cluster: Cluster) -> None:
+    fault = factories.fault(card(0))
+    refused = operator.post("/fleet/faults/isolate", {"uid": fault.uid}, follow=True).text
+    assert "say why" in refused
+    assert not Isolation.objects.exists()
+    operator.post("/fleet/faults/isolate", {"uid": fault.uid, "note_isolate": "fell off the bus"})
+    assert card(0).state == "isolated"
+    sent = {"uid": fault.uid, "note_release": "reseated"}
+    text = operator.post("/fleet/faults/release", sent, follow=True).text
+    assert "1 place is given back" in text
+    assert card(0).state == "usable"
+    assert AuditEntry.objects.filter(action__startswith="isolation.").count() == 2
+
+
+def test_who_does_not_operate_the_fleet_changes_nothing(viewer: Client, cluster: Cluster) -> None:
+    fault = factories.fault(card(0))
+    assert 'name="uid"' not in viewer.get("/fleet/faults").text
+    sent = {"uid": fault.uid, "note_isolate": "why not", "reason": "why not"}
+    for address in (
+        "/fleet/faults/acknowledge",
+        "/fleet/faults/isolate",
+        "/fleet/faults/release",
+        f"/fleet/cards/{card(0).uid}/isolate",
+        f"/fleet/cards/{card(0).uid}/release",
+        f"/fleet/cards/{card(0).uid}/test",
+    ):
+        assert viewer.post(address, sent).status_code == 403, address
+    assert card(0).state == "usable"
+
+
+def test_a_card_goes_out_of_use_and_comes_back_on_its_page(
+    operator: Client, viewer: Client, cluster: Cluster
+) -> None:
+    address = f"/fleet/cards/{card(1).uid}"
+    assert "Isolate" not in viewer.get(address).text
+    assert "Isolate" in operator.get(address).text
+    operator.post(f"{address}/isolate", {"reason": "smells of smoke"})
+    text = operator.get(address).text
+    assert "smells of smoke" in text
+    assert "taken out by otto" in text
+    assert "Give back" in text
+    assert "A burn-in begins" in operator.post(f"{address}/test", follow=True).text
+    operator.post(f"{address}/release", {"reason": "fan replaced"})
+    assert card(1).state == "usable"
+    past = words(operator.get(f"{address}?tab=history").text)
+    assert past.index("fan replaced") < past.index("smells of smoke")
+
+
+def test_a_node_goes_out_of_use_as_a_whole(operator: Client, cluster: Cluster) -> None:
+    address = f"/fleet/clusters/{cluster.uid}/nodes/here-1"
+    operator.post(f"{address}/isolate", {"reason": "power supply"})
+    assert set(Card.objects.values_list("state", flat=True)) == {"isolated"}
+    assert "power supply" in operator.get(address).text
+    assert "The whole node is out of use" in operator.get(f"/fleet/cards/{card(2).uid}").text
+    operator.post(f"{address}/release", {"reason": "replaced"})
+    assert set(Card.objects.values_list("state", flat=True)) == {"usable"}
+
+
+def test_as_many_faults_as_there_may_be_cost_as_few_queries(
+    operator: Client, cluster: Cluster, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for number in range(30):
+        factories.fault(card(number % 4), code=f"code-{number}")
+    for address in ("/fleet/faults", f"/fleet/cards/{card(0).uid}?tab=faults", "/fleet"):
+        operator.get(address)
+        with django_assert_max_num_queries(15):
+            assert operator.get(address).status_code == 200
