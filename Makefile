@@ -17,7 +17,7 @@ COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet -
 	--generate-hashes --python-version 3.11 $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down demo demo-down status logs test test-real test-cluster check bench screens engine lock format product development
+.PHONY: help up down demo demo-down status logs test test-real test-cluster check bench drill screens engine lock format product development
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ logs: product ## Show the last lines of the logs (ARGS=web: of one process)
 
 test: development ## Test all but the slow: real PostgreSQL, and Redis if there is one
 	@echo "set-up: programs that some tests use"
-	@$(BIN)/python -m launcher.system_packages redis-server
+	@$(BIN)/python -m launcher.system_packages redis-server prometheus
 	$(BIN)/python -m pytest tests/unit tests/contract tests/integration tests/functional \
 		-m "not engine and not browser and not product and not kubernetes" -n logical --dist loadfile $(ARGS)
 
@@ -71,6 +71,9 @@ check: development ## Lint, check types, imports, migrations and committed files
 
 bench: development ## Measure, and write the figures below var/bench (ARGS=…: only some)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+drill: development ## Break a simulated fleet in every known way, and measure what is done about it (ARGS=--help)
+	@$(BIN)/python -m tests.drill $(ARGS)
 
 screens: development ## Take screenshots of the main pages, and write the contact sheets in docs/screens (ARGS=…)
 	@$(BIN)/python -m launcher.system_packages chromium

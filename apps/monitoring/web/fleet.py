@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -20,6 +21,7 @@ from apps.fleet.models import Card, Node
 from apps.monitoring.selectors import fleet_figures as figures
 from apps.monitoring.selectors.fault_rows import faults_worst
 from apps.monitoring.selectors.fleet_figures import Counts, Pool
+from apps.monitoring.selectors.node_troubles import NodeCounts, nodes_counted
 from apps.monitoring.selectors.waste import WasteTotals, waste_totals
 from apps.monitoring.web.fault_words import fault_line
 from apps.serving import selectors as serving
@@ -30,6 +32,8 @@ from controlplane.domain.accelerators import CardState
 FAULTS_SHOWN = 5
 #: More nodes than these are drawn as a map, and opened one at a time.
 NODES_IN_FULL = 24
+#: Of more nodes than these only those in trouble are shown, and no more than so many of them.
+NODES_ON_MAP, TROUBLED_SHOWN = 64, 50
 
 
 class Use(StrEnum):
@@ -75,9 +79,6 @@ def fleet_overview(request: SignedIn) -> HttpResponse:
     """Figures first, then faults, clusters, nodes, cards and who holds them."""
     at = timezone.now()
     operates = fleet.operates(request.user)
-    holders = serving.card_holders(request.user)
-    nodes = [_node(node, holders) for node in fleet.nodes_with_cards()]
-    uses = Counter(cell["use"] for node in nodes for cell in node["cells"])
     pools, wasted = figures.pools(at=at), waste_totals(at=at)
     heard = figures.sources_heard(at=at)
     worst = faults_worst(most=FAULTS_SHOWN)
@@ -91,8 +92,7 @@ def fleet_overview(request: SignedIn) -> HttpResponse:
         "unheard": [one for one in heard if one.how in _UNHEARD],
         "operates": operates,
         "clusters": list(fleet.clusters()),
-        **_divided(nodes, opened=request.GET.get("node", "")),
-        "legend": [{"use": use, "word": word, "count": uses[use]} for use, word in _USES.items()],
+        **_nodes(request),
     }
     return render(request, "monitoring/fleet.html", context)
 
@@ -135,8 +135,26 @@ def _pool_row(pool: Pool, wasted: Mapping[tuple[str, str], int]) -> PoolRow:
     )
 
 
+def _nodes(request: SignedIn) -> dict[str, Any]:
+    """The nodes as the size of the fleet allows: all in full, all as a map, or those in trouble."""
+    counted = nodes_counted()
+    uses = {
+        Use.HELD: sum(one.held for one in counted),
+        Use.FREE: sum(one.free for one in counted),
+        Use.NO_NEW_WORK: sum(one.no_new_work for one in counted),
+        Use.BROKEN: sum(one.broken for one in counted),
+    }
+    legend = [{"use": use, "word": word, "count": uses[use]} for use, word in _USES.items()]
+    opened = request.GET.get("node", "")
+    if len(counted) > NODES_ON_MAP:
+        return {"legend": legend, **_in_trouble(request, counted, opened=opened)}
+    rows = list(fleet.nodes_with_cards())
+    holders = serving.card_holders(request.user, nodes=rows)
+    return {"legend": legend, **_divided([_node(row, holders) for row in rows], opened=opened)}
+
+
 def _divided(nodes: list[dict[str, Any]], *, opened: str) -> dict[str, Any]:
-    """Which nodes are drawn in full, and in a large fleet the map of all of them, by cluster."""
+    """Which nodes are drawn in full, and where there are many the map of all of them, by cluster."""
     if len(nodes) <= NODES_IN_FULL:
         return {"nodes": nodes}
     parts: dict[str, list[dict[str, Any]]] = {}
@@ -145,6 +163,34 @@ def _divided(nodes: list[dict[str, Any]], *, opened: str) -> dict[str, Any]:
     return {
         "nodes": [one for one in nodes if one["node"].uid == opened],
         "parts": sorted(parts.items()),
+    }
+
+
+def _in_trouble(
+    request: SignedIn, counted: Sequence[NodeCounts], *, opened: str
+) -> dict[str, Any]:
+    """The worst nodes, of the cluster named by ``?cluster=`` if it has some, and how many are sound."""
+    troubled = [one for one in counted if not one.sound]
+    by_cluster = Counter(one.cluster for one in troubled)
+    chosen = request.GET.get("cluster", "")
+    chosen = chosen if any(one.cluster == chosen for one in counted) else ""
+    within = [one for one in counted if chosen in ("", one.cluster)]
+    listed = [one for one in troubled if chosen in ("", one.cluster)]
+    shown = listed[:TROUBLED_SHOWN]
+    wanted = Q(pk__in=[one.node for one in shown]) | Q(uid=opened)
+    rows = list(fleet.nodes_with_cards().filter(wanted))
+    holders = serving.card_holders(request.user, nodes=rows)
+    drawn = {row.pk: _node(row, holders) for row in rows}
+    return {
+        "nodes": [one for one in drawn.values() if one["node"].uid == opened],
+        "troubled": [(one, drawn[one.node]) for one in shown if one.node in drawn],
+        "trouble": {
+            "cluster": chosen,
+            "count": len(listed),
+            "all": len(troubled),
+            "sound": len(within) - len(listed),
+            "clusters": sorted(by_cluster.items()),
+        },
     }
 
 

@@ -49,7 +49,7 @@ def node(request: SignedIn, uid: str, name: str) -> HttpResponse:
         context |= {"asked": True, **_seen(found)}
     if is_fragment(request):
         return render(request, "fleet/node.html#seen", context)
-    holders = serving.card_holders(request.user, node=found)
+    holders = serving.card_holders(request.user, nodes=[found])
     context["cells"] = cells_of(found, holders)
     context["cores"] = found.cpu / 1000
     context |= _health(found, operates=operates)

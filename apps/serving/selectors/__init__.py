@@ -206,11 +206,13 @@ class Holder:
     uid: str
 
 
-def card_holders(user: accounts.Person, *, node: Node | None = None) -> dict[int, Holder]:
-    """Who holds each card that is held, of that node if one is given, by the card's primary key."""
+def card_holders(
+    user: accounts.Person, *, nodes: Collection[Node] | None = None
+) -> dict[int, Holder]:
+    """Who holds each card that is held, of those nodes if they are given, by the card's primary key."""
     rows = Allocation.objects.filter(released_at=None)
     held = list(
-        (rows if node is None else rows.filter(node=node)).values_list(
+        (rows if nodes is None else rows.filter(node__in=nodes)).values_list(
             "card_id", "claim__owner_kind", "claim__owner_uid", "claim__team__name"
         )
     )

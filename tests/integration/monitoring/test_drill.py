@@ -41,7 +41,7 @@ SMALL = ("burst", "flapping", "silent", "outage", "database", "garbage", "storm"
 @pytest.mark.usefixtures("drillable")
 def test_a_small_fleet_comes_through_every_bad_day() -> None:
     outcomes = {
-        outcome.name: outcome for outcome in play(Asked(nodes=12, hours=8, rate=500, only=SMALL))
+        outcome.name: outcome for outcome in play(Asked(nodes=12, hours=60, rate=100, only=SMALL))
     }
     assert len(outcomes) == len(SMALL)
     failed = [told(outcome) for outcome in outcomes.values() if not outcome.passed]
@@ -51,8 +51,10 @@ def test_a_small_fleet_comes_through_every_bad_day() -> None:
 def test_the_product_does_not_know_the_drill() -> None:
     sources = [path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py")]
     assert len(sources) > 100
+    # Few of them have the word at all, and only these are worth reading.
+    suspects = [path for path in sources if "tests" in path.read_text()]
     assert not [
-        path for path in sources if any(name.startswith("tests") for name in _imports(path))
+        path for path in suspects if any(name.startswith("tests") for name in _imports(path))
     ]
 
 

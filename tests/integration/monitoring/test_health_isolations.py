@@ -213,6 +213,28 @@ def test_what_goes_wrong_after_the_burn_in_keeps_it_out(company: Company) -> Non
     assert row.ended_at is None
 
 
+def test_what_went_wrong_after_the_burn_in_is_not_forgotten_with_time(company: Company) -> None:
+    row = _testing(company)
+    _end(company, row, passed=True)
+    _turn(company)
+    for active in (True, False):
+        company.later(timedelta(seconds=1))
+        told = sign(
+            company.cluster_row,
+            node=row.node.name,
+            index=0,
+            at=company.at,
+            active=active,
+            code="95",
+        )
+        signals_record(signals=[told], at=company.at)
+        _turn(company)
+    _turn(company, after=25 * 3600)
+    row.refresh_from_db()
+    assert (row.state, row.proved_at) == (IsolationState.EMPTY, None)
+    assert _card().state == CardState.ISOLATED
+
+
 def test_what_passed_and_is_kept_out_can_be_tested_again(company: Company, operator: User) -> None:
     row = _testing(company)
     _end(company, row, passed=True)
@@ -236,6 +258,9 @@ def test_where_no_program_runs_a_person_is_told_why_and_decides(operator: User) 
     row = Isolation.objects.get()
     assert row.state == IsolationState.EMPTY
     assert row.evidence["impossible"] == "a cluster of kind simulated runs no program"
+    heard("isolation.unproved")
+    event = Event.objects.get(kind=NewsKind.CARD_UNPROVED)
+    assert event.payload["reason"] == row.evidence["impossible"]
 
 
 def test_a_person_takes_out_cards_and_nodes_with_a_reason_that_stays(

@@ -1,0 +1,185 @@
+"""The fleet's voices: texts of exporters, pushes of agents and conditions of nodes, and nothing else.
+
+Every second node has an agent that pushes; the others are read as their exporter prints. Texts go in by the same
+services as those of real nodes. What is broken is known here only as what the exporter prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from random import Random
+from typing import Any
+
+from apps.fleet.models import Cluster
+from apps.monitoring.models import NodeToken, Source
+from apps.monitoring.reconcilers.cluster_signals import changes
+from apps.monitoring.services.faults import signals_record
+from apps.monitoring.services.node_tokens import token_issue
+from apps.monitoring.services.pushes import Push, push_record
+from apps.monitoring.services.sources import source_read
+from apps.monitoring.services.telemetry import Recorded, readings_record
+from controlplane.adapters.clusters.kubernetes.conditions import node_signs
+from controlplane.domain.telemetry import Reading
+from controlplane.ports import registry
+from controlplane.ports.diagnoses import Diagnosis
+from controlplane.ports.readings import MalformedExposition
+from controlplane.ports.telemetry import Batch
+from tests.drill.faults import Node
+
+_MEMORY_MIB = 65_536
+
+
+class Voices:
+    """Says of each node what its exporter or agent prints, when it is asked to."""
+
+    def __init__(self, cluster: Cluster, nodes: Sequence[Node], *, draws: Random) -> None:
+        self._cluster = cluster
+        self._draws = draws
+        self._nodes = {node.name: node for node in nodes}
+        self._codes: dict[tuple[str, int], str] = {}
+        self._conditions: dict[str, str] = {}
+        self._readers = {vendor: registry.telemetry_reader(vendor) for vendor in self.vendors}
+        self._sources = {
+            vendor: Source.objects.create(
+                name=f"drill-{vendor}",
+                cluster=cluster,
+                kind="exporter",
+                options={"vendor": vendor},
+                every=5,
+            )
+            for vendor in self.vendors
+        }
+        agents = [node.name for node in nodes[1::2]]
+        for row in cluster.nodes.filter(name__in=agents):
+            token_issue(node=row, actor=None)
+        tokens = NodeToken.objects.select_related("node__cluster").filter(node__name__in=agents)
+        self._tokens = {token.node.name: token for token in tokens}
+        self._sequence = 0
+
+    @property
+    def vendors(self) -> tuple[str, ...]:
+        return tuple(sorted({node.vendor for node in self._nodes.values()}))
+
+    # -- What exporters print from now on --
+
+    def say(self, node: str, index: int, code: str) -> None:
+        self._codes[node, index] = code
+
+    def condition(self, node: str, kind: str) -> None:
+        """A condition of the node; ``Ready`` stands for a Ready that is unknown."""
+        self._conditions[node] = kind
+
+    def hush(self, node: str | None = None) -> None:
+        """Nothing is said to be wrong any more, of the node or of all."""
+        names = [node] if node is not None else list(self._nodes)
+        for name in names:
+            self._conditions.pop(name, None)
+            for index in range(self._nodes[name].cards):
+                self._codes.pop((name, index), None)
+
+    def complaining(self) -> list[str]:
+        """Nodes that say that something is wrong with a card."""
+        return sorted({name for name, _ in self._codes})
+
+    # -- And how it is heard --
+
+    def tell(self, name: str, *, at: datetime) -> None:
+        """That node's agent pushes, or its exporter is read."""
+        node = self._nodes[name]
+        if name in self._tokens:
+            self._push(node, self.text(node), at=at)
+        else:
+            self.read({node.vendor: [(node, self.text(node))]}, at=at)
+
+    def tell_all(self, *, at: datetime, but: Iterable[str] = ()) -> int:
+        """Every exporter is read in one round, agents' nodes too; how many signs came of it."""
+        left_out = set(but)
+        texts: dict[str, list[tuple[Node, str]]] = {vendor: [] for vendor in self.vendors}
+        for name, node in self._nodes.items():
+            if name not in left_out:
+                texts[node.vendor].append((node, self.text(node)))
+        return sum(recorded.signals for recorded in self.read(texts, at=at))
+
+    def read(
+        self, texts: Mapping[str, Sequence[tuple[Node, str]]], *, at: datetime
+    ) -> list[Recorded]:
+        """Texts as exporters printed them; of those in no format nothing is read, as when one does not answer."""
+        done = []
+        for vendor, printed in texts.items():
+            readings: list[Reading] = []
+            silent: dict[str, str] = {}
+            for node, text in printed:
+                try:
+                    readings += self._readers[vendor].read(text, at=at, node=node.name).readings
+                except MalformedExposition as malformed:
+                    silent[node.name] = str(malformed)
+            if not printed:
+                continue
+            source = self._sources[vendor]
+            recorded = readings_record(source=source, readings=readings, at=at)
+            batch = Batch(readings=tuple(readings), silent=silent)
+            source_read(source=source, at=at, recorded=recorded, batch=batch)
+            done.append(recorded)
+        return done
+
+    def tell_conditions(self, *, at: datetime) -> None:
+        """All nodes as their cluster's interface would list them."""
+        signs = tuple(
+            sign for name in self._nodes for sign in node_signs(self._listed(name, at=at))
+        )
+        signals = tuple(changes(self._cluster, Diagnosis(signs=signs), at=at))
+        if signals:
+            signals_record(signals=signals, at=at)
+
+    def _push(self, node: Node, text: str, *, at: datetime) -> None:
+        self._sequence += 1
+        push = Push(vendor=node.vendor, sequence=self._sequence, measured_at=at, text=text)
+        push_record(token=self._tokens[node.name], push=push, at=at)
+
+    def _listed(self, name: str, *, at: datetime) -> Mapping[str, Any]:
+        kind = self._conditions.get(name, "")
+        ready = {"type": "Ready", "status": "Unknown" if kind == "Ready" else "True"}
+        others = [{"type": kind, "status": "True"}] if kind not in ("", "Ready") else []
+        return {"metadata": {"name": name}, "status": {"conditions": [ready, *others]}}
+
+    def text(self, node: Node) -> str:
+        """What its exporter prints: figures of a busy day, with the codes that stand."""
+        printed = _DCGM if node.vendor == "nvidia" else _NPU
+        lines = []
+        for index in range(node.cards):
+            busy = self._draws.random() < 0.85
+            used = self._draws.randrange(2_000, _MEMORY_MIB) if busy else 512
+            code = self._codes.get((node.name, index), "0")
+            values = {
+                "utilization": self._draws.randrange(40, 101) if busy else 0,
+                "used": used,
+                "free": _MEMORY_MIB - used,
+                "total": _MEMORY_MIB,
+                # Some run hot; none so hot that its maker would say so.
+                "temperature": self._draws.randrange(38, 84),
+                "power": self._draws.randrange(90, 650),
+                "code": int(code, 16) if node.vendor == "ascend" else int(code),
+            }
+            lines += [line.format(node=node.name, index=index, **values) for line in printed]
+        return "\n".join(lines) + "\n"
+
+
+_LABELS = '{{gpu="{index}",UUID="GPU-{node}-{index}",Hostname="{node}"}}'
+_DCGM = (
+    f"DCGM_FI_DEV_GPU_UTIL{_LABELS} {{utilization}}",
+    f"DCGM_FI_DEV_FB_USED{_LABELS} {{used}}",
+    f"DCGM_FI_DEV_FB_FREE{_LABELS} {{free}}",
+    f"DCGM_FI_DEV_GPU_TEMP{_LABELS} {{temperature}}",
+    f"DCGM_FI_DEV_POWER_USAGE{_LABELS} {{power}}",
+    f"DCGM_FI_DEV_XID_ERRORS{_LABELS} {{code}}",
+)
+_IDS = '{{id="{index}",vdie_id="DIE-{node}-{index}"}}'
+_NPU = (
+    f"npu_chip_info_utilization{_IDS} {{utilization}}",
+    f"npu_chip_info_hbm_used_memory{_IDS} {{used}}",
+    f"npu_chip_info_hbm_total_memory{_IDS} {{total}}",
+    f"npu_chip_info_temperature{_IDS} {{temperature}}",
+    f"npu_chip_info_power{_IDS} {{power}}",
+    f"npu_chip_info_error_code{_IDS} {{code}}",
+)
