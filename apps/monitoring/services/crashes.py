@@ -35,13 +35,14 @@ def crash_record(*, job_uid: str, at: datetime) -> int:
     held = Allocation.objects.filter(claim__uid=attempt.claim_uid)
     places = held.values_list("node__cluster__uid", "node__name", whole)
     signals = [
-        _signal(crash, job=attempt.job.name, cluster=cluster, node=node, index=index, at=at)
+        _signal(crash, cluster=cluster, node=node, index=index, at=at)
         for cluster, node, index in places.distinct()
     ]
     return signals_record(signals=signals, at=at) if signals else 0
 
 
-def _signal(crash: Crash, *, job: str, cluster: str, node: str, index: int, at: datetime) -> Signal:
+def _signal(crash: Crash, *, cluster: str, node: str, index: int, at: datetime) -> Signal:
+    """Everybody reads it, so it holds nothing of the job's own words: not its name, no line of its log."""
     return Signal(
         origin=Origin.JOB,
         cluster=cluster,
@@ -50,6 +51,6 @@ def _signal(crash: Crash, *, job: str, cluster: str, node: str, index: int, at: 
         code=crash.fault or crash.code,
         level=FaultLevel.NOTE,
         at=at,
-        message=f"job {job}: {crash.line}",
+        message=f"the log of a job that crashed here says so ({crash.code})",
         vendor=crash.vendor,
     )
