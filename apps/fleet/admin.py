@@ -98,12 +98,21 @@ class NodeAdmin(ScopedReadOnlyAdmin[Node]):
 
     def _cordon(self, request: HttpRequest, nodes: QuerySet[Node], *, cordoned: bool) -> None:
         if isinstance(request.user, User):
-            changed = sum(
-                services.node_cordon(node=node, cordoned=cordoned, actor=request.user)
-                for node in nodes.select_related("cluster")
-            )
+            changed, refusals = 0, []
+            for node in nodes.select_related("cluster"):
+                try:
+                    changed += services.node_cordon(
+                        node=node, cordoned=cordoned, actor=request.user
+                    )
+                except services.NodeOutOfUse as refusal:
+                    refusals.append(str(refusal))
+            for why in refusals:
+                messages.error(request, why)
             word = "cordoned" if cordoned else "open to new work"
-            messages.success(request, f"{changed} of {len(nodes)} nodes changed; all are {word}.")
+            which = "all others" if refusals else "all"
+            messages.success(
+                request, f"{changed} of {len(nodes)} nodes changed; {which} are {word}."
+            )
 
 
 @admin.register(Card)

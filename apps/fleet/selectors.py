@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
@@ -160,6 +161,37 @@ def connect_occupancy(source: Occupancy) -> None:
 def occupants_of(cluster: Cluster) -> tuple[str, ...]:
     """Whatever holds cards of it or runs there, in words, in alphabetical order."""
     return tuple(sorted({one for source in _occupancies for one in source.occupants(cluster)}))
+
+
+class Isolations(Protocol):
+    """An app above this one that takes nodes out of use, and gives them back."""
+
+    def out_since(self, node: Node) -> datetime | None:
+        """When the whole node went out of use; None where it did not."""
+        ...
+
+    def marked_nodes(self, cluster: Cluster) -> Iterable[str]:
+        """Names of the nodes of it that bear our mark on the cluster, or are to bear it."""
+        ...
+
+
+_isolations: list[Isolations] = []
+
+
+def connect_isolations(source: Isolations) -> None:
+    """Have it asked before a node is opened to work and before a cluster is removed."""
+    if source not in _isolations:
+        _isolations.append(source)
+
+
+def out_of_use_since(node: Node) -> datetime | None:
+    """When the whole node went out of use; None where it did not."""
+    return min((at for source in _isolations if (at := source.out_since(node))), default=None)
+
+
+def marked_nodes(cluster: Cluster) -> tuple[str, ...]:
+    """Names of its nodes that bear our mark on the cluster, or are to bear it, in alphabetical order."""
+    return tuple(sorted({one for source in _isolations for one in source.marked_nodes(cluster)}))
 
 
 def nodes_with_cards() -> QuerySet[Node]:

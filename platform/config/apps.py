@@ -10,7 +10,8 @@ class NinefoldConfig(AppConfig):
 
     def ready(self) -> None:
         # Its models can be imported from here on.
-        from apps.fleet.selectors import connect_occupancy  # noqa: PLC0415
+        from apps.fleet.selectors import connect_isolations, connect_occupancy  # noqa: PLC0415
+        from apps.monitoring.selectors.out_of_use import NodeIsolations  # noqa: PLC0415
         from apps.serving.selectors.occupancy import WorkOccupancy  # noqa: PLC0415
         from config.loops import TurnKeeper  # noqa: PLC0415
         from config.storage import connect_sources  # noqa: PLC0415
@@ -24,3 +25,4 @@ class NinefoldConfig(AppConfig):
         TurnKeeper().connect()
         connect_sources()
         connect_occupancy(WorkOccupancy())
+        connect_isolations(NodeIsolations())

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from apps.fleet.services.clusters import ClusterOccupied, ClusterRefused, ClusterUnfit
+from apps.fleet.services.clusters import (
+    ClusterMarked,
+    ClusterOccupied,
+    ClusterRefused,
+    ClusterUnfit,
+)
 from controlplane.web.problems import Problem, translates
 
 
@@ -28,4 +33,14 @@ def _occupied(error: ClusterOccupied) -> Problem:
         code="cluster-occupied",
         detail=str(error),
         extensions={"occupants": list(error.occupants)},
+    )
+
+
+@translates(ClusterMarked)
+def _marked(error: ClusterMarked) -> Problem:
+    return Problem(
+        status=409,
+        code="cluster-marked",
+        detail=str(error),
+        extensions={"nodes": list(error.nodes)},
     )

@@ -74,7 +74,10 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 
     @extend_schema(
         summary="Remove a cluster",
-        description="Refused while work holds its cards or runs there. What stands on the cluster stays there.",
+        description=(
+            "Refused while work holds its cards or runs there, and while nodes of it are out of use. "
+            "What stands on the cluster stays there."
+        ),
         tags=["fleet"],
         responses={204: None},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import transaction
@@ -11,8 +11,9 @@ from django.db import transaction
 from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.selectors import require_operator
+from apps.fleet.selectors import out_of_use_since, require_operator
 from apps.fleet.services.copies import STALE
+from apps.fleet.services.withholding import UNREADY, cards_lock
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.geometry import text_of
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
@@ -24,6 +25,15 @@ UNHEALTHY = "the cluster reports it as not healthy"
 TAKEN = "work that is not ours has it"
 #: Columns of a card that follow what its cluster reports.
 _OBSERVED = ("chip", "memory", "serial", "state", "state_reason")
+
+
+class NodeOutOfUse(Exception):
+    """The node as a whole was taken out of use: work comes to it again when it is given back."""
+
+    def __init__(self, node: Node, *, since: datetime) -> None:
+        when = f"{since.astimezone(UTC):%Y-%m-%d %H:%M}"
+        super().__init__(f"{node} is out of use since {when} UTC: give it back instead")
+        self.since = since
 
 
 @transaction.atomic
@@ -148,7 +158,12 @@ def _state_of(observed: ObservedCard) -> tuple[CardState, str]:
 
 
 def _is_from_observation(card: Card) -> bool:
-    return card.state == CardState.UNKNOWN and card.state_reason in (UNSEEN, UNHEALTHY, TAKEN)
+    return card.state == CardState.UNKNOWN and card.state_reason in (
+        UNSEEN,
+        UNHEALTHY,
+        TAKEN,
+        UNREADY,
+    )
 
 
 @transaction.atomic
@@ -158,8 +173,14 @@ def node_cordon(*, node: Node, cordoned: bool, actor: User) -> bool:
     Says whether that changed anything.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
+    :raises NodeOutOfUse: if it would be opened while it is out of use.
     """
     require_operator(actor)
+    if not cordoned:
+        # Whoever takes the node out of use locks these too: it has done so, or sees the node open.
+        cards_lock(nodes=[node.pk])
+        if since := out_of_use_since(node):
+            raise NodeOutOfUse(node, since=since)
     if not Node.objects.filter(pk=node.pk).exclude(cordoned=cordoned).update(cordoned=cordoned):
         return False
     action = "node.cordon" if cordoned else "node.uncordon"

@@ -65,6 +65,17 @@ class ClusterOccupied(Exception):
         self.occupants = occupants
 
 
+class ClusterMarked(Exception):
+    """Some of its nodes bear our mark, which nobody would take off any more."""
+
+    def __init__(self, name: str, nodes: tuple[str, ...]) -> None:
+        which = _first_of(nodes)
+        super().__init__(
+            f"{name} bears our mark on {which}: give these nodes back first, and wait until their mark is off"
+        )
+        self.nodes = nodes
+
+
 def _first_of(occupants: tuple[str, ...]) -> str:
     named = ", ".join(occupants[:_NAMED])
     more = len(occupants) - _NAMED
@@ -234,6 +245,7 @@ def cluster_remove(*, cluster: Cluster, actor: User, at: datetime) -> None:
 
     :raises PermissionRefused: unless ``actor`` administers the company.
     :raises ClusterOccupied: while claims hold its cards or work runs there.
+    :raises ClusterMarked: while nodes of it are out of use, or bear the mark of that still.
     """
     require(actor, Permission.OPERATE_FLEET, team=None)
     lock_in_transaction(AdvisoryLock.SYNC_INVENTORY, cluster.pk)
@@ -242,6 +254,8 @@ def cluster_remove(*, cluster: Cluster, actor: User, at: datetime) -> None:
     held = [card.pk for card in cards.filter(node__cluster=cluster).order_by("uid")]
     if occupants := selectors.occupants_of(cluster):
         raise ClusterOccupied(cluster.name, occupants)
+    if marked := selectors.marked_nodes(cluster):
+        raise ClusterMarked(cluster.name, marked)
     _audit(cluster, actor=actor, action="cluster.remove")
     Card.objects.filter(pk__in=held).update(
         state=CardState.ISOLATED, state_reason=REMOVED, removed_at=at

@@ -8,6 +8,8 @@ from apps.fleet.models import Card, Node
 from controlplane.domain.accelerators import CardState
 from controlplane.persistence.updates import update_each
 
+#: Why a card is unknown that was withheld; the next observation of it takes this back.
+UNREADY = "it was given back while its node was not ready"
 #: States that say so: neither an observation nor a plan may take them back.
 WITHHELD = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
@@ -41,10 +43,18 @@ def cards_keep(*, cards: Sequence[Card]) -> None:
 
 
 def cards_release(*, cards: Iterable[Card]) -> None:
-    """Let work come again to those of these cards, which are locked, that are withheld."""
+    """Let work come again to those of these cards, which are locked, that are withheld.
+
+    Those of a node that is not ready are unknown instead, until the inventory says how they are.
+    """
     withheld = [card for card in cards if card.state in WITHHELD]
+    away = Node.objects.filter(pk__in={card.node_id for card in withheld}, ready=False)
+    unready = set(away.values_list("pk", flat=True))
     for card in withheld:
-        card.state, card.state_reason = CardState.USABLE, ""
+        if card.node_id in unready:
+            card.state, card.state_reason = CardState.UNKNOWN, UNREADY
+        else:
+            card.state, card.state_reason = CardState.USABLE, ""
     cards_keep(cards=withheld)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -254,13 +254,23 @@ def cluster_check(request: SignedIn, found: Cluster) -> str:
 
 def _in_use(found: Cluster, occupants: tuple[str, ...]) -> str:
     """Who uses it, each in the reader's language."""
-    who = [said(one) for one in occupants[:MOST_NAMED]]
-    if more := len(occupants) - len(who):
-        who.append(gettext("and %(count)d more") % {"count": more})
     return gettext("%(name)s is still in use by %(who)s; stop or move that first.") % {
         "name": found.name,
-        "who": ", ".join(who),
+        "who": _first_of([said(one) for one in occupants]),
     }
+
+
+def _marked(found: Cluster, nodes: tuple[str, ...]) -> str:
+    return gettext(
+        "%(name)s bears our mark on %(nodes)s: give these nodes back first, and wait until their mark is off."
+    ) % {"name": found.name, "nodes": _first_of(nodes)}
+
+
+def _first_of(names: Sequence[str]) -> str:
+    named = list(names[:MOST_NAMED])
+    if more := len(names) - len(named):
+        named.append(gettext("and %(count)d more") % {"count": more})
+    return ", ".join(named)
 
 
 @login_required
@@ -272,6 +282,9 @@ def cluster_remove(request: SignedIn, uid: str) -> HttpResponse:
         services.cluster_remove(cluster=found, actor=request.user, at=timezone.now())
     except services.ClusterOccupied as refusal:
         messages.error(request, _in_use(found, refusal.occupants))
+        return redirect("cluster", found.uid)
+    except services.ClusterMarked as refusal:
+        messages.error(request, _marked(found, refusal.nodes))
         return redirect("cluster", found.uid)
     messages.success(request, gettext("The cluster %(name)s was removed.") % {"name": found.name})
     return redirect("clusters")

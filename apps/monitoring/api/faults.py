@@ -80,7 +80,10 @@ class IsolationViewSet(
 
     @extend_schema(
         summary="Take cards and nodes out of use",
-        description="For operators. What runs there saves and stops; only a person gives them back.",
+        description=(
+            "For operators. What runs there saves and stops; only a person gives them back. "
+            "A card of a cluster that binds by node takes its whole node along."
+        ),
         tags=_TAGS,
         request=serializers.IsolateSerializer,
         responses={201: serializers.IsolationsSerializer},

@@ -60,6 +60,11 @@ class Fault(Entity):
             models.Index(
                 fields=("-level", "-id"), name="fault_standing", condition=models.Q(ended_at=None)
             ),
+            models.Index(
+                fields=("ended_at",),
+                name="fault_by_end",
+                condition=models.Q(ended_at__isnull=False),
+            ),
         )
 
     def __str__(self) -> str:

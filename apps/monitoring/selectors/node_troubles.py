@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from django.db import connection
 
@@ -14,11 +14,10 @@ from controlplane.domain.faults import FaultLevel
 class NodeCounts:
     """A node, what is wrong with it, and its cards by what matters most about each."""
 
-    #: Primary key.
-    node: int
     name: str
     uid: str
     cluster: str
+    cluster_uid: str
     ready: bool
     cordoned: bool
     #: Isolated or unknown, whoever holds them.
@@ -40,7 +39,7 @@ class NodeCounts:
 
 
 _NODES = """
-    SELECT node.id, node.name, node.uid, cluster.name, node.ready, node.cordoned,
+    SELECT node.name, node.uid, cluster.name, cluster.uid, node.ready, node.cordoned,
            coalesce(cards.broken, 0), coalesce(cards.held, 0), coalesce(cards.no_new_work, 0),
            coalesce(cards.free, 0), coalesce(faults.standing, 0), coalesce(faults.worst, 0)
       FROM fleet_node AS node
@@ -72,20 +71,5 @@ def nodes_counted() -> Sequence[NodeCounts]:
     with connection.cursor() as cursor:
         cursor.execute(_NODES, {"note": FaultLevel.NOTE.value})
         rows = cursor.fetchall()
-    return [
-        NodeCounts(
-            node=row[0],
-            name=row[1],
-            uid=row[2],
-            cluster=row[3],
-            ready=row[4],
-            cordoned=row[5],
-            broken=row[6],
-            held=row[7],
-            no_new_work=row[8],
-            free=row[9],
-            faults=row[10],
-            level=row[11],
-        )
-        for row in rows
-    ]
+    names = [one.name for one in fields(NodeCounts)]
+    return [NodeCounts(**dict(zip(names, row, strict=True))) for row in rows]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Q
 
-from apps.fleet.models import Card, Node
+from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.services import withholding
 from apps.monitoring.models import Decision, Fault
 from apps.monitoring.services.isolations import (
@@ -20,6 +20,7 @@ from apps.monitoring.services.isolations import (
     isolations_end,
     open_at,
 )
+from apps.quotas.models import Allocation
 from apps.quotas.services import claims_withdraw
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.health.decisions import Action, Decided
@@ -73,7 +74,7 @@ def decisions_apply(
     if not lease.check():
         raise LeaseGone
     scene = _scene(decided)
-    there = [each for each in decided if _is_there(each, scene)]
+    there = _unclear_held([each for each in decided if _is_there(each, scene)], scene, at=at)
     acting = [each for each in there if not each.held_back]
     done = _take_out(acting, scene, at=at) | _restart(acting, scene, at=at)
     done |= _give_back(acting, scene, at=at)
@@ -104,6 +105,61 @@ def _scene(decided: Iterable[Decided]) -> _Scene:
 def _is_there(each: Decided, scene: _Scene) -> bool:
     """Nodes and cards go with their cluster."""
     return each.node in scene.nodes and (not each.card or each.card in scene.card_of)
+
+
+def _unclear_held(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> list[Decided]:
+    """All of them; a restart of whoever has a card waits for a person where that may be one of several."""
+    unclear = {
+        id(each): each
+        for each in decided
+        if each.action in _RESTARTED and each.card and not each.held_back
+        if _known_card(each, scene) is None
+    }
+    holders = _holders(list(unclear.values()), scene, at=at)
+    return [
+        replace(each, held_back=_several(count))
+        if id(each) in unclear and (count := len(holders[id(each)])) > 1
+        else each
+        for each in decided
+    ]
+
+
+def _known_card(each: Decided, scene: _Scene) -> Card | None:
+    """Of whose holder it speaks; None where it is any card of the node, for its plug-in chose who has which."""
+    bound = scene.nodes[each.node].cluster.binding == Cluster.Binding.NODE
+    return None if bound else scene.card_of.get(each.card)
+
+
+def _several(count: int) -> str:
+    return (
+        "which job has the card is not known on a cluster that binds by node; "
+        f"{count} jobs held cards there since it began"
+    )
+
+
+def _holders(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> dict[int, set[int]]:
+    """By the identity of each: the claims that held any card of its node since its fault began.
+
+    Not only those that hold one now: whoever had the bad card may have died of it, and no other stops for that.
+    """
+    if not decided:
+        return {}
+    began = {
+        id(each): fault.began_at if (fault := scene.faults.get(each.fault)) else at
+        for each in decided
+    }
+    held = Allocation.objects.filter(node__uid__in={each.node for each in decided}).filter(
+        Q(released_at=None) | Q(released_at__gte=min(began.values()))
+    )
+    rows = list(held.values_list("node__uid", "claim_id", "released_at"))
+    return {
+        id(each): {
+            claim
+            for node, claim, released_at in rows
+            if node == each.node and (released_at is None or released_at >= began[id(each)])
+        }
+        for each in decided
+    }
 
 
 def _take_out(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
@@ -141,7 +197,7 @@ def _restart(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[
         why = {
             card.pk: each.reason
             for each in those
-            for card in covered(scene.nodes[each.node], scene.card_of.get(each.card), scene.cards)
+            for card in covered(scene.nodes[each.node], _known_card(each, scene), scene.cards)
         }
         nodes = {each.node: each.reason for each in those if not each.card}
         claims_withdraw(cards=why, nodes=nodes, grace=GRACE, at=at, kinds=kinds)

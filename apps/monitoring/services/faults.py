@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
@@ -13,7 +13,7 @@ from django.db.models import Q
 from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.selectors import require_operator
-from apps.monitoring.models import Fault
+from apps.monitoring.models import Decision, Fault, Isolation
 from controlplane.domain.health.signals import Origin, Signal
 from controlplane.outbox.messages import publish_once
 from controlplane.persistence.models import new_uid
@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 #: Longer texts are cut: they are for people, and some come from machines gone mad.
 _LONGEST_MESSAGE = 2000
 _LONGEST_CODE = 120
+#: How long what is over is kept, and how much of it one turn forgets at most; the next one goes on.
+KEPT = timedelta(days=90)
+_FORGOTTEN_A_TURN = 5000
 
 Place = tuple[int, int | None]
 
@@ -43,9 +46,10 @@ def signals_record(*, signals: Sequence[Signal], at: datetime) -> int:
     """Take note of signs; how many of them were about nodes and cards that are known.
 
     A sign that is told again makes no second fault, and an older one changes nothing. What is new, worse or over
-    makes the decision loop run at once. Statements do not grow in number with the signs.
+    makes the decision loop run at once. A clock that is ahead is not believed: nothing was seen after ``at``.
+    Statements do not grow in number with the signs.
     """
-    placed = _placed(signals)
+    placed = _placed([_not_after(signal, at) for signal in signals])
     if missing := len(signals) - len(placed):
         log.warning("signs about unknown nodes or cards", extra={"signs": missing})
     tales = _tales(placed)
@@ -56,6 +60,10 @@ def signals_record(*, signals: Sequence[Signal], at: datetime) -> int:
 
 
 _Key = tuple[int, int | None, str, str]
+
+
+def _not_after(signal: Signal, at: datetime) -> Signal:
+    return replace(signal, at=at) if signal.at > at else signal
 
 
 def _placed(signals: Sequence[Signal]) -> list[tuple[Place, Signal]]:
@@ -203,6 +211,22 @@ def faults_lapse(*, after: Mapping[Origin, timedelta], at: datetime) -> int:
     for origin, kept in after.items():
         silent |= Q(origin=origin, told_at__lt=at - kept)
     return Fault.objects.filter(silent, ended_at=None).update(ended_at=at)
+
+
+@transaction.atomic
+def faults_prune(*, at: datetime) -> int:
+    """Forget faults that ended long ago with what was decided about them; say how many.
+
+    What an isolation that is not over goes back to stays. Decisions about a fault are kept as long as it is, for
+    they say that it was answered; those about none go by their own age.
+    """
+    oldest = at - KEPT
+    explaining = Isolation.objects.filter(ended_at=None).exclude(fault=None)
+    over = Fault.objects.filter(ended_at__lt=oldest).exclude(pk__in=explaining.values("fault"))
+    some = list(over.order_by("ended_at").values_list("pk", flat=True)[:_FORGOTTEN_A_TURN])
+    Fault.objects.filter(pk__in=some).delete()
+    Decision.objects.filter(fault=None, at__lt=oldest).delete()
+    return len(some)
 
 
 @transaction.atomic

@@ -18,6 +18,7 @@ from django.db import connection, transaction
 from psycopg import sql
 
 from apps.monitoring.models import CardHour, SummedHour
+from apps.monitoring.services.faults import faults_prune
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 
 #: Days that are made ahead, so that a loop that stands still for a night loses nothing.
@@ -69,7 +70,7 @@ def days_kept() -> list[date]:
 
 
 def history_tidy(*, at: datetime) -> int:
-    """One turn: make days ahead, sum up finished hours, drop what is too old. Says how many hours it summed up."""
+    """One turn: make days ahead, sum up finished hours, drop what is too old, faults too; how many hours."""
     today = at.astimezone(UTC).date()
     days_prepare(days=[today + timedelta(days=ahead) for ahead in range(-1, AHEAD + 1)])
     summed = _sum_up(at=at)
@@ -77,6 +78,7 @@ def history_tidy(*, at: datetime) -> int:
     oldest = at - timedelta(days=settings.NINEFOLD_HOURS_DAYS)
     CardHour.objects.filter(hour__lt=oldest).delete()
     SummedHour.objects.filter(hour__lt=oldest).delete()
+    faults_prune(at=at)
     return summed
 
 

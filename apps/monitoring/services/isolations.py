@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from apps.accounts.models import User
 from apps.accounts.services import audit
-from apps.fleet.models import Card, Node
+from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.selectors import require_operator
 from apps.fleet.services import withholding
 from apps.monitoring.models import Fault, Isolation, IsolationTransition
@@ -221,7 +221,8 @@ def isolations_order(
 ) -> list[Isolation]:
     """Take nodes and cards, by uid, out of use until a person gives them back; those that this changed.
 
-    What rules took out already becomes the person's.
+    What rules took out already becomes the person's. A card of a cluster that binds by node takes its whole node
+    along: a row without a card comes back, whose reason says so.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises IsolationRefused: without a reason, for what does not exist, or for too many at once.
@@ -241,25 +242,35 @@ def isolations_order(
         raise IsolationRefused(
             f"there is no node or card {unknown[0]!r}; it may be gone, look again"
         )
-    places: list[tuple[Node, Card | None]] = [(node, None) for node in those]
-    places += [(card.node, card) for card in single]
+    places: dict[tuple[Node, Card | None], str] = {(node, None): reason for node in those}
+    for card in single:
+        whole = card.node.cluster.binding == Cluster.Binding.NODE
+        place = (card.node, None if whole else card)
+        places.setdefault(place, _with_its_node(reason) if whole else reason)
     orders = [
-        Order(node=node, card=card, state=state, reason=reason, actor_name=actor.username)
-        for node, card in places
+        Order(node=node, card=part, state=state, reason=why, actor_name=actor.username)
+        for (node, part), why in places.items()
     ]
     locked = withholding.cards_lock(nodes={order.node.pk for order in orders})
-    claimed = _claim_for_person(orders, actor=actor, reason=reason)
+    claimed = _claim_for_person(orders, actor=actor)
     begun = isolations_begin(orders=orders, cards=locked, at=at)
     for row in {row.pk: row for row in (*claimed, *begun)}.values():
-        _audit(row, actor=actor, action="isolation.begin", reason=reason)
+        _audit(row, actor=actor, action="isolation.begin", reason=row.reason)
     return begun
 
 
-def _claim_for_person(orders: Sequence[Order], *, actor: User, reason: str) -> list[Isolation]:
+def _with_its_node(reason: str) -> str:
+    return f"{reason}; the whole node goes, since its cluster binds by node and any job there may have the card"
+
+
+def _claim_for_person(orders: Sequence[Order], *, actor: User) -> list[Isolation]:
     standing = open_at(nodes=[order.node.pk for order in orders])
-    rules = [row for order in orders if (row := standing.get(order.place)) and not row.actor_name]
-    for row in rules:
-        row.actor_name, row.reason = actor.username, reason
+    rules = []
+    for order in orders:
+        row = standing.get(order.place)
+        if row is not None and not row.actor_name:
+            row.actor_name, row.reason = actor.username, order.reason
+            rules.append(row)
     Isolation.objects.bulk_update(rules, ["actor_name", "reason"])
     return rules
 

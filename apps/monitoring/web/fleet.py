@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -82,6 +81,7 @@ def fleet_overview(request: SignedIn) -> HttpResponse:
     pools, wasted = figures.pools(at=at), waste_totals(at=at)
     heard = figures.sources_heard(at=at)
     worst = faults_worst(most=FAULTS_SHOWN)
+    clusters: list[Any] = list(fleet.clusters())
     context = {
         "counts": figures.together(pool.counts for pool in pools),
         "wasted": wasted,
@@ -91,8 +91,8 @@ def fleet_overview(request: SignedIn) -> HttpResponse:
         "sources": heard,
         "unheard": [one for one in heard if one.how in _UNHEARD],
         "operates": operates,
-        "clusters": list(fleet.clusters()),
-        **_nodes(request),
+        "clusters": clusters,
+        **_nodes(request, count=sum(cluster.node_count for cluster in clusters)),
     }
     return render(request, "monitoring/fleet.html", context)
 
@@ -135,22 +135,30 @@ def _pool_row(pool: Pool, wasted: Mapping[tuple[str, str], int]) -> PoolRow:
     )
 
 
-def _nodes(request: SignedIn) -> dict[str, Any]:
-    """The nodes as the size of the fleet allows: all in full, all as a map, or those in trouble."""
-    counted = nodes_counted()
-    uses = {
-        Use.HELD: sum(one.held for one in counted),
-        Use.FREE: sum(one.free for one in counted),
-        Use.NO_NEW_WORK: sum(one.no_new_work for one in counted),
-        Use.BROKEN: sum(one.broken for one in counted),
-    }
-    legend = [{"use": use, "word": word, "count": uses[use]} for use, word in _USES.items()]
+def _nodes(request: SignedIn, *, count: int) -> dict[str, Any]:
+    """The nodes as their number allows: all in full, all as a map, or those in trouble."""
     opened = request.GET.get("node", "")
-    if len(counted) > NODES_ON_MAP:
-        return {"legend": legend, **_in_trouble(request, counted, opened=opened)}
-    rows = list(fleet.nodes_with_cards())
+    if count > NODES_ON_MAP:
+        chosen = request.GET.get("cluster", "")
+        rows = list(fleet.nodes_with_cards().filter(uid=opened)) if opened else []
+        return {
+            "nodes": _nodes_drawn(request, rows),
+            **_in_trouble(nodes_counted(), chosen=chosen),
+        }
+    nodes = _nodes_drawn(request, list(fleet.nodes_with_cards()))
+    uses = Counter(cell["use"] for node in nodes for cell in node["cells"])
+    return {"legend": _legend(uses), **_divided(nodes, opened=opened)}
+
+
+def _nodes_drawn(request: SignedIn, rows: list[Node]) -> list[dict[str, Any]]:
+    if not rows:
+        return []
     holders = serving.card_holders(request.user, nodes=rows)
-    return {"legend": legend, **_divided([_node(row, holders) for row in rows], opened=opened)}
+    return [_node(row, holders) for row in rows]
+
+
+def _legend(uses: Mapping[Use, int]) -> list[dict[str, Any]]:
+    return [{"use": use, "word": word, "count": uses[use]} for use, word in _USES.items()]
 
 
 def _divided(nodes: list[dict[str, Any]], *, opened: str) -> dict[str, Any]:
@@ -166,31 +174,47 @@ def _divided(nodes: list[dict[str, Any]], *, opened: str) -> dict[str, Any]:
     }
 
 
-def _in_trouble(
-    request: SignedIn, counted: Sequence[NodeCounts], *, opened: str
-) -> dict[str, Any]:
-    """The worst nodes, of the cluster named by ``?cluster=`` if it has some, and how many are sound."""
-    troubled = [one for one in counted if not one.sound]
-    by_cluster = Counter(one.cluster for one in troubled)
-    chosen = request.GET.get("cluster", "")
-    chosen = chosen if any(one.cluster == chosen for one in counted) else ""
-    within = [one for one in counted if chosen in ("", one.cluster)]
-    listed = [one for one in troubled if chosen in ("", one.cluster)]
-    shown = listed[:TROUBLED_SHOWN]
-    wanted = Q(pk__in=[one.node for one in shown]) | Q(uid=opened)
-    rows = list(fleet.nodes_with_cards().filter(wanted))
-    holders = serving.card_holders(request.user, nodes=rows)
-    drawn = {row.pk: _node(row, holders) for row in rows}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Nodes of one cluster, or of all, that somebody should look at."""
+
+    #: Its name; empty for all.
+    cluster: str
+    count: int
+    #: In the whole fleet, and in each cluster that has some.
+    everywhere: int
+    clusters: Sequence[tuple[str, int]]
+    sound: int
+    #: The worst of them, each with a ``Use`` for every card, the broken ones first.
+    worst: Sequence[tuple[NodeCounts, Sequence[Use]]]
+
+
+def _in_trouble(counted: Sequence[NodeCounts], *, chosen: str) -> dict[str, Any]:
+    """The worst nodes, of the cluster of that name if there is one, and how many are sound."""
+    known = chosen in {one.cluster for one in counted}
+    within = [one for one in counted if one.cluster == chosen] if known else counted
+    listed = [one for one in within if not one.sound]
+    by_cluster = Counter(one.cluster for one in counted if not one.sound)
+    uses: Counter[Use] = Counter()
+    for one in counted:
+        uses.update(_uses_of(one))
+    trouble = Trouble(
+        cluster=chosen if known else "",
+        count=len(listed),
+        everywhere=by_cluster.total(),
+        clusters=sorted(by_cluster.items()),
+        sound=len(within) - len(listed),
+        worst=[(one, list(Counter(_uses_of(one)).elements())) for one in listed[:TROUBLED_SHOWN]],
+    )
+    return {"legend": _legend(uses), "trouble": trouble}
+
+
+def _uses_of(node: NodeCounts) -> Mapping[Use, int]:
     return {
-        "nodes": [one for one in drawn.values() if one["node"].uid == opened],
-        "troubled": [(one, drawn[one.node]) for one in shown if one.node in drawn],
-        "trouble": {
-            "cluster": chosen,
-            "count": len(listed),
-            "all": len(troubled),
-            "sound": len(within) - len(listed),
-            "clusters": sorted(by_cluster.items()),
-        },
+        Use.BROKEN: node.broken,
+        Use.NO_NEW_WORK: node.no_new_work,
+        Use.HELD: node.held,
+        Use.FREE: node.free,
     }
 
 

@@ -67,6 +67,8 @@ def card_isolate(request: SignedIn, uid: str) -> HttpResponse:
         begun = isolations_order(
             cards=[card.uid], reason=_reason(request), actor=request.user, at=timezone.now()
         )
+        if any(row.card_id is None for row in begun):
+            return _("Its whole node is out of use; what runs there saves and stops.")
         return isolated_words(len(begun))
 
     return _act(request, act, back=reverse("card", args=[uid]))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
@@ -106,4 +108,11 @@ def node_cordon(request: SignedIn, uid: str, name: str, *, cordoned: bool) -> Ht
             return _("No new work comes to this node; what runs there goes on.")
         return _("New work may come to this node again.")
 
-    return acted(request, act, back=reverse("node", args=[uid, name]))
+    back = reverse("node", args=[uid, name])
+    try:
+        return acted(request, act, back=back)
+    except services.NodeOutOfUse as refusal:
+        why = _("%(node)s is out of use since %(since)s: give it back instead.")
+        since = date_format(timezone.localtime(refusal.since), "SHORT_DATETIME_FORMAT")
+        messages.error(request, why % {"node": found, "since": since})
+        return redirect(back)

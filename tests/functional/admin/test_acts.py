@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from django.test import Client
 
 from apps.accounts.models import (
@@ -11,6 +13,7 @@ from apps.accounts.models import (
 from apps.fleet.models import Node
 from apps.jobs.models import Job
 from apps.models.models import ModelVersion
+from apps.monitoring.models import Isolation
 from apps.serving.models import ApiKey, Deployment, GatewaySnapshot
 from tests.functional.admin.conftest import LivedIn
 from tests.functional.admin.pages import act
@@ -74,6 +77,22 @@ def test_a_node_is_cordoned_and_opened_again_with_a_trace(
     assert not node.cordoned
     actions = AuditEntry.objects.filter(object_uid=node.uid).order_by("id")
     assert [entry.action for entry in actions] == ["node.cordon", "node.uncordon"]
+
+
+def test_a_node_that_is_out_of_use_is_not_opened_and_the_refusal_says_so(
+    lived_in: LivedIn, browser: Client
+) -> None:
+    node = Node.objects.get()
+    act(browser, Node, "cordon", node)
+    began_at = datetime(2030, 5, 1, 12, 30, tzinfo=UTC)
+    Isolation.objects.create(node=node, card=None, reason="new fans", began_at=began_at)
+
+    refusal, rest = act(browser, Node, "uncordon", node)
+
+    assert refusal == f"{node} is out of use since 2030-05-01 12:30 UTC: give it back instead"
+    assert rest == "0 of 1 nodes changed; all others are open to new work."
+    node.refresh_from_db()
+    assert node.cordoned
 
 
 def test_a_failed_import_can_be_tried_again(lived_in: LivedIn, browser: Client) -> None:

@@ -185,3 +185,18 @@ def test_an_operator_cordons_a_node_and_opens_it_again(client: Client, cluster: 
     assert f'action="{address}/uncordon"' in text(client, address)
     client.post(f"{address}/uncordon")
     assert not Node.objects.get(name="east-1").cordoned
+
+
+def test_a_node_that_is_out_of_use_is_given_back_and_not_just_opened(
+    client: Client, cluster: Cluster
+) -> None:
+    address = f"/fleet/clusters/{cluster.uid}/nodes/east-1"
+    client.force_login(factories.person("olga", team=factories.team(), role=Role.OPERATOR))
+    client.post(f"{address}/isolate", {"reason": "new fans"})
+    assert f'action="{address}/uncordon"' not in text(client, address)
+    shown = client.post(f"{address}/uncordon", follow=True).content.decode()
+    assert "east-1 is out of use since" in shown
+    assert "give it back instead" in shown
+    assert Node.objects.get(name="east-1").cordoned
+    client.post(f"{address}/release", {"reason": "they turn"})
+    assert not Node.objects.get(name="east-1").cordoned

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from apps.accounts.models import AuditEntry
 from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
 from apps.jobs.models import Attempt, Job
+from apps.monitoring.models import Isolation
 from tests import factories
 from tests.functional.fleet.conftest import text
 
@@ -40,6 +42,31 @@ def test_a_cluster_in_use_is_not_removed_and_says_by_whom(
 
     assert "the job teach addresses" in answer.content.decode()
     assert Cluster.objects.filter(pk=cluster.pk, removed_at=None).exists()
+
+
+def test_a_cluster_whose_nodes_bear_our_mark_is_not_removed(
+    browser: Client, cluster: Cluster
+) -> None:
+    node, now = Node.objects.get(cluster=cluster), timezone.now()
+    isolation = Isolation.objects.create(
+        node=node, card=None, reason="new fans", began_at=now, marked_node=True
+    )
+    standing = Cluster.objects.filter(pk=cluster.pk)
+    path = f"/fleet/clusters/{cluster.uid}/remove"
+
+    answer = browser.post(path, follow=True)
+    assert (
+        f"east bears our mark on {node.name}: give these nodes back first"
+        in answer.content.decode()
+    )
+    assert browser.delete(f"/api/v1/clusters/{cluster.uid}").json()["nodes"] == [node.name]
+    Isolation.objects.filter(pk=isolation.pk).update(ended_at=now)
+    browser.post(path)
+    assert standing.exists(), "its mark would stay for ever"
+
+    standing.update(trouble="nobody answers")
+    browser.post(path)
+    assert not standing.exists()
 
 
 def test_a_removed_cluster_is_out_of_sight_and_its_name_is_free(

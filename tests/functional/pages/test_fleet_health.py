@@ -193,6 +193,18 @@ def test_a_card_goes_out_of_use_and_comes_back_on_its_page(
     assert past.index("fan replaced") < past.index("smells of smoke")
 
 
+def test_where_a_plug_in_chooses_the_card_its_page_says_that_the_node_goes(
+    operator: Client, cluster: Cluster
+) -> None:
+    Cluster.objects.update(binding=Cluster.Binding.NODE)
+    address = f"/fleet/cards/{card(1).uid}"
+    assert "Its whole node goes out of use" in operator.get(address).text
+    answer = operator.post(f"{address}/isolate", {"reason": "smells of smoke"}, follow=True).text
+    assert "Its whole node is out of use; what runs there saves and stops." in answer
+    assert "smells of smoke; the whole node goes" in answer
+    assert set(Card.objects.values_list("state", flat=True)) == {"isolated"}
+
+
 def test_a_node_goes_out_of_use_as_a_whole(operator: Client, cluster: Cluster) -> None:
     address = f"/fleet/clusters/{cluster.uid}/nodes/here-1"
     operator.post(f"{address}/isolate", {"reason": "power supply"})

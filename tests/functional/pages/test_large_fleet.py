@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from apps.fleet.models import Node
+from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.reconcilers import inventories_sync
 from config import simulations
 from tests import factories
@@ -49,3 +49,35 @@ def test_a_large_fleet_costs_as_few_queries_as_a_small_one(
 ) -> None:
     with django_assert_max_num_queries(QUERIES):
         client.get("/fleet")
+
+
+@pytest.fixture
+def huge(client: Client) -> Client:
+    cluster = Cluster.objects.get(name="paper")
+    nodes = [Node(cluster=cluster, name=f"h20-{number}") for number in range(1250 - 64)]
+    Node.objects.bulk_create(nodes)
+    Card.objects.bulk_create(
+        Card(node=node, index=index, chip="nvidia-h20") for node in nodes for index in range(8)
+    )
+    return client
+
+
+def test_of_a_fleet_too_large_to_draw_only_nodes_in_trouble_are_shown(
+    huge: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    lost = Node.objects.get(name="h20-33")
+    Node.objects.filter(pk=lost.pk).update(ready=False)
+    Node.objects.filter(name="h800-15").update(cordoned=True)
+    broken = Node.objects.get(name="h20-7")
+    broken.cards.filter(index__lt=2).update(state="isolated")
+    faulty = Node.objects.get(name="h800-19")
+    factories.fault(faulty)
+    with django_assert_max_num_queries(QUERIES):
+        shown = huge.get("/fleet").text
+    assert len(shown) < 100_000
+    order = [shown.index(f">{name}</a></td>") for name in ("h20-33", "h20-7", "h800-19", "h800-15")]
+    assert order == sorted(order)
+    assert "h20-34<" not in shown
+    assert "1,246 other nodes are sound" in shown
+    assert "2 of 8 cards not usable" in shown
+    assert 'href="/fleet/map?by=state"' in shown

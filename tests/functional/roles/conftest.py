@@ -40,7 +40,8 @@ def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
         company = sides.shared()
         factories.person("free")
         own, other = sides.side("maps", company), sides.side(sides.MARK, company)
-        yield World(own=own, other=other, everybodys=sides.company_names())
+        everybodys = {**company.names, **sides.company_names()}
+        yield World(own=own, other=other, everybodys=everybodys)
 
 
 class Undone(transaction.Atomic):

@@ -108,8 +108,7 @@ def side(word: str, company: Shared) -> Side:
         membership_set(team=team, user=people[name], roles=frozenset({role}), actor=company.root)
     _gone(word, team)
     maker = people["engineer"]
-    names = dict(company.names)
-    names |= {f"person.{name}": person.uid for name, person in people.items()}
+    names = {f"person.{name}": person.uid for name, person in people.items()}
     names |= {"team": team.uid, "team.slug": team.slug}
     names |= _work(word, team, maker, company)
     names |= _served(word, team, maker, company, names)

@@ -35,7 +35,7 @@ def test_pages_stay_the_same_when_another_team_arrives(db: None) -> None:
     with mock.patch("django.utils.timezone.now", return_value=timezone.now()):
         company = sides.shared()
         own = sides.side("maps", company)
-        names = {**own.names, **sides.company_names()}
+        names = {**own.names, **company.names, **sides.company_names()}
         rows = [one for one in (*REST, *PAGES) if one.method == "GET"]
         rows = [row for row in rows if not row.path.startswith(COMPANYS)]
         client = Client()

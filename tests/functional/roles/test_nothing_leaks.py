@@ -53,11 +53,12 @@ def test_an_answer_shows_nothing_of_another_team(world: World, row: Row, who: st
 @pytest.mark.parametrize("row", ABOUT, ids=str)
 def test_what_is_another_teams_looks_like_what_never_was(undone: World, row: Row, who: str) -> None:
     client = client_of(who, undone)
-    theirs = undone.names(Whose.OTHER)
+    theirs = undone.other.names
     nobodys = {
         name: RANDOM if len(value) == 32 else "nobody-at-all" for name, value in theirs.items()
     }
-    found, absent = ask(client, row, theirs), ask(client, row, nobodys)
+    found = ask(client, row, undone.everybodys | theirs)
+    absent = ask(client, row, undone.everybodys | nobodys)
     assert found.status_code == absent.status_code
     assert still(text_of(found), theirs) == still(text_of(absent), nobodys)
 

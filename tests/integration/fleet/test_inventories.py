@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from django.db import transaction
 
 from apps.accounts.models import AuditEntry
 from apps.accounts.selectors import PermissionRefused
 from apps.fleet import reconcilers, selectors, services
 from apps.fleet.models import Card, Cluster, Node
+from apps.fleet.services import withholding
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.permissions import Role
 from controlplane.domain.resources import Bytes, Millicpu, Resources
@@ -215,3 +217,22 @@ def test_the_fleet_is_counted_by_chip(company: Company) -> None:
     assert selectors.cards_by_chip() == {"cpu": {"total": 2, "usable": 1}}
     (counted,) = map(vars, selectors.clusters())
     assert (counted["node_count"], counted["card_count"]) == (1, 2)
+
+
+def test_a_card_given_back_while_its_node_is_away_is_unknown_until_it_is_seen(
+    company: Company, cluster: Cluster
+) -> None:
+    report(company, cluster, node(cards=(0,)), node("n2", cards=(0,)))
+    Card.objects.filter(node__cluster=cluster).update(state=CardState.ISOLATED)
+    report(company, cluster, node("n2", cards=(0,)))
+    rows = Node.objects.filter(cluster=cluster)
+    with transaction.atomic():
+        withholding.cards_release(cards=withholding.cards_lock(nodes=[row.pk for row in rows]))
+
+    assert states(cluster) == ["unknown", "usable"]
+    away = Card.objects.get(node__cluster=cluster, node__name="n1")
+    assert away.state_reason == withholding.UNREADY
+    report(company, cluster, node("n2", cards=(0,)))
+    assert states(cluster) == ["unknown", "usable"]
+    report(company, cluster, node(cards=(0,)), node("n2", cards=(0,)))
+    assert states(cluster) == ["usable", "usable"]

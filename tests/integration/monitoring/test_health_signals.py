@@ -7,12 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from apps.monitoring.models import Fault
-from apps.monitoring.services.faults import faults_lapse, signals_record
+from apps.fleet.models import Node
+from apps.monitoring.models import Decision, Fault, Isolation
+from apps.monitoring.services.faults import KEPT, faults_lapse, faults_prune, signals_record
 from controlplane.domain.faults import FaultLevel
+from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.signals import Origin, Signal
 from controlplane.outbox.models import OutboxMessage
-from tests.integration.monitoring.wards import NOON, card, sign, ward
+from tests.integration.monitoring.wards import NOON, card, seconds_later, sign, ward
 
 pytestmark = pytest.mark.django_db
 
@@ -94,6 +96,51 @@ def test_the_loop_is_called_once_for_whatever_is_new_worse_or_over() -> None:
     assert called() == [cluster.uid]
     _record(sign(cluster, code="94", seconds=2, active=False))
     assert called() == [cluster.uid]
+
+
+def test_a_clock_that_is_ahead_is_not_believed() -> None:
+    cluster = ward()
+    _record(sign(cluster, seconds=7200))
+    fault = Fault.objects.get()
+    assert (fault.began_at, fault.told_at) == (seconds_later(60), seconds_later(60))
+    signals_record(signals=[sign(cluster, seconds=90, active=False)], at=seconds_later(120))
+    fault.refresh_from_db()
+    assert fault.ended_at == seconds_later(90)
+
+
+def test_what_ended_long_ago_is_forgotten_with_its_decisions() -> None:
+    cluster = ward()
+    _record(sign(cluster), sign(cluster, index=None), *(sign(cluster, index=one) for one in (0, 2)))
+    over, whole, recent, explaining = (
+        Fault.objects.get(card__index=1),
+        Fault.objects.get(card=None),
+        Fault.objects.get(card__index=0),
+        Fault.objects.get(card__index=2),
+    )
+    for fault, ended in ((over, 1), (explaining, 1), (recent, 3600)):
+        Fault.objects.filter(pk=fault.pk).update(ended_at=seconds_later(ended))
+    for answered in (over, whole, recent, explaining, None):
+        _decided(answered, node=over.node)
+    Isolation.objects.create(
+        node=over.node, card=explaining.card, fault=explaining, reason="it fell off", began_at=NOON
+    )
+
+    assert faults_prune(at=seconds_later(60) + KEPT) == 1
+
+    kept = {whole.pk, recent.pk, explaining.pk}
+    assert set(Fault.objects.values_list("pk", flat=True)) == kept
+    assert set(Decision.objects.values_list("fault", flat=True)) == kept
+
+
+def _decided(fault: Fault | None, *, node: Node) -> None:
+    Decision.objects.create(
+        node=node,
+        fault=fault,
+        action=Action.NOTE,
+        outcome=Decision.Outcome.DONE,
+        reason="it fell off",
+        at=NOON,
+    )
 
 
 def test_what_a_job_left_behind_lapses_when_it_is_not_told_of_again() -> None:
