@@ -13,15 +13,21 @@ from apps.monitoring.models import (
     AlertRoute,
     AlertRule,
     AlertSilence,
+    CardFigures,
     Decision,
     Event,
     Fault,
     HealthPolicy,
     HealthRule,
     Isolation,
+    IsolationTransition,
     Mail,
+    NodeToken,
     Notification,
     NotificationPreference,
+    Rollout,
+    RolloutNode,
+    Source,
     Webhook,
     WebhookDelivery,
     WebhookTry,
@@ -182,3 +188,52 @@ class AlertRouteAdmin(ReadOnlyAdmin[AlertRoute]):
     list_display = ("name", "severity", "matchers", "enabled")
     list_filter = ("severity", "enabled")
     search_fields = ("name", "uid")
+
+
+@admin.register(Source)
+class SourceAdmin(ReadOnlyAdmin[Source]):
+    list_display = ("name", "cluster", "kind", "enabled", "read_at", "readings", "trouble")
+    list_filter = ("kind", "enabled", "cluster")
+    search_fields = ("name", "uid")
+    list_select_related = ("cluster",)
+    exclude = ("credential",)
+
+
+@admin.register(NodeToken)
+class NodeTokenAdmin(ReadOnlyAdmin[NodeToken]):
+    list_display = ("node", "created_by_name", "created_at", "used_at", "revoked_at")
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
+    search_fields = ("node__name", "uid")
+    list_select_related = ("node",)
+    exclude = ("digest",)
+
+
+@admin.register(CardFigures)
+class CardFiguresAdmin(ReadOnlyAdmin[CardFigures]):
+    list_display = ("card", "at", "utilization", "memory_used", "temperature", "power", "health")
+    search_fields = ("card__node__name", "serial")
+    list_select_related = ("card__node",)
+
+
+@admin.register(IsolationTransition)
+class IsolationTransitionAdmin(ReadOnlyAdmin[IsolationTransition]):
+    list_display = ("isolation", "from_state", "event", "to_state", "reason", "actor", "at")
+    list_filter = ("event",)
+    search_fields = ("isolation__uid",)
+    list_select_related = ("isolation__node", "isolation__card__node")
+
+
+@admin.register(Rollout)
+class RolloutAdmin(ReadOnlyAdmin[Rollout]):
+    list_display = ("name", "cluster", "state", "made_by", "created_at", "ended_at")
+    list_filter = ("state", "cluster")
+    search_fields = ("name", "uid")
+    list_select_related = ("cluster", "made_by")
+
+
+@admin.register(RolloutNode)
+class RolloutNodeAdmin(ReadOnlyAdmin[RolloutNode]):
+    list_display = ("rollout", "node", "domain", "state", "exit_code", "reason", "changed_at")
+    list_filter = ("state",)
+    search_fields = ("rollout__name", "node__name", "uid")
+    list_select_related = ("rollout", "node")

@@ -34,7 +34,7 @@ def company() -> dict[str, str]:
     moves = factories.rearrangement(claim=claim_of(made.running), actor=who.ada)
     cards = health(who, where)
     alarms = factories.firing_alerts(actor=who.admin, at=NOW, cluster=where.gpus.name, hot=14)
-    rollout = factories.rollout_over(where.lost, actor=who.admin, at=NOW)
+    rollout = factories.rollout_over(where.gpus, actor=who.admin, at=NOW)
     told = monitoring(who)
     stored(who)
     Attempt.objects.filter(job=made.script).update(cluster=where.gpus)

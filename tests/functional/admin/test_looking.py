@@ -12,6 +12,7 @@ from apps.accounts.models import (
 )
 from apps.fleet.models import Card
 from apps.jobs.models import Job
+from apps.monitoring.models import CardHistory, CardHour, SummedHour
 from apps.serving.models import GatewaySnapshot
 from tests.functional.admin.conftest import LivedIn
 from tests.functional.admin.pages import MODELS, page
@@ -36,11 +37,15 @@ EDITABLE = {
 DELETABLE = {"CardRate", "Membership", "PriorityClass", "RetentionRule", "StorageQuota"}
 
 
+#: Figures by card and time: a card's own page draws them, and rows of a key of two columns have no page here.
+DRAWN = {CardHistory, CardHour, SummedHour}
+
+
 def test_every_table_of_ours_has_a_page() -> None:
     ours = {
         model
         for model in installed.get_models()
-        if model._meta.app_config.name.startswith(("apps.", "controlplane."))
+        if model._meta.app_config.name.startswith(("apps.", "controlplane.")) and model not in DRAWN
     }
     assert ours == set(MODELS)
 

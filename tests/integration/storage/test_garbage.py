@@ -215,6 +215,7 @@ def test_every_column_that_names_a_blob_is_asked(company: Company) -> None:
         "apikey.digest",
         "catalogmodel.digest",
         "gatewaysnapshot.digest",
+        "nodetoken.digest",
         "personaltoken.digest",
     }
     found = {
