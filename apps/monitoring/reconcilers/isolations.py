@@ -10,7 +10,8 @@ from apps.monitoring.models import Isolation
 from apps.monitoring.reconcilers import burn_ins
 from apps.monitoring.services.isolations import isolations_emptied
 from controlplane.domain.health.decisions import Policy, Situation
-from controlplane.ports.clusters import ClusterError, ClusterUnavailable, Markable
+from controlplane.ports.clusters import ClusterError, ClusterUnavailable
+from controlplane.ports.diagnoses import Markable
 from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)

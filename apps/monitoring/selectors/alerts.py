@@ -12,7 +12,6 @@ from django.db.models import Count, Prefetch, Q, QuerySet
 from apps.accounts.selectors import Person
 from apps.fleet.selectors import operates
 from apps.monitoring.models import (
-    Alert,
     AlertDelivery,
     AlertGroup,
     AlertNotice,
@@ -55,17 +54,6 @@ def groups_visible(user: Person) -> QuerySet[AlertGroup]:
     """Episodes, for whoever operates the fleet; the newest first."""
     rows = AlertGroup.objects.all() if operates(user) else AlertGroup.objects.none()
     return rows.select_related("rule").order_by("-id")
-
-
-def groups_firing(user: Person) -> QuerySet[AlertGroup]:
-    return groups_visible(user).filter(ended_at=None)
-
-
-def alerts_visible(user: Person) -> QuerySet[Alert]:
-    """What fires or did, for whoever operates the fleet; the newest first."""
-    rows = Alert.objects.exclude(state=AlertState.PENDING)
-    rows = rows if operates(user) else rows.none()
-    return rows.select_related("rule", "group").order_by("-id")
 
 
 def notices_of(group: AlertGroup) -> QuerySet[AlertNotice]:

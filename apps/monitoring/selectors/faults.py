@@ -28,11 +28,6 @@ def isolations_shown() -> QuerySet[Isolation]:
     return rows.select_related("node__cluster", "card__node", "fault").order_by("-id")
 
 
-def isolations_open() -> QuerySet[Isolation]:
-    """What is out of use now, the longest first."""
-    return isolations_shown().filter(ended_at=None).order_by("began_at", "id")
-
-
 class Entry(StrEnum):
     FAULT = "fault"
     FAULT_ENDED = "fault_ended"

@@ -49,10 +49,6 @@ class Use(StrEnum):
     FREE = "f"
 
 
-class NoSuchPart(LookupError):
-    """The address names no part of the fleet."""
-
-
 class NodeHeat(NamedTuple):
     """A node; texts have an entry for each card, in index order, numbers apart by commas."""
 

@@ -30,11 +30,6 @@ log = logging.getLogger(__name__)
 BATCH = 500
 
 
-def usage_close(*, claim: Claim, at: datetime) -> datetime:
-    """``usage_close_each`` for one claim; gives back when it ends."""
-    return usage_close_each(claims=(claim,), at=at)[claim.pk]
-
-
 def usage_close_each(*, claims: Sequence[Claim], at: datetime) -> Mapping[int, datetime]:
     """Record what the claims have held since their last records. For the transaction that releases them.
 

@@ -191,12 +191,6 @@ def route_name_free(wanted: str) -> str:
     return next(name for name in names if name not in taken)
 
 
-def deployments_with_revisions(user: accounts.Person) -> QuerySet[Deployment]:
-    """Deployments with ``revisions`` at hand, the newest first, each with its model version."""
-    revisions = Revision.objects.select_related("model_version__line").order_by("-number")
-    return deployments_visible(user).prefetch_related(Prefetch("revisions", queryset=revisions))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
     """Who holds a card; no address where they may not look."""

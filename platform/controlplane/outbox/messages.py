@@ -35,7 +35,7 @@ _wakers: list[Callable[[], None]] = []
 def wake_with(*wakers: Callable[[], None]) -> None:
     """Say what is called when a transaction that published has been committed, in place of what was said before.
 
-    It may do nothing, but not raise.
+    It may do nothing; what it raises is logged and stops nobody.
     """
     _wakers[:] = wakers
 
@@ -48,7 +48,8 @@ def _woken() -> None:
 def _wake_when_committed() -> None:
     """Once for a transaction, however much it publishes."""
     if all(entry[1] is not _woken for entry in connection.run_on_commit):
-        transaction.on_commit(_woken)
+        # Robust: what is committed is no failure of whoever published it.
+        transaction.on_commit(_woken, robust=True)
 
 
 def publish(topic: str, **payload: Any) -> None:

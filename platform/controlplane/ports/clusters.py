@@ -394,25 +394,3 @@ class QueueKeeper(Protocol):
         :raises ClusterError: if it does not answer or refuses.
         """
         ...
-
-
-@runtime_checkable
-class Markable(Protocol):
-    """A cluster whose own scheduler can be kept away from a node that we took out of use."""
-
-    def mark(self, node: str, reason: str) -> bool:
-        """Keep new work of everybody away from it; what runs there goes on.
-
-        Repeating it changes nothing, or the reason. Cordons and marks of others are left as they are.
-
-        :return: whether a mark of ours is there now; not if the node is gone, or bears another installation's.
-        :raises ClusterError: if it does not answer or refuses.
-        """
-        ...
-
-    def unmark(self, node: str) -> None:
-        """Take our mark away; where none is, or no such node, nothing happens.
-
-        :raises ClusterError: if it does not answer or refuses.
-        """
-        ...

@@ -1,4 +1,4 @@
-"""What a cluster itself says is wrong with its nodes and cards, in words that are no vendor's."""
+"""What a cluster itself says is wrong with its nodes and cards, in no vendor's words, and our mark on nodes."""
 
 from __future__ import annotations
 
@@ -67,5 +67,27 @@ class Diagnosed(Protocol):
         """What it says now, in few calls whatever its size; what is malformed or kept from us is ``unread``.
 
         :raises ClusterUnavailable: if it does not answer: then nothing is said of any card.
+        """
+        ...
+
+
+@runtime_checkable
+class Markable(Protocol):
+    """A cluster whose own scheduler can be kept away from a node that we took out of use."""
+
+    def mark(self, node: str, reason: str) -> bool:
+        """Keep new work of everybody away from it; what runs there goes on.
+
+        Repeating it changes nothing, or the reason. Cordons and marks of others are left as they are.
+
+        :return: whether a mark of ours is there now; not if the node is gone, or bears another installation's.
+        :raises ClusterError: if it does not answer or refuses.
+        """
+        ...
+
+    def unmark(self, node: str) -> None:
+        """Take our mark away; where none is, or no such node, nothing happens.
+
+        :raises ClusterError: if it does not answer or refuses.
         """
         ...

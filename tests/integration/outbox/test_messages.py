@@ -161,3 +161,16 @@ def test_a_relay_is_woken_once_for_a_transaction_and_only_when_it_is_committed()
         assert woken == [3]
     finally:
         messages.wake_with()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_published_does_not_fail_of_a_relay_that_cannot_be_woken() -> None:
+    def fail() -> None:
+        raise OSError("no broker")
+
+    messages.wake_with(fail)
+    try:
+        publish(1)
+    finally:
+        messages.wake_with()
+    assert OutboxMessage.objects.count() == 1

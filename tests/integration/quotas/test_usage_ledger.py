@@ -15,7 +15,7 @@ from apps.accounts.models import Team
 from apps.quotas.models import Allocation, Claim, Queue, UsageDay, UsageRecord
 from apps.quotas.reconcilers.usage import LedgerDisagrees, usage_compare
 from apps.quotas.selectors.usage import days_touched, usage_discrepancies
-from apps.quotas.services.usage import usage_close, usage_cut, usage_roll
+from apps.quotas.services.usage import usage_close_each, usage_cut, usage_roll
 from tests import factories
 from tests.factories import usage
 from tests.integration.mortality import Killed, Worker
@@ -119,7 +119,7 @@ def test_a_release_costs_two_statements_more_for_its_record(fleet: tuple[Queue, 
         ) as asked,
         transaction.atomic(),
     ):
-        usage_close(claim=claim, at=NOON + 72 * HOUR)
+        usage_close_each(claims=(claim,), at=NOON + 72 * HOUR)
     said = [query["sql"] for query in asked if "SAVEPOINT" not in query["sql"]]
     assert len(said) == 2
 
