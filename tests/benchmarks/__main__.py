@@ -37,6 +37,7 @@ IN_PARTS: Mapping[str, Callable[[int], int]] = {
     "queues-baseline": replays.baseline,
     "queues-large": replays.large,
     "queues-topology": replays.topology,
+    "queues-topology-hurried": replays.hurried,
 }
 #: Those that need the folder of the data.
 ON_DATA: Mapping[str, Callable[[Path], int]] = {

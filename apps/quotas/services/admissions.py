@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models, transaction
 from django.db.models import F, Func, Q, Value
 
@@ -110,8 +110,10 @@ def _locked_cards(placements: Sequence[Placement]) -> list[_Card]:
 def _locked_claims(placements: Sequence[Placement]) -> dict[str, Claim]:
     rows = (
         Claim.objects.select_for_update(no_key=True, of=("self",))
-        .filter(uid__in=[placement.claim for placement in placements])
+        .filter(_any_of("uid", [placement.claim for placement in placements]))
         .select_related("queue", "person")
+        # What is asked for was looked at by the plan, and is nothing that changes.
+        .only("uid", "state", "queue__uid", "person__username")
         .order_by("uid")
     )
     return {claim.uid: claim for claim in rows}
@@ -169,13 +171,13 @@ def _node_view(
 
 
 def _any_of(column: str, values: Sequence[object]) -> Func:
-    """``IN`` with one parameter, however many there are: thousands take longer to write than to look up."""
-    kind = ArrayField(models.BigIntegerField() if column == "card" else models.TextField())
+    """``IN`` with one document, however many there are: thousands take longer to write than to look up."""
+    kind = "bigint" if column == "card" else "text"
     return Func(
         F(column),
-        Value(list(values), output_field=kind),
-        template="%(expressions)s)",
-        arg_joiner=" = ANY(",
+        Value(json.dumps(list(values)), output_field=models.TextField()),
+        template=f"%(expressions)s::json)::{kind}))",
+        arg_joiner=" = ANY(ARRAY(SELECT json_array_elements_text(",
         output_field=models.BooleanField(),
     )
 
@@ -210,24 +212,30 @@ def _write(
 def _allocate(
     entered: Sequence[tuple[Claim, Placement]], cards: Mapping[str, _Card], *, at: datetime
 ) -> None:
-    """A row for each card, thousands in one statement of five lists."""
-    rows = [
-        (claim.pk, cards[uid].pk, cards[uid].node, replica.role, replica.index)
+    """A row for each card, thousands in one statement of one document."""
+    replicas = [
+        {
+            "claim": claim.pk,
+            "node": cards[replica.cards[0]].node,
+            "role": replica.role,
+            "replica": replica.index,
+            "cards": [cards[uid].pk for uid in replica.cards],
+        }
         for claim, placement in entered
         for replica in placement.replicas
-        for uid in replica.cards
+        if replica.cards
     ]
-    if not rows:
+    if not replicas:
         return
     with connection.cursor() as cursor:
         cursor.execute(
             """
             INSERT INTO quotas_allocation (claim_id, card_id, node_id, role, replica, allocated_at)
-            SELECT claim, card, node, role, replica, %s
-              FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::int[])
-                   AS given(claim, card, node, role, replica)
+            SELECT claim, unnest(cards), node, role, replica, %s
+              FROM json_to_recordset(%s::json)
+                   AS given(claim bigint, cards bigint[], node bigint, role text, replica int)
             """,
-            [at, *map(list, zip(*rows, strict=True))],
+            [at, json.dumps(replicas)],
         )
 
 

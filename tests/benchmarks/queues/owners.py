@@ -1,18 +1,22 @@
 """The owners of the work: they ask for cards, let it run for its time, and give the cards back.
 
-They learn of what they were given as the product's own loops do, from the outbox. Who is told to stop gives its
-cards back at once and asks anew, in its old place in the line. What is due at the same moment is done in one step.
+One thread asks, as the product's web does; another learns from the outbox what was given, as the product's own
+loops do. Who is told to stop gives its cards back at once and asks anew, in its old place in the line. What is due
+at the same moment is done in one step.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import heappop, heappush
 
+from django.db import connection
 from django.utils import timezone
 
 from apps.accounts.models import Team
@@ -22,6 +26,7 @@ from controlplane.domain.claims import ReleaseReason
 from controlplane.outbox import messages
 from tests.benchmarks.queues.companies import CHIP, leaf, shape_of
 from tests.benchmarks.queues.loads import Load, Piece
+from tests.benchmarks.queues.processors import spent
 
 #: What they listen to; that a claim came or went is for the scheduler.
 TOPICS = ("claim.requested", "claim.admitted", "claim.revoking", "claim.released")
@@ -48,7 +53,7 @@ class Work:
 
 @dataclass(slots=True, kw_only=True)
 class Owners:
-    """All of them, in one thread."""
+    """All of them, in two threads."""
 
     load: Load
     team: Team
@@ -58,8 +63,15 @@ class Owners:
     #: Seconds spent on each kind of act.
     spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     evictions: int = 0
+    #: Seconds of a processor of the database that served those who asked.
+    database: float = 0.0
     began: float = 0.0
     _ends: list[tuple[float, str]] = field(default_factory=list)
+    #: Claims that were admitted before whoever asked had written down that it had.
+    _early: set[str] = field(default_factory=set)
+    #: Of ``work``, ``_ends`` and ``_early``.
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _over: threading.Event = field(default_factory=threading.Event)
 
     def run(self, *, within: float) -> float:
         """Play the load to its end; seconds from the first request to the last end.
@@ -70,32 +82,53 @@ class Owners:
         coming = deque(self.load.timetable())
         self.began = time.monotonic() - coming[0].due.total_seconds()
         first = time.monotonic()
-        while coming or self.work:
-            acted = self._ask(coming, queues) + self._give_back() + self._hear(queues)
-            if not acted:
-                time.sleep(PAUSE)
-            if time.monotonic() - first > within:
-                raise TimeoutError(
-                    f"{len(self.finished)} of {self.load.pieces} pieces have ended within {within} s"
-                )
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            asking = pool.submit(self._ask, coming, queues)
+            try:
+                while not asking.done() or self.work:
+                    if not self._give_back() + self._hear(queues):
+                        time.sleep(PAUSE)
+                    if time.monotonic() - first > within:
+                        raise TimeoutError(
+                            f"{len(self.finished)} of {self.load.pieces} pieces have ended within {within} s"
+                        )
+            finally:
+                self._over.set()
+            asking.result()
         return time.monotonic() - first
 
-    def _ask(self, coming: deque[Piece], queues: Mapping[str, Queue]) -> int:
-        begin = time.monotonic()
-        due = begin - self.began
-        asked: list[Work] = []
-        while coming and len(asked) < AT_ONCE and coming[0].due.total_seconds() <= due:
+    def _ask(self, coming: deque[Piece], queues: Mapping[str, Queue]) -> None:
+        """Ask for each when it is due, until all have been asked for."""
+        try:
+            while coming and not self._over.is_set():
+                begin = time.monotonic()
+                asked = self._due(coming, at=begin)
+                if asked:
+                    self._request(asked, queues)
+                    self.spent["request"] += time.monotonic() - begin
+                else:
+                    time.sleep(PAUSE)
+            self.database = spent().database
+        finally:
+            connection.close()
+
+    def _due(self, coming: deque[Piece], *, at: float) -> list[Work]:
+        """The next that have been due by then, at most ``AT_ONCE``."""
+        due: list[Work] = []
+        while coming and len(due) < AT_ONCE and coming[0].due.total_seconds() <= at - self.began:
             piece = coming.popleft()
             name = f"{piece.work.name}-{len(coming)}"
-            asked.append(Work(piece=piece, name=name, asked_at=begin, since=timezone.now()))
-        self._request(asked, queues)
-        self.spent["request"] += time.monotonic() - begin
-        return len(asked)
+            due.append(Work(piece=piece, name=name, asked_at=at, since=timezone.now()))
+        return due
 
     def _request(self, works: Sequence[Work], queues: Mapping[str, Queue]) -> None:
         claims = services.claims_request(requests=[self._asked(each, queues) for each in works])
-        for claim, work in zip(claims, works, strict=True):
-            self.work[claim.uid] = work
+        with self._lock:
+            for claim, work in zip(claims, works, strict=True):
+                self.work[claim.uid] = work
+                if claim.uid in self._early:
+                    self._early.remove(claim.uid)
+                    self._start(claim.uid)
 
     def _asked(self, work: Work, queues: Mapping[str, Queue]) -> services.Request:
         wants = work.piece.work
@@ -118,11 +151,12 @@ class Owners:
     def _give_back(self) -> int:
         begin = time.monotonic()
         ended: dict[str, Work] = {}
-        while self._ends and self._ends[0][0] <= begin:
-            _end, uid = heappop(self._ends)
-            # It may have been evicted meanwhile.
-            if (work := self.work.pop(uid, None)) is not None:
-                ended[uid] = work
+        with self._lock:
+            while self._ends and self._ends[0][0] <= begin:
+                _end, uid = heappop(self._ends)
+                # It may have been evicted meanwhile.
+                if (work := self.work.pop(uid, None)) is not None:
+                    ended[uid] = work
         if ended:
             services.claims_release(
                 uids=list(ended), reason=ReleaseReason.FINISHED, at=timezone.now()
@@ -137,10 +171,13 @@ class Owners:
 
         def send(topic: str, payload: Mapping[str, str]) -> None:
             uid = payload["claim_uid"]
-            if topic == "claim.admitted" and uid in self.work:
-                self._start(uid)
-            elif topic == "claim.revoking" and uid in self.work:
-                evicted[uid] = self.work.pop(uid)
+            with self._lock:
+                if topic == "claim.admitted" and uid in self.work:
+                    self._start(uid)
+                elif topic == "claim.admitted":
+                    self._early.add(uid)
+                elif topic == "claim.revoking" and uid in self.work:
+                    evicted[uid] = self.work.pop(uid)
 
         heard = messages.relay(send)
         if evicted:

@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from django.db.models import Sum
 from django.utils import timezone
@@ -106,7 +106,9 @@ def main() -> int:
         seconds = owners.run(within=PATIENCE)
     finally:
         cycles, _ = scheduler.communicate(timeout=60)
-    played = figures_of(owners, seconds=seconds, processors=spent().since(before))
+    used = spent().since(before)
+    used = replace(used, database=used.database + owners.database)
+    played = figures_of(owners, seconds=seconds, processors=used)
     print(json.dumps({**asdict(played), "cycles": json.loads(cycles)}))
     return 0
 

@@ -80,7 +80,12 @@ def test_full_cycles_say_what_they_did_and_how_long_each_phase_took() -> None:
 
 @pytest.mark.parametrize(
     ("name", "pieces", "shortest"),
-    [("baseline", 15_000, 66), ("large", 50_000, 4.0), ("topology", 15_000, 66)],
+    [
+        ("baseline", 15_000, 66),
+        ("large", 50_000, 4.0),
+        ("topology", 15_000, 66),
+        ("topology-hurried", 15_000, 6.6),
+    ],
 )
 def test_a_load_is_as_published(name: str, pieces: int, shortest: float) -> None:
     load = LOADS[name]
