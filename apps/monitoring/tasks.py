@@ -10,6 +10,7 @@ from apps.monitoring.reconcilers import (
     cluster_signals,
     health,
     health_rules,
+    isolations,
     mails,
     telemetry,
     waves,
@@ -53,6 +54,11 @@ def read_signs() -> int:
 @shared_task
 def decide_health() -> int:
     return health.health_turn(at=timezone.now())
+
+
+@shared_task
+def advance_isolations() -> int:
+    return isolations.isolations_turn(at=timezone.now())
 
 
 @shared_task

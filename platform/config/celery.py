@@ -52,6 +52,7 @@ app.conf.beat_schedule = {
     "read clusters' signs": _every(5, "apps.monitoring.tasks.read_signs"),
     "judge figures": _every(30, "apps.monitoring.tasks.judge_figures"),
     "decide about health": _every(2, "apps.monitoring.tasks.decide_health"),
+    "advance isolations": _every(5, "apps.monitoring.tasks.advance_isolations"),
     "judge alert rules": _every(5, "apps.monitoring.tasks.judge_alerts"),
     "advance rollouts": _every(5, "apps.monitoring.tasks.advance_rollouts"),
     "send alerts": _every(10, "apps.monitoring.tasks.send_alerts"),

@@ -112,8 +112,9 @@ class Company:
             waiting = list(self._moving())
             if not waiting:
                 return
-            for uid in waiting:
-                attempts.attempts_reconcile(at=self.at, uid=uid)
+            for first in range(0, len(waiting), attempts.BATCH):
+                some = waiting[first : first + attempts.BATCH]
+                attempts.attempts_reconcile(at=self.at, uids=some)
         raise RuntimeError(f"attempts still move after {_TURNS} turns, such as {waiting[0]}")
 
     def admit(self) -> int:

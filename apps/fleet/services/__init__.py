@@ -133,6 +133,18 @@ def _record_cards(cards: Sequence[Card], nodes: Sequence[tuple[Node, ObservedNod
     ]
     if missing:
         Card.objects.filter(pk__in=missing).update(state=CardState.UNKNOWN, state_reason=UNSEEN)
+    # What went with its node comes back with the card that it is a part of.
+    absent = {card.pk for card in whole.values()}
+    back = [
+        card.pk
+        for card in cards
+        if (card.state, card.state_reason) == (CardState.UNKNOWN, UNSEEN)
+        and card.parent_id is not None
+        and card.node_id in seen_nodes
+        and card.parent_id not in absent
+    ]
+    if back:
+        Card.objects.filter(pk__in=back).update(state=CardState.USABLE, state_reason="")
 
 
 def _observe(card: Card, observed: ObservedCard) -> None:

@@ -14,16 +14,17 @@ stopping tolerate repetition, and registering outputs is keyed by the attempt.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
-from apps.jobs.reconcilers import launches, outputs
+from apps.jobs.reconcilers import launches, outputs, stops
+from apps.jobs.reconcilers.scenes import Scene, note, scene_of
 from apps.models.services.artifacts import RegistrationRefused
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
@@ -37,72 +38,87 @@ from controlplane.domain.jobs import (
     JobState,
 )
 from controlplane.domain.specs.memory import says_out_of_memory
-from controlplane.persistence.leases import lease_rows, release_row
-from controlplane.persistence.moves import LeaseLost
+from controlplane.persistence.leases import lease_rows, release_row, release_rows
 from controlplane.ports.artifacts import ArtifactError, BlobMissing
 from controlplane.ports.clusters import (
-    ClusterUnavailable,
     ExitCause,
     LaunchRefused,
     ObservedLaunch,
     Phase,
 )
 
-log = logging.getLogger(__name__)
-
 LEASE = timedelta(seconds=60)
 BATCH = 32
-#: What people are told where a turn met what it was not made for.
-FAULT = "a fault of ours keeps it from going on; it is tried again, and the worker's log says more"
-GRACE = timedelta(seconds=30)
+#: What turns read of each, in the statement that leases it.
+_READ = (
+    "cluster",
+    "continues",
+    "job__team",
+    "job__model_version__line",
+    "job__model_version__artifact",
+    "job__dataset_version__artifact",
+    "job__code",
+)
+#: State of a claim → those of attempts that have not heard of it.
+_UNTOLD: Mapping[ClaimState, Collection[AttemptState]] = {
+    ClaimState.ADMITTED: (AttemptState.PENDING,),
+    ClaimState.REVOKING: (AttemptState.PENDING, *stops.STOPPABLE),
+}
 
 
-def attempts_reconcile(*, at: datetime, uid: str | None = None) -> int:
-    """Take one turn for each attempt that has not ended; say how many were looked at."""
+def attempts_reconcile(*, at: datetime, uids: Collection[str] | None = None) -> int:
+    """Take one turn for each attempt that has not ended, or for each of those; say how many were looked at.
+
+    One batch of them: who is left waits for the next turn.
+    """
     rows = Attempt.objects.exclude(state__in=ATTEMPT.final)
-    if uid is not None:
-        rows = rows.filter(uid=uid)
-    attempts = lease_rows(rows.select_related("job__team"), limit=BATCH, ttl=LEASE)
-    # Cluster → what was said when it did not answer: nobody waits for it a second time in this turn.
-    silent: dict[int, str] = {}
+    return _reconcile(rows if uids is None else rows.filter(uid__in=uids), at=at)
+
+
+def attempts_hear(*, claim_uid: str, at: datetime) -> int:
+    """The claim was admitted or revoked: a turn for its attempt, and for those that wait for the same news.
+
+    What hits many claims at once is told for each of them. The first pieces of news take a batch each, and find
+    nothing left to do when they come for the others.
+    """
+    claim = Claim.objects.filter(uid=claim_uid).first()
+    states = None if claim is None else _UNTOLD.get(ClaimState(claim.state))
+    if claim is None or states is None or not Attempt.objects.filter(claim_uid=claim_uid).exists():
+        return 0
+    alike = Claim.objects.filter(state=claim.state).values("uid")
+    return _reconcile(Attempt.objects.filter(state__in=states, claim_uid__in=alike), at=at)
+
+
+def _reconcile(rows: QuerySet[Attempt], *, at: datetime) -> int:
+    attempts = lease_rows(rows.select_related(*_READ), limit=BATCH, ttl=LEASE)
+    scene = scene_of(attempts, at=at)
+    told = [one for one in attempts if one.state in stops.STOPPABLE and stops.is_wanted(one, scene)]
+    stopping = [one for one in attempts if one.state == AttemptState.STOPPING]
+    stops.confirm(stopping, scene)
+    stops.begin(told, scene)
+    release_rows((*stopping, *told))
+    together = {one.pk for one in (*stopping, *told)}
     for attempt in attempts:
+        if attempt.pk in together:
+            continue
         try:
-            if attempt.cluster_id in silent:
-                _note(attempt, silent[attempt.cluster_id])
-                continue
-            TURNS[AttemptState(attempt.state)](attempt, at)
-        except LeaseLost:
-            log.info("another worker took over", extra={"attempt": attempt.uid})
-        except ClusterUnavailable as error:
-            message = f"the cluster does not answer: {error}"
-            if attempt.cluster_id is not None:
-                silent[attempt.cluster_id] = message
-            _note(attempt, message)
-        except Exception:
-            # One attempt's trouble must not stop the others; the next turn looks again.
-            log.exception("a turn failed", extra={"attempt": attempt.uid, "state": attempt.state})
-            _note(attempt, FAULT)
+            with scene.guarding(attempt):
+                if not scene.waits(attempt):
+                    TURNS[AttemptState(attempt.state)](attempt, scene)
         finally:
             release_row(attempt)
     return len(attempts)
 
 
-def _note(attempt: Attempt, message: str) -> None:
-    if attempt.message != message:
-        Attempt.objects.filter(pk=attempt.pk, lease_token=attempt.lease_token).update(
-            message=message
-        )
-
-
-def _turn_pending(attempt: Attempt, at: datetime) -> None:
-    claim = Claim.objects.get(uid=attempt.claim_uid)
+def _turn_pending(attempt: Attempt, scene: Scene) -> None:
+    claim, at = scene.claim(attempt), scene.at
     if attempt.job.cancel_requested_at is not None and claim.state == ClaimState.PENDING:
         services.attempt_end(
             attempt=attempt,
             event=AttemptEvent.WITHDRAW,
             job_event=JobEvent.CANCEL,
             at=at,
-            reason=_cancelled_by(attempt.job),
+            reason=stops.cancelled_by(attempt),
             release=ReleaseReason.CANCELLED,
         )
     elif claim.state in (ClaimState.ADMITTED, ClaimState.REVOKING):
@@ -115,20 +131,18 @@ def _turn_pending(attempt: Attempt, at: datetime) -> None:
             cluster=quotas_selectors.cluster_of(claim),
             admitted_at=at,
         )
-        _turn_admitted(attempt, at)
+        if stops.is_wanted(attempt, scene):
+            stops.begin((attempt,), scene)
+        else:
+            _turn_admitted(attempt, scene)
     else:
-        _note(attempt, claim.explanation)
+        note(attempt, claim.explanation)
 
 
-def _cancelled_by(job: Job) -> str:
-    return f"cancelled by {job.cancel_requested_by}"
-
-
-def _turn_admitted(attempt: Attempt, at: datetime) -> None:
-    if _wants_stop(attempt, at):
-        return
+def _turn_admitted(attempt: Attempt, scene: Scene) -> None:
+    at = scene.at
     try:
-        launches.adapter_of(attempt).launch(launches.render(attempt))
+        launches.adapter_of(attempt).launch(launches.render(attempt, claim=scene.claim(attempt)))
     except (LaunchRefused, ArtifactError, ValueError) as refusal:
         _fail(attempt, at, reason=f"could not be started: {refusal}")
         return
@@ -139,10 +153,8 @@ def _turn_admitted(attempt: Attempt, at: datetime) -> None:
             services.job_move(job, JobEvent.START, at=at, reason="running")
 
 
-def _turn_launched(attempt: Attempt, at: datetime) -> None:
-    if _wants_stop(attempt, at):
-        return
-    observed = launches.observe(attempt)
+def _turn_launched(attempt: Attempt, scene: Scene) -> None:
+    observed, at = scene.observed(attempt), scene.at
     if observed is None:
         _fail(attempt, at, reason="the cluster no longer knows it", exit_cause=ExitCause.LOST)
     elif observed.ended:
@@ -157,7 +169,7 @@ def _follow(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
     if attempt.state == AttemptState.LAUNCHED and phases == {Phase.RUNNING}:
         services.attempt_move(attempt, AttemptEvent.RUN, at=at, reason="running", started_at=at)
     elif attempt.state == AttemptState.LAUNCHED:
-        _note(attempt, messages[0] if messages else "starting")
+        note(attempt, messages[0] if messages else "starting")
 
 
 def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
@@ -172,7 +184,7 @@ def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
                 attempt, AttemptEvent.FINISH, at=at, reason="registering what it made", exit_code=0
             )
             quotas.claim_release(uid=attempt.claim_uid, reason=ReleaseReason.FINISHED, at=at)
-        _turn_completing(attempt, at)
+        _complete(attempt, at)
         return
     archived = launches.archive_log(attempt)
     cause = bad.cause or ExitCause.LOST
@@ -189,7 +201,7 @@ def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
     ):
         # If it is, its cards are taken back within moments, and its job goes on elsewhere.
         message = f"{reason}; waiting a moment to hear whether its cards are at fault"
-        _note(attempt, message)
+        services.log_keep(attempt=attempt, message=message, **archived)
     else:
         _fail(attempt, at, reason=reason, **ending)
 
@@ -239,55 +251,11 @@ def _fail(attempt: Attempt, at: datetime, *, reason: str, **changes: Any) -> Non
     )
 
 
-def _wants_stop(attempt: Attempt, at: datetime) -> bool:
-    """Begin to stop it if somebody wants that; say whether."""
-    job = attempt.job
-    claim = Claim.objects.get(uid=attempt.claim_uid)
-    if job.cancel_requested_at is not None:
-        stop_reason, reason = ReleaseReason.CANCELLED, _cancelled_by(job)
-    elif claim.state == ClaimState.REVOKING:
-        stop_reason = ReleaseReason(claim.release_reason)
-        reason = f"its cards are taken back ({stop_reason})"
-    else:
-        return False
-    services.attempt_move(
-        attempt, AttemptEvent.STOP, at=at, reason=f"stopping: {reason}", stop_reason=stop_reason
-    )
-    launches.stop(attempt, grace=_grace(attempt, claim, at))
-    return True
+def _turn_completing(attempt: Attempt, scene: Scene) -> None:
+    _complete(attempt, scene.at)
 
 
-def _grace(attempt: Attempt, claim: Claim, at: datetime) -> timedelta:
-    """What is left of the time that it was given to save and stop."""
-    if attempt.stop_reason == ReleaseReason.CANCELLED or claim.revoke_by is None:
-        return GRACE
-    return max(timedelta(), claim.revoke_by - at)
-
-
-def _turn_stopping(attempt: Attempt, at: datetime) -> None:
-    claim = Claim.objects.get(uid=attempt.claim_uid)
-    launches.stop(attempt, grace=_grace(attempt, claim, at))
-    observed = launches.observe(attempt)
-    if observed is not None and not observed.ended:
-        return
-    cancelled = attempt.job.cancel_requested_at is not None
-    reason = (
-        _cancelled_by(attempt.job)
-        if cancelled
-        else f"waiting for cards again ({attempt.stop_reason})"
-    )
-    services.attempt_end(
-        attempt=attempt,
-        event=AttemptEvent.CONFIRM,
-        job_event=JobEvent.CANCEL if cancelled else JobEvent.REQUEUE,
-        at=at,
-        reason=reason,
-        release=ReleaseReason(attempt.stop_reason),
-        **launches.archive_log(attempt),
-    )
-
-
-def _turn_completing(attempt: Attempt, at: datetime) -> None:
+def _complete(attempt: Attempt, at: datetime) -> None:
     """Register the outputs and succeed, in one transaction keyed by the attempt."""
     attempt.refresh_from_db(fields=["manifest"])
     if attempt.manifest is None:
@@ -314,11 +282,11 @@ def _turn_completing(attempt: Attempt, at: datetime) -> None:
         _fail(attempt, at, reason=str(refusal))
 
 
-TURNS: Mapping[AttemptState, Callable[[Attempt, datetime], None]] = {
+#: Those of states in which attempts are turned one by one.
+TURNS: Mapping[AttemptState, Callable[[Attempt, Scene], None]] = {
     AttemptState.PENDING: _turn_pending,
     AttemptState.ADMITTED: _turn_admitted,
     AttemptState.LAUNCHED: _turn_launched,
     AttemptState.RUNNING: _turn_launched,
-    AttemptState.STOPPING: _turn_stopping,
     AttemptState.COMPLETING: _turn_completing,
 }

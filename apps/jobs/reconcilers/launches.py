@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from apps.quotas.models import Claim
 from controlplane.domain.claims import GangShape
 from controlplane.ports import registry
 from controlplane.ports.artifacts import ArtifactError
-from controlplane.ports.clusters import Cluster, ClusterError, ObservedLaunch
+from controlplane.ports.clusters import Cluster, ClusterError
 from controlplane.ports.engines import ROLES, RenderRequest, Task
 from controlplane.ports.launches import Launch
 
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 #: How much of an ended attempt's log is kept beside it.
 TAIL_BYTES = 8 * 1024
+_CHUNK_BYTES = 1 << 20
 
 
 def adapter_of(attempt: Attempt) -> Cluster:
@@ -33,19 +34,13 @@ def adapter_of(attempt: Attempt) -> Cluster:
     return fleet.cluster_adapter(attempt.cluster)
 
 
-def observe(attempt: Attempt) -> ObservedLaunch | None:
-    """What the cluster knows of it; None if nothing."""
-    return adapter_of(attempt).observe([attempt.launch_name]).get(attempt.launch_name)
-
-
 def stop(attempt: Attempt, *, grace: timedelta) -> None:
     adapter_of(attempt).stop(attempt.launch_name, grace=grace)
 
 
-def render(attempt: Attempt) -> Launch:
+def render(attempt: Attempt, *, claim: Claim) -> Launch:
     """The Launch of an attempt. Rendering twice gives the same one."""
     job = attempt.job
-    claim = Claim.objects.select_related("queue").get(uid=attempt.claim_uid)
     artifacts = {
         "model": job.model_version.artifact if job.model_version else None,
         "dataset": job.dataset_version.artifact if job.dataset_version else None,
@@ -82,23 +77,18 @@ def render(attempt: Attempt) -> Launch:
 
 
 def archive_log(attempt: Attempt) -> dict[str, Any]:
-    """Keep the log in the artifact store.
+    """Keep the log in the artifact store, once: nothing is written to it when its Launch has ended.
 
     Gives back the columns to write with the move that ends the attempt; none if the log cannot be had,
     because the end of the attempt matters more than its log.
     """
+    if attempt.log_digest:
+        return {"log_digest": attempt.log_digest, "log_tail": attempt.log_tail}
     if attempt.cluster is None:
         return {}
-    adapter = adapter_of(attempt)
-    role = ROLES[Task(attempt.job.kind)]
-
-    def read(offset: int, limit: int) -> tuple[bytes, int]:
-        chunk = adapter.log(attempt.launch_name, role=role, index=0, offset=offset, limit=limit)
-        return chunk.content, chunk.next_offset
-
+    tail = bytearray()
     try:
-        tail, _ = read(-TAIL_BYTES, TAIL_BYTES)
-        blob = registry_selectors.artifact_store().put(_chunks(read))
+        blob = registry_selectors.artifact_store().put(_chunks(attempt, tail))
     except (ClusterError, ArtifactError) as error:
         log.warning("a log could not be kept", extra={"attempt": attempt.uid, "error": str(error)})
         return {}
@@ -108,10 +98,16 @@ def archive_log(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _chunks(read: Callable[[int, int], tuple[bytes, int]]) -> Iterator[bytes]:
-    offset = 0
-    while True:
-        content, offset = read(offset, 1 << 20)
-        if not content:
+def _chunks(attempt: Attempt, tail: bytearray) -> Iterator[bytes]:
+    """The whole log; what it ends with is left in ``tail``."""
+    adapter, role = adapter_of(attempt), ROLES[Task(attempt.job.kind)]
+    offset, complete = 0, False
+    while not complete:
+        chunk = adapter.log(
+            attempt.launch_name, role=role, index=0, offset=offset, limit=_CHUNK_BYTES
+        )
+        if not chunk.content:
             return
-        yield content
+        yield chunk.content
+        tail[:] = (tail + chunk.content)[-TAIL_BYTES:]
+        offset, complete = chunk.next_offset, chunk.complete

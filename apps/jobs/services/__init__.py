@@ -1,6 +1,7 @@
 """Changes to jobs and attempts."""
 
 from apps.jobs.services.chips import chips_expand
+from apps.jobs.services.endings import Ending, attempt_end, attempts_end
 from apps.jobs.services.filters import (
     FilterRefused,
     filter_default,
@@ -11,13 +12,13 @@ from apps.jobs.services.filters import (
 from apps.jobs.services.lives import (
     CancelOutcome,
     attempt_create,
-    attempt_end,
     attempt_move,
     job_cancel,
     job_move,
     job_retry,
     job_submit,
     jobs_cancel,
+    log_keep,
     resumable,
 )
 from apps.jobs.services.renderings import SideBySide, job_rendered, request_rendered
@@ -46,6 +47,7 @@ from apps.jobs.services.retries import (
 
 __all__ = [
     "CancelOutcome",
+    "Ending",
     "FilterRefused",
     "JobRequest",
     "MemoryAnswer",
@@ -56,6 +58,7 @@ __all__ = [
     "attempt_create",
     "attempt_end",
     "attempt_move",
+    "attempts_end",
     "check_output_path",
     "chips_expand",
     "file_receive",
@@ -72,6 +75,7 @@ __all__ = [
     "job_settle",
     "job_submit",
     "jobs_cancel",
+    "log_keep",
     "manifest_record",
     "may_be_broken_hardware",
     "may_go_on",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,7 +31,7 @@ from apps.models.services.storage_charges import storage_check_open
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Queue
-from controlplane.domain.claims import GangShape, ReleaseReason, RoleShape
+from controlplane.domain.claims import GangShape, RoleShape
 from controlplane.domain.fields import Finding
 from controlplane.domain.jobs import (
     ATTEMPT,
@@ -114,52 +114,47 @@ def _check_queue(queue: Queue) -> list[Finding]:
     return [Finding(field="queue", message=refusal)] if refusal else []
 
 
-def attempt_create(
-    *,
-    job: Job,
-    continues: Attempt | None,
-    takes_up: Attempt | None = None,
-    overrides: Mapping[str, Any] | None = None,
-) -> Attempt:
+def attempt_create(*, job: Job, continues: Attempt | None) -> Attempt:
     """The next attempt, with a claim. Call it in the transaction that makes it necessary.
 
-    :param takes_up: the attempt whose place in line it has: the job was not asked for anew.
-    :param overrides: fields of the spec that become others than they were; what was changed before stays so.
     :raises SpecRefused: if the queue takes nothing new.
     """
     last = job.attempts.order_by("-number").first()
-    earlier = last.overrides if last is not None else None
-    attempt = Attempt.objects.create(
+    attempt = Attempt(
         job=job,
         number=last.number + 1 if last is not None else 1,
         continues=continues,
-        overrides={**(earlier or {}), **(overrides or {})} or None,
+        overrides=last.overrides if last is not None else None,
     )
     try:
-        claim = quotas.claim_request(
-            owner=(OWNER_KIND, attempt.uid),
-            team=job.team,
-            queue=job.queue,
-            shape=GangShape.from_json(job.shape),
-            chips=job.chips,
-            priority=job.priority,
-            work=quotas.Work(kind=WORK_KIND, uid=job.uid, name=job.name, person=job.created_by),
-            terms=_terms(job, takes_up),
-        )
+        (claim,) = quotas.claims_request(requests=(request_of(attempt, in_line_since=None),))
     except quotas.QueueTakesNothing as refusal:
         raise SpecRefused([Finding(field="queue", message=str(refusal))]) from None
     attempt.claim_uid = claim.uid
-    attempt.save(update_fields=["claim_uid"])
+    attempt.save(force_insert=True)
     return attempt
 
 
-def _terms(job: Job, takes_up: Attempt | None) -> quotas.Terms:
-    """Every job may be stopped for others: what can save goes on from there, the rest is done again."""
-    return quotas.Terms(
-        preemptible=True,
-        runtime=None if job.run_seconds is None else timedelta(seconds=job.run_seconds),
-        in_line_since=quotas_selectors.in_line_since(takes_up.claim_uid) if takes_up else None,
-        continues=takes_up is not None,
+def request_of(attempt: Attempt, *, in_line_since: datetime | None) -> quotas.Request:
+    """Every job may be stopped for others: what can save goes on from there, the rest is done again.
+
+    :param in_line_since: of the attempt whose place in line it has; the job was not asked for anew then.
+    """
+    job = attempt.job
+    return quotas.Request(
+        owner=(OWNER_KIND, attempt.uid),
+        team=job.team,
+        queue=job.queue,
+        shape=GangShape.from_json(job.shape),
+        chips=job.chips,
+        priority=job.priority,
+        work=quotas.Work(kind=WORK_KIND, uid=job.uid, name=job.name, person=job.created_by),
+        terms=quotas.Terms(
+            preemptible=True,
+            runtime=None if job.run_seconds is None else timedelta(seconds=job.run_seconds),
+            in_line_since=in_line_since,
+            continues=in_line_since is not None,
+        ),
     )
 
 
@@ -249,7 +244,7 @@ def job_move(
     job: Job, event: JobEvent, *, at: datetime, reason: str, actor: str = "", **changes: Any
 ) -> None:
     """Move it, with the news if that ends it."""
-    state = move(
+    move(
         job,
         JOB,
         event,
@@ -260,12 +255,12 @@ def job_move(
         state_reason=reason,
         **changes,
     )
-    if state in ENDED_JOB_STATES:
+    if is_over(job):
         publish(
             "job.ended",
             event_uid=new_uid(),
             job_uid=job.uid,
-            state=state.value,
+            state=str(job.state),
             reason=reason,
             at=at.isoformat(),
         )
@@ -288,30 +283,13 @@ def attempt_move(
     )
 
 
-@transaction.atomic
-def attempt_end(
-    *,
-    attempt: Attempt,
-    event: AttemptEvent,
-    job_event: JobEvent,
-    at: datetime,
-    reason: str,
-    release: ReleaseReason,
-    overrides: Mapping[str, Any] | None = None,
-    **changes: Any,
-) -> None:
-    """End the attempt, give back its cards and move its job: all of it or nothing.
+def log_keep(*, attempt: Attempt, message: str, **archived: Any) -> None:
+    """Note where it ended and what of it is kept, though its end is not decided about yet."""
+    changes = {"message": message, **archived}
+    if any(getattr(attempt, name) != value for name, value in changes.items()):
+        rows = Attempt.objects.filter(pk=attempt.pk, lease_token=attempt.lease_token)
+        rows.update(**changes)
 
-    ``overrides`` change fields of the spec for the attempt that follows where the job is queued again.
-    """
-    attempt_move(attempt, event, at=at, reason=reason, ended_at=at, **changes)
-    quotas.claim_release(uid=attempt.claim_uid, reason=release, at=at)
-    job = Job.objects.select_for_update(no_key=True).get(pk=attempt.job_id)
-    ended = None if job_event is JobEvent.REQUEUE else at
-    if job_event is JobEvent.REQUEUE and job.state == JobState.WAITING:
-        job.state_reason = reason
-        job.save(update_fields=["state_reason"])
-    else:
-        job_move(job, job_event, at=at, reason=reason, ended_at=ended)
-    if job_event is JobEvent.REQUEUE:
-        attempt_create(job=job, continues=resumable(attempt), takes_up=attempt, overrides=overrides)
+
+def is_over(job: Job) -> bool:
+    return JobState(job.state) in ENDED_JOB_STATES

@@ -5,7 +5,9 @@
     load     one transaction that reads a snapshot
     decide   none; ``controlplane.domain.health``
     apply    a transaction for each so many decisions, which asks first whether the lease is still ours
-    advance  isolations: drained? tested? marked on their cluster?
+    empty    isolations that nothing holds any more
+
+No cluster is asked anything in it: what waits for answers is a loop of its own (``reconcilers.isolations``).
 
 A turn that dies anywhere leaves rows from which the next one decides the same: what was done about a fault is told
 by the decisions that were written with it. One turn runs at a time, by a lease with a fencing token.
@@ -20,11 +22,11 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from apps.monitoring.reconcilers import isolations
 from apps.monitoring.selectors.policies import HealthStance, health_stance
 from apps.monitoring.selectors.situations import situation_now
 from apps.monitoring.services.decisions import LeaseGone, decisions_apply
 from apps.monitoring.services.faults import faults_lapse
+from apps.monitoring.services.isolations import isolations_emptied, isolations_removed
 from controlplane.domain.health.decisions import Action, Decided, Situation, decide
 from controlplane.domain.health.signals import Origin
 from controlplane.persistence.leases import LoopLease, loop_lease
@@ -52,7 +54,8 @@ def health_turn(*, at: datetime) -> int:
         with transaction.atomic():
             situation = situation_now(policy=stance.policy, at=at)
         written = _decide(situation, stance, lease, at=at)
-        isolations.isolations_advance(situation=situation, policy=stance.policy, at=at)
+        isolations_removed(at=at)
+        isolations_emptied(at=at)
     return written
 
 

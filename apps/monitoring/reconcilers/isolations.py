@@ -1,22 +1,33 @@
-"""What is out of use goes on its way: drained, tested, given back; its node bears a mark on its cluster."""
+"""What is out of use goes on its way: it is tested, and its node bears a mark on its cluster.
+
+Each step asks a cluster, and one that does not answer takes its time: this loop waits for it, so that the loop
+that decides about faults does not.
+"""
 
 from __future__ import annotations
 
 import logging
 from datetime import datetime, timedelta
 
+from django.db import transaction
+from django.db.models import Q
+
 from apps.fleet import selectors as fleet
 from apps.monitoring.models import Isolation
 from apps.monitoring.reconcilers import burn_ins
-from apps.monitoring.services.isolations import isolations_emptied
-from controlplane.domain.health.decisions import Policy, Situation
+from apps.monitoring.selectors.policies import health_stance
+from apps.monitoring.selectors.situations import situation_now
+from apps.monitoring.services import provings
+from controlplane.persistence.leases import loop_lease
 from controlplane.ports.clusters import ClusterError, ClusterUnavailable
 from controlplane.ports.diagnoses import Markable
 from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
 
-
+LEASE = "monitoring.isolations"
+#: Longer than a turn takes in which several clusters do not answer.
+LEASE_TTL = timedelta(minutes=3)
 #: A mark that is there is asked for again after a while, should somebody have taken it off; one that could not be
 #: put there sooner.
 _AGAIN, _SOON = timedelta(minutes=10), timedelta(seconds=30)
@@ -24,11 +35,19 @@ _AGAIN, _SOON = timedelta(minutes=10), timedelta(seconds=30)
 _asked: dict[int, datetime] = {}
 
 
-def isolations_advance(*, situation: Situation, policy: Policy, at: datetime) -> None:
-    """One step for each; what hinders one keeps no other."""
-    isolations_emptied(at=at)
-    marks_keep(at=at)
-    burn_ins.burn_ins_turn(situation=situation, policy=policy, at=at)
+def isolations_turn(*, at: datetime) -> int:
+    """One step for each, unless a turn runs already; how many there are. What hinders one keeps no other."""
+    unfinished = Q(ended_at=None) | Q(marked_node=True) | Q(evidence__has_key=provings.LAUNCH)
+    rows = Isolation.objects.filter(unfinished, node__removed_at=None)
+    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+        if lease is None or not (count := rows.count()):
+            return 0
+        policy = health_stance().policy
+        with transaction.atomic():
+            situation = situation_now(policy=policy, at=at)
+        burn_ins.burn_ins_turn(situation=situation, policy=policy, at=at)
+        marks_keep(at=at)
+    return count
 
 
 def marks_keep(*, at: datetime) -> int:

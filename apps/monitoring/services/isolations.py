@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -68,12 +69,13 @@ def isolations_begin(
     standing = open_at(nodes=[order.node.pk for order in orders])
     begun: list[tuple[Order, Isolation]] = []
     changed: dict[int, Card] = {}
+    of_node = _by_node(cards)
     for order in orders:
         isolation = standing.get(order.place)
         # On the objects, so that the next order about the same cards sees it.
         stricter = [
             card
-            for card in covered(order.node, order.card, cards)
+            for card in covered(order.node, order.card, of_node[order.node.pk])
             if withholding.withhold(card, state=order.state, reason=order.reason)
         ]
         proved = isolation is not None and isolation.proved_at is not None
@@ -103,6 +105,14 @@ def covered(node: Node, card: Card | None, cards: Iterable[Card]) -> list[Card]:
     if card is None:
         return [each for each in cards if each.node_id == node.pk]
     return [each for each in cards if card.pk in (each.pk, each.parent_id)]
+
+
+def _by_node(cards: Iterable[Card]) -> Mapping[int, list[Card]]:
+    """So that an order does not go through the cards of all orders."""
+    of_node: dict[int, list[Card]] = defaultdict(list)
+    for card in cards:
+        of_node[card.node_id].append(card)
+    return of_node
 
 
 def _goes_with_its_node(order: Order, standing: Mapping[tuple[int, int | None], Isolation]) -> bool:
@@ -141,10 +151,11 @@ def _withdraw(
     orders: Sequence[Order], cards: Sequence[Card], grace: timedelta, at: datetime
 ) -> None:
     stopping = [order for order in orders if order.state == CardState.ISOLATED]
+    of_node = _by_node(cards)
     why = {
         card.pk: order.reason
         for order in stopping
-        for card in covered(order.node, order.card, cards)
+        for card in covered(order.node, order.card, of_node[order.node.pk])
     }
     nodes = {order.node.uid: order.reason for order in stopping if order.card is None}
     if why or nodes:
@@ -339,6 +350,15 @@ def _audit(row: Isolation, *, actor: User, action: str, **detail: Any) -> None:
 
 
 # -- On its way --
+
+
+@transaction.atomic
+def isolations_removed(*, at: datetime) -> int:
+    """End those of nodes that went with their cluster, of which nothing can come back; how many there were."""
+    rows = Isolation.objects.filter(ended_at=None, node__removed_at__isnull=False)
+    gone = list(rows.select_for_update(skip_locked=True, no_key=True, of=("self",)).order_by("pk"))
+    _move_each(gone, IsolationEvent.RELEASE, reason="its cluster was removed", at=at, ended_at=at)
+    return len(gone)
 
 
 @transaction.atomic

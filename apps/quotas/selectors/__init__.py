@@ -27,7 +27,7 @@ __all__ = [
     "claim_of",
     "claims_visible",
     "cluster_of",
-    "in_line_since",
+    "in_line_since_each",
     "intake_refusal",
     "launch_labels",
     "place_of",
@@ -84,13 +84,10 @@ def claim_of(*, kind: str, uid: str) -> Claim | None:
     return Claim.objects.filter(owner_kind=kind, owner_uid=uid).order_by("-id").first()
 
 
-def in_line_since(uid: str) -> datetime:
-    """Since when the claim is in line, or was until it got its cards.
-
-    :raises Claim.DoesNotExist: if there is no such claim.
-    """
-    claim = Claim.objects.only("in_line_since", "created_at").get(uid=uid)
-    return claim.in_line_since or claim.created_at
+def in_line_since_each(uids: Collection[str]) -> dict[str, datetime]:
+    """Since when each of the claims is in line, or was until it got its cards, by uid."""
+    claims = Claim.objects.only("uid", "in_line_since", "created_at").filter(uid__in=uids)
+    return {claim.uid: claim.in_line_since or claim.created_at for claim in claims}
 
 
 def cluster_of(claim: Claim) -> Cluster:

@@ -77,7 +77,7 @@ class Day:
             simulations.speak(listener=Directly(), every_so_often=_REPORTS, most=_ALL)
             for cluster in self._company.clusters:
                 for uid in self._changed(cluster):
-                    attempts_reconcile(at=at, uid=uid)
+                    attempts_reconcile(at=at, uids=(uid,))
             _relay()
 
     def _changed(self, cluster: SimulatedCluster) -> list[str]:

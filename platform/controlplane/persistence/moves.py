@@ -84,23 +84,32 @@ def move_each(
     *,
     into: type[Transition],
     at: datetime,
+    leased: bool = False,
 ) -> None:
     """``move`` for many rows in three statements: all of them, or none.
 
     The Python objects are updated as well.
 
+    :param leased: each has to be leased still with the ``lease_token`` that its object has.
     :raises IllegalTransition: if the table has no such arrow from the state that one of them is really in.
+    :raises LeaseLost: if one of them is leased by somebody else now.
     """
     if not steps:
         return
     rows = [step.row for step in steps]
     manager = type(rows[0])._default_manager
-    state_of = dict(
+    columns = ("pk", "state", "lease_token") if leased else ("pk", "state")
+    found = (
         manager.select_for_update(no_key=True)
         .filter(pk__in=[row.pk for row in rows])
         .order_by("pk")
-        .values_list("pk", "state")
+        .values_list(*columns)
     )
+    state_of, tokens = dict[Any, str](), dict[Any, list[Any]]()
+    for pk, state, *token in found:
+        state_of[pk], tokens[pk] = state, token
+    if leased and any(tokens[row.pk] != [row.serializable_value("lease_token")] for row in rows):
+        raise LeaseLost("somebody else works on one of them now; nothing was written")
     transitions = []
     for step in steps:
         current: State = type(machine.initial)(state_of[step.row.pk])

@@ -10,6 +10,7 @@ from django.utils import timezone
 from apps.fleet.models import Cluster
 from apps.jobs.models import Attempt
 from apps.jobs.reconcilers import launches
+from apps.quotas.models import Claim
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.ports.clusters import ClusterEvent, ClusterObject
 from tests.functional.fleet.conftest import text
@@ -79,7 +80,8 @@ def test_an_attempt_reports_where_its_cluster_reaches_the_product(
     worked: Attempt, cluster: Cluster
 ) -> None:
     def reported() -> str:
-        launch = launches.render(Attempt.objects.get(pk=worked.pk))
+        attempt = Attempt.objects.get(pk=worked.pk)
+        launch = launches.render(attempt, claim=Claim.objects.get(uid=attempt.claim_uid))
         return launch.roles[0].environment["NINEFOLD_REPORT_URL"]
 
     here = str(settings.NINEFOLD_CONTROL_URL)

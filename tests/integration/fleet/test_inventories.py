@@ -141,6 +141,24 @@ def test_a_missing_node_is_not_ready_and_its_cards_are_unknown_until_it_is_back(
     assert set(states(cluster)) == {"usable"}
 
 
+def test_a_slice_goes_with_its_node_and_comes_back_with_its_card(
+    company: Company, cluster: Cluster
+) -> None:
+    report(company, cluster, node("n1"), node("n2"))
+    whole = Card.objects.get(node__cluster=cluster, node__name="n2", index=1)
+    part = Card.objects.create(node=whole.node, parent=whole, index=100, chip=whole.chip)
+    report(company, cluster, node("n1"))
+    part.refresh_from_db()
+    assert (part.state, part.state_reason) == (CardState.UNKNOWN, services.UNSEEN)
+
+    report(company, cluster, node("n1"), node("n2", cards=(0,)))
+    part.refresh_from_db()
+    assert part.state == CardState.UNKNOWN
+    report(company, cluster, node("n1"), node("n2"))
+    part.refresh_from_db()
+    assert (part.state, part.state_reason) == (CardState.USABLE, "")
+
+
 @pytest.mark.parametrize("state", [CardState.ISOLATED, CardState.NO_NEW_WORK])
 @pytest.mark.parametrize("reason", ["uncorrectable errors", services.UNSEEN])
 def test_an_operators_decision_survives_whatever_is_reported(

@@ -15,7 +15,7 @@ from apps.fleet.models import Card, Node
 from apps.monitoring.models import Event, Isolation, Notification
 from apps.monitoring.reconcilers import burn_ins
 from apps.monitoring.reconcilers.health import health_turn
-from apps.monitoring.reconcilers.isolations import marks_keep
+from apps.monitoring.reconcilers.isolations import isolations_turn, marks_keep
 from apps.monitoring.services.burn_ins import burn_in_spec
 from apps.monitoring.services.faults import faults_acknowledge, signals_record
 from apps.monitoring.services.isolations import (
@@ -62,7 +62,9 @@ def operator() -> User:
 
 
 def _turn(company: Company, after: float = 2) -> None:
-    health_turn(at=company.later(timedelta(seconds=after)))
+    at = company.later(timedelta(seconds=after))
+    health_turn(at=at)
+    isolations_turn(at=at)
 
 
 def _isolated(company: Company, index: int = 0) -> Isolation:
@@ -255,6 +257,7 @@ def test_where_no_program_runs_a_person_is_told_why_and_decides(operator: User) 
     )
     burn_ins_ask(uids=[given[0].uid], actor=operator, at=cluster.created_at)
     health_turn(at=cluster.created_at)
+    isolations_turn(at=cluster.created_at)
     row = Isolation.objects.get()
     assert row.state == IsolationState.EMPTY
     assert row.evidence["impossible"] == "a cluster of kind simulated runs no program"
@@ -397,3 +400,33 @@ def test_operators_and_their_webhooks_are_told_with_the_evidence(
     )
     assert evidence["fault"]["cause"]
     assert [one.recipient for one in Notification.objects.filter(event=event)] == [operator]
+
+
+def test_a_cluster_that_does_not_answer_is_not_asked_while_faults_are_decided_about(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    for question in ("mark", "unmark", "observe", "launch"):
+        monkeypatch.setattr(FakeCluster, question, lambda *_, what=question: asked.append(what))
+    row = company.cluster_row
+    node = Node.objects.get(cluster=row)
+    Isolation.objects.create(
+        node=node, state=IsolationState.DRAINING, reason="fans", began_at=company.at
+    )
+    signals_record(signals=[sign(row, node=node.name, index=0, at=company.at)], at=company.at)
+    health_turn(at=company.later(timedelta(seconds=2)))
+    assert Card.objects.filter(node=node, state=CardState.ISOLATED).exists()
+    assert asked == []
+
+
+def test_what_is_out_of_use_goes_with_its_cluster() -> None:
+    gone = ward("gone", nodes=1)
+    node = Node.objects.get(cluster=gone)
+    isolation = Isolation.objects.create(
+        node=node, card=card(gone), reason="double bit", began_at=gone.created_at
+    )
+    Node.objects.filter(pk=node.pk).update(removed_at=gone.created_at)
+    health_turn(at=gone.created_at)
+    isolation.refresh_from_db()
+    assert (isolation.state, isolation.ended_at) == (IsolationState.RETURNED, gone.created_at)
+    assert isolation.history.get().reason == "its cluster was removed"

@@ -1,0 +1,167 @@
+"""Jobs that lose their cards together are told, and queued again, together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from apps.jobs import handlers
+from apps.jobs.models import Attempt, Job
+from apps.jobs.reconcilers import attempts
+from apps.quotas import services as quotas
+from apps.quotas.models import Claim
+from controlplane.adapters.fakes.clusters import FakeCluster
+from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.jobs import AttemptState, JobState
+from controlplane.persistence.leases import lease_rows
+from controlplane.ports.clusters import ExitCause, LogChunk, ObservedLaunch
+from tests.integration.company import Company
+from tests.integration.jobs.traces import claim_of, moves
+
+
+def gangs(company: Company, count: int) -> list[Attempt]:
+    """As many jobs that run."""
+    return [company.running(name=f"job {number}")[1] for number in range(count)]
+
+
+def revoke(company: Company, those: Collection[Attempt]) -> None:
+    for attempt in those:
+        quotas.claim_revoke(
+            claim=claim_of(attempt),
+            reason=ReleaseReason.FAULT,
+            grace=timedelta(),
+            at=company.at,
+            why="the card is broken",
+        )
+
+
+def states(those: Collection[Attempt]) -> set[str]:
+    pks = [attempt.pk for attempt in those]
+    return set(Attempt.objects.filter(pk__in=pks).values_list("state", flat=True))
+
+
+def statements_of_a_stop(company: Company, count: int) -> int:
+    revoke(company, gangs(company, count))
+    with CaptureQueriesContext(connection) as captured:
+        company.turn_jobs()
+        company.turn_jobs()
+    assert Claim.objects.filter(state=ClaimState.PENDING).count() == count
+    Claim.objects.filter(state=ClaimState.PENDING).update(state=ClaimState.RELEASED)
+    Attempt.objects.filter(state=AttemptState.PENDING).update(state=AttemptState.STOPPED)
+    return len(captured)
+
+
+def test_statements_do_not_grow_in_number_with_the_jobs_that_stop(company: Company) -> None:
+    assert statements_of_a_stop(company, 1) == statements_of_a_stop(company, 2)
+
+
+def test_all_that_stop_together_are_queued_again_with_their_place_in_line(
+    company: Company,
+) -> None:
+    before = gangs(company, 2)
+    since = {one.job_id: claim_of(one).created_at for one in before}
+    revoke(company, before)
+
+    company.turn_jobs()
+    assert states(before) == {AttemptState.STOPPING}
+    company.turn_jobs()
+
+    for job in Job.objects.all():
+        first, second = job.attempts.order_by("number")
+        assert (first.state, second.state) == (AttemptState.STOPPED, AttemptState.PENDING)
+        assert moves(first)[-2:] == ["stop", "confirm"]
+        assert moves(job) == ["start", "requeue"]
+        assert job.state == JobState.WAITING
+        assert claim_of(first).release_reason == ReleaseReason.FAULT
+        assert claim_of(second).in_line_since == since[job.pk]
+        assert second.number == first.number + 1
+
+
+def test_one_that_cannot_end_keeps_none_of_the_others(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torn, whole = gangs(company, 2)
+    revoke(company, (torn, whole))
+    company.turn_jobs()
+    release = quotas.claims_release
+
+    def stumbling(*, uids: Collection[str], **how: Any) -> frozenset[str]:
+        if torn.claim_uid in uids:
+            raise RuntimeError("a row that nobody can read")
+        return release(uids=tuple(uids), **how)
+
+    monkeypatch.setattr(quotas, "claims_release", stumbling)
+    company.turn_jobs()
+
+    assert states((whole,)) == {AttemptState.STOPPED}
+    assert states((torn,)) == {AttemptState.STOPPING}
+
+
+def test_launches_that_cannot_be_observed_at_once_are_observed_by_themselves(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torn, whole = gangs(company, 2)
+    observe = FakeCluster.observe
+
+    def stumbling(self: FakeCluster, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
+        if torn.launch_name in names:
+            raise RuntimeError("an object that nobody can read")
+        return observe(self, names)
+
+    monkeypatch.setattr(FakeCluster, "observe", stumbling)
+    company.cluster.finish(whole.launch_name, exit_code=1)
+    company.turn_jobs()
+
+    assert states((whole,)) == {AttemptState.FAILED}
+    assert states((torn,)) == {AttemptState.RUNNING}
+
+
+def test_whoever_is_leased_by_another_worker_keeps_none_of_the_others(company: Company) -> None:
+    late, ours = gangs(company, 2)
+    revoke(company, (late, ours))
+    lease_rows(Attempt.objects.filter(pk=late.pk), limit=1, ttl=timedelta(minutes=1))
+
+    company.turn_jobs()
+
+    assert states((late,)) == {AttemptState.RUNNING}
+    assert states((ours,)) == {AttemptState.STOPPING}
+
+
+def test_the_first_news_of_a_burst_is_heard_for_all(company: Company) -> None:
+    those = gangs(company, 2)
+    revoke(company, those)
+
+    handlers.on_claim_revoking(claim_uid=those[0].claim_uid)
+
+    assert states(those) == {AttemptState.STOPPING}
+    assert attempts.attempts_hear(claim_uid=those[1].claim_uid, at=company.at) == 0
+
+
+def test_the_log_of_one_that_waits_to_hear_of_its_cards_is_kept_once(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, attempt = company.running()
+    company.cluster.write_log(
+        attempt.launch_name, b"RuntimeError: NCCL error: unhandled system error\n"
+    )
+    company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
+    read = []
+    log = FakeCluster.log
+
+    def counted(self: FakeCluster, name: str, **where: Any) -> LogChunk:
+        read.append(name)
+        return log(self, name, **where)
+
+    monkeypatch.setattr(FakeCluster, "log", counted)
+    for _ in range(3):
+        company.turn_jobs()
+
+    attempt.refresh_from_db()
+    assert "waiting a moment" in attempt.message
+    assert len(read) == 1
+    assert "NCCL error" in attempt.log_tail
