@@ -12,7 +12,9 @@ from apps.fleet.selectors import operates
 from apps.monitoring.web.status import late_loops
 
 #: Parts of the fleet that have a place of their own in the rail.
-FLEET_PARTS = frozenset({"map", "faults", "alerts", "waves", "waste", "exposure", "clusters"})
+FLEET_PARTS = frozenset(
+    {"map", "faults", "alerts", "waves", "waste", "exposure", "sources", "clusters"}
+)
 
 
 def product(request: HttpRequest) -> dict[str, Any]:

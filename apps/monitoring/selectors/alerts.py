@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from django.db.models import Count, Prefetch, Q, QuerySet
@@ -12,6 +12,7 @@ from django.db.models import Count, Prefetch, Q, QuerySet
 from apps.accounts.selectors import Person
 from apps.fleet.selectors import operates
 from apps.monitoring.models import (
+    Alert,
     AlertDelivery,
     AlertGroup,
     AlertNotice,
@@ -71,17 +72,24 @@ def silences_now(*, at: datetime) -> QuerySet[AlertSilence]:
     return AlertSilence.objects.filter(began_at__lte=at, ends_at__gt=at).order_by("ends_at")
 
 
-def silences_over(group: AlertGroup, *, at: datetime) -> list[AlertSilence]:
-    """The ones that cover one of its alerts now."""
-    rows = list(silences_now(at=at))
+def silences_over(
+    groups: Iterable[AlertGroup], *, at: datetime
+) -> Mapping[int, list[AlertSilence]]:
+    """For each episode by its primary key the ones that cover one of its alerts now."""
+    by_key = {group.pk: group for group in groups}
+    rows = list(silences_now(at=at)) if by_key else []
     if not rows:
-        return []
-    beside = {"rule": group.rule_name, "severity": group.severity}
-    labels = [
-        {**one, **beside}
-        for one in group.alerts.filter(state=AlertState.FIRING).values_list("labels", flat=True)
-    ]
-    return [row for row in rows if any(silence_of(row).covers(one, at=at) for one in labels)]
+        return {}
+    labels: dict[int, list[dict[str, str]]] = {}
+    firing = Alert.objects.filter(group__in=by_key, state=AlertState.FIRING)
+    for key, own in firing.values_list("group_id", "labels"):
+        group = by_key[key]
+        beside = {"rule": group.rule_name, "severity": group.severity}
+        labels.setdefault(key, []).append({**own, **beside})
+    return {
+        key: [row for row in rows if any(silence_of(row).covers(one, at=at) for one in those)]
+        for key, those in labels.items()
+    }
 
 
 def receivers_visible(user: Person) -> QuerySet[AlertReceiver]:

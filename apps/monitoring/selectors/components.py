@@ -18,6 +18,7 @@ from django.db import connection
 from apps.fleet.models import Cluster
 from apps.fleet.services.watching import LEASE
 from apps.models.selectors import artifact_store
+from apps.monitoring.selectors.agents import agents_heard
 from apps.monitoring.selectors.loops import Loops
 from apps.serving import selectors as serving
 from apps.serving.models import Gateway
@@ -56,6 +57,7 @@ class Kind(StrEnum):
     GATEWAY = "gateway"
     WATCHER = "watcher"
     CLUSTER = "cluster"
+    AGENTS = "agents"
     DISK = "disk"
 
 
@@ -102,6 +104,7 @@ def components(loops: Loops, *, waiting: Waiting) -> tuple[Component, ...]:
         *_gateways(at=loops.at),
         *_watcher(clusters, at=loops.at),
         *_clusters(clusters, at=loops.at),
+        *_agents(at=loops.at),
         *_disks(),
     )
 
@@ -241,6 +244,26 @@ def _clusters(clusters: Iterable[Cluster], *, at: datetime) -> Iterator[Componen
             condition=condition,
             facts={"seen_at": seen, "trouble": cluster.trouble},
         )
+
+
+def _agents(*, at: datetime) -> Iterator[Component]:
+    """All together; no part of a product that has no node with a token."""
+    agents = agents_heard(at=at)
+    if not agents.nodes:
+        return
+    silent = agents.silent > 0
+    oldest = at - agents.oldest if agents.oldest is not None else None
+    yield Component(
+        kind=Kind.AGENTS,
+        condition=Condition.TROUBLED if silent else Condition.WELL,
+        facts={
+            "nodes": agents.nodes,
+            "heard": agents.heard,
+            "silent": agents.silent,
+            "unseen": agents.unseen,
+            "oldest_seconds": max(0.0, oldest.total_seconds()) if oldest is not None else None,
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from django.db import connection
+from django.db.models import Count, Q
 
 from apps.fleet.models import Node
 from apps.monitoring.models import CardFigures, Source
@@ -126,12 +127,24 @@ class Hearing(StrEnum):
 class Heard(NamedTuple):
     source: Source
     how: Hearing
+    #: Cards whose figures of now came from it.
+    measured: int
 
 
 def sources_heard(*, at: datetime) -> Sequence[Heard]:
-    """Every source with how it does, by name."""
-    rows = Source.objects.select_related("cluster").defer("credential").order_by("name")
-    return [Heard(source, _hearing(source, at=at)) for source in rows]
+    """Every source of a cluster that is there, with how it does, by name."""
+    fresh = Count("figures", filter=Q(figures__at__gte=at - FRESH))
+    rows = Source.objects.filter(cluster__removed_at=None).annotate(measured=fresh)
+    return [
+        Heard(source, _hearing(source, at=at), source.measured)
+        for source in rows.select_related("cluster").defer("credential").order_by("name")
+    ]
+
+
+def source_heard(source: Source, *, at: datetime) -> Heard:
+    """How one of them does."""
+    measured = CardFigures.objects.filter(source=source, at__gte=at - FRESH).count()
+    return Heard(source, _hearing(source, at=at), measured)
 
 
 def _hearing(source: Source, *, at: datetime) -> Hearing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from django import forms
@@ -93,6 +94,19 @@ def _row(group: AlertGroup) -> dict[str, Any]:
     return {"group": group, "title": _title(group), "labels": labels_of(group.labels)}
 
 
+def _rows(groups: Sequence[AlertGroup]) -> list[dict[str, Any]]:
+    """With who silenced them, where somebody did."""
+    silenced = [group for group in groups if group.silenced and group.ended_at is None]
+    over = selectors.silences_over(silenced, at=timezone.now())
+    return [
+        {
+            **_row(group),
+            "silencers": sorted({one.made_by_name for one in over.get(group.pk, ())}),
+        }
+        for group in groups
+    ]
+
+
 @login_required
 def alerts(request: SignedIn, *, past: bool = False) -> HttpResponseBase:
     """Episodes; those that go on come again by themselves."""
@@ -106,7 +120,7 @@ def alerts(request: SignedIn, *, past: bool = False) -> HttpResponseBase:
     context = {
         "past": past,
         "table": table,
-        "rows": [_row(group) for group in table.rows],
+        "rows": _rows(table.rows),
         "tabs": tabs_of("alerts-past" if past else "alerts"),
         "routed": past or bool(selectors.routes_now()),
     }
@@ -153,7 +167,7 @@ def alert(request: SignedIn, uid: str) -> HttpResponseBase:
             for one in table.rows
         ],
         "notices": selectors.notices_of(group)[:20],
-        "silences": selectors.silences_over(group, at=timezone.now()),
+        "silences": selectors.silences_over([group], at=timezone.now()).get(group.pk, []),
         "silence_form": SilenceForm(initial={"matchers": "\n".join(_matchers(group))}),
     }
     template = "monitoring/alert.html"

@@ -25,7 +25,8 @@ from apps.monitoring.selectors.waste import WasteTotals, waste_totals
 from apps.monitoring.web.fault_words import fault_line
 from apps.serving import selectors as serving
 from apps.serving.selectors import Holder
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.accelerators import CardState, ChipKind
+from controlplane.ports import registry
 
 #: Of the faults that stand, the page shows the worst.
 FAULTS_SHOWN = 5
@@ -101,7 +102,7 @@ _UNHEARD = frozenset({figures.Hearing.TROUBLED, figures.Hearing.LATE})
 
 
 def _pool_rows(pools: Sequence[Pool], wasted: WasteTotals) -> list[PoolRow]:
-    """Each chip, the most cards first; below it its clusters, where it is in several."""
+    """Each chip, the most cards first and processors last; below it its clusters, where it is in several."""
     by_chip: dict[str, list[Pool]] = {}
     for pool in pools:
         by_chip.setdefault(pool.chip, []).append(pool)
@@ -122,7 +123,15 @@ def _pool_rows(pools: Sequence[Pool], wasted: WasteTotals) -> list[PoolRow]:
         )
         rows += below
     most = {chip: sum(pool.counts.total for pool in own) for chip, own in by_chip.items()}
-    return sorted(rows, key=lambda row: (-most[row.chip], row.chip, row.cluster))
+    return sorted(
+        rows, key=lambda row: (_is_processor(row.chip), -most[row.chip], row.chip, row.cluster)
+    )
+
+
+def _is_processor(chip: str) -> bool:
+    """Each machine has them; what a company buys stands above."""
+    known = registry.chips().get(chip)
+    return known is not None and known.kind is ChipKind.CPU
 
 
 def _pool_row(pool: Pool, wasted: Mapping[tuple[str, str], int]) -> PoolRow:

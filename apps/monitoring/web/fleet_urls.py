@@ -1,12 +1,23 @@
-"""Addresses of the fleet's health: figures, cards, faults, waste."""
+"""Addresses of the fleet's health: figures and where they come from, cards, faults, waste."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from apps.monitoring.web import cards, exposure, faults, fleet, fleet_map, isolations, waste
+from apps.monitoring.web import (
+    agents,
+    cards,
+    exposure,
+    faults,
+    fleet,
+    fleet_map,
+    isolations,
+    sources,
+    waste,
+)
 
 _CARD = "fleet/cards/<str:uid>"
+_SOURCE = "fleet/sources/<str:uid>"
 _NODE = "fleet/clusters/<str:uid>/nodes/<str:name>"
 
 urlpatterns = [
@@ -23,6 +34,17 @@ urlpatterns = [
     path("fleet/faults/acknowledge", faults.faults_acknowledged, name="faults-acknowledge"),
     path("fleet/faults/isolate", faults.faults_isolated, name="faults-isolate"),
     path("fleet/faults/release", faults.faults_released, name="faults-release"),
+    path("fleet/sources", sources.sources, name="sources"),
+    path("fleet/sources/new", sources.source_new, name="source-new"),
+    path("fleet/sources/agents", agents.agents, name="agents"),
+    path("fleet/sources/tokens/new", agents.token_new, name="node-token-new"),
+    path("fleet/sources/tokens/<str:uid>/revoke", agents.token_revoke, name="node-token-revoke"),
+    path(_SOURCE, sources.source, name="source"),
+    path(f"{_SOURCE}/change", sources.source_change, name="source-change"),
+    path(f"{_SOURCE}/try", sources.source_try, name="source-try"),
+    path(f"{_SOURCE}/pause", sources.source_pause, name="source-pause"),
+    path(f"{_SOURCE}/resume", sources.source_resume, name="source-resume"),
+    path(f"{_SOURCE}/delete", sources.source_delete, name="source-delete"),
     path("fleet/waste", waste.waste, name="waste"),
     path("fleet/exposure", exposure.exposure, name="exposure"),
     path(f"{_NODE}/isolate", isolations.node_isolate, name="node-isolate"),

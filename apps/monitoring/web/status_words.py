@@ -45,6 +45,7 @@ LOOPS: Mapping[str, Word] = {
     "apps.monitoring.tasks.read_sources": gettext_lazy("Read figures of cards"),
     "apps.monitoring.tasks.read_signs": gettext_lazy("Ask clusters what is wrong"),
     "apps.monitoring.tasks.decide_health": gettext_lazy("Decide about faults"),
+    "apps.monitoring.tasks.advance_isolations": gettext_lazy("Mark and test what is out of use"),
     "apps.monitoring.tasks.judge_figures": gettext_lazy("Judge figures of cards by rules"),
     "apps.monitoring.tasks.notice_silence": gettext_lazy("Notice silent cards"),
     "apps.monitoring.tasks.tidy_history": gettext_lazy("Sum up and drop old figures"),
@@ -198,6 +199,21 @@ def _cluster(it: Component) -> str:
     return _("answers") if it.condition is Condition.WELL else _("not looked at lately")
 
 
+def _agents(it: Component) -> str:
+    seconds, nodes = it.facts["oldest_seconds"], it.facts["nodes"]
+    if seconds is None:
+        return ngettext(
+            "the agent of %(nodes)d node has a token; nothing was heard of it yet",
+            "the agents of %(nodes)d nodes have tokens; nothing was heard of any yet",
+            nodes,
+        ) % {"nodes": nodes}
+    return ngettext(
+        "%(heard)d of %(nodes)d is heard; last %(amount)s ago",
+        "%(heard)d of %(nodes)d are heard; the one quiet for the longest %(amount)s ago",
+        nodes,
+    ) % {"heard": it.facts["heard"], "nodes": nodes, "amount": duration(seconds)}
+
+
 def _disk(it: Component) -> str:
     return _("%(free)s of %(size)s free") % {
         "free": bytes_in_words(it.facts["free_bytes"]),
@@ -309,6 +325,16 @@ _PARTS: Mapping[Kind, _Part] = {
             ),
             Condition.UNKNOWN: gettext_lazy(
                 "Nobody has looked at it lately: see the loop that takes stock of clusters."
+            ),
+        },
+    ),
+    Kind.AGENTS: _Part(
+        label=gettext_lazy("Agents of nodes"),
+        found=_agents,
+        advice={
+            Condition.TROUBLED: gettext_lazy(
+                "An agent has fallen silent: the page of agents names it. Look at its log on the node; if"
+                " the node is gone for good, revoke its token."
             ),
         },
     ),

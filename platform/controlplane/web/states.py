@@ -124,6 +124,9 @@ LOOKS: Mapping[str, Look] = {
     "repeat": _look(pgettext_lazy("alert", "told again"), "bell", "orange"),
     "at_work": _look(pgettext_lazy("node", "command runs"), "player-play", "blue"),
     "testing": _look(pgettext_lazy("node", "being tested"), "heart-rate-monitor", "blue"),
+    "agent_well": _look(pgettext_lazy("agent", "heard"), "circle-check", "green"),
+    "agent_silent": _look(pgettext_lazy("agent", "silent"), "clock", "orange"),
+    "agent_unseen": _look(pgettext_lazy("agent", "never heard"), "circle-dashed", "secondary"),
     "silencing": _look(pgettext_lazy("silence", "stands"), "player-pause", "blue"),
 }
 

@@ -10,9 +10,11 @@ from random import Random
 
 from apps.fleet.models import Card, Node
 from apps.models.models import ModelVersion
-from apps.monitoring.models import CardHour, Decision, Fault
+from apps.monitoring.models import CardFigures, CardHour, Decision, Fault, Source
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import isolations_order
+from apps.monitoring.services.node_tokens import token_issue
+from apps.monitoring.services.sources import push_source
 from apps.quotas.models import Allocation, Claim
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.faults import FaultLevel
@@ -39,25 +41,67 @@ class Health:
     #: A card that works, with a long history; and one that is out of use.
     well: Card
     broken: Card
+    #: A source that is read, one that does not answer, and one that agents push to.
+    measured: Source
+    troubled: Source
+    agents: Source
 
 
 def health(who: People, where: Fleet) -> Health:
     """To be called when all work is placed: what is held is warm, what is not is cool."""
-    factories.source(where.gpus, name="gpu-exporters", readings=32, every=3600)
-    factories.source(
+    measured = factories.source(
+        where.gpus,
+        name="gpu-exporters",
+        readings=32,
+        every=3600,
+        options={
+            "vendor": "nvidia",
+            "targets": [
+                {
+                    "url": f"http://gpu-{number}.example:9400/metrics",
+                    "node": f"sample-gpus-{number}",
+                }
+                for number in range(1, 5)
+            ],
+        },
+        refused=3,
+        refusals=["DCGM_FI_DEV_GPU_TEMP: 4294967295 is no temperature (card 6 of sample-gpus-4)"],
+        silent={"sample-gpus-3": "it answered with status 503"},
+    )
+    troubled = factories.source(
         where.lost,
         name="lab-prometheus",
         kind="prometheus",
+        options={"vendor": "nvidia", "url": "http://prometheus.lab.example", "window": 30},
         read_at=NOW - timedelta(minutes=47),
         trouble="http://prometheus.lab.example: no answer within 5 s",
     )
+    agents = _agents(where)
     _assistant(who, where)
     _newest(idle=_forgotten(who, where))
+    CardFigures.objects.filter(card__node__cluster=where.gpus).update(source=measured)
+    CardFigures.objects.filter(card__node__name="sample-npus-1").update(source=agents)
     well = _card("sample-gpus-1", 0)
     _past(well)
     _faults(who)
     broken = _card("sample-gpus-3", 2)
-    return Health(well=well, broken=broken)
+    return Health(well=well, broken=broken, measured=measured, troubled=troubled, agents=agents)
+
+
+def _agents(where: Fleet) -> Source:
+    """One is heard, one has fallen silent, one was never started and one had its token taken away."""
+    agent = {"name": "ninefold-agent", "vendor": "ascend", "reader_ok": True}
+    ages = {1: timedelta(0), 2: timedelta(hours=2), 3: None, 4: timedelta(days=2)}
+    for number, age in ages.items():
+        node = Node.objects.get(name=f"sample-npus-{number}")
+        token_issue(node=node, actor=None)
+        if age is not None:
+            last = LASTS if number == 1 else NOW - age
+            node.tokens.update(used_at=last, agent={**agent, "reader_ok": number != 2})
+    Node.objects.get(name="sample-npus-4").tokens.update(revoked_at=NOW - timedelta(days=1))
+    source = push_source(Node.objects.get(name="sample-npus-1").cluster)
+    Source.objects.filter(pk=source.pk).update(read_at=LASTS, tried_at=LASTS, readings=8)
+    return source
 
 
 def _card(node: str, index: int) -> Card:

@@ -16,6 +16,8 @@ from pytest_django import DjangoAssertNumQueries
 from apps.accounts.models import User
 from apps.fleet.models import Cluster
 from apps.fleet.services.watching import LEASE
+from apps.monitoring.models import NodeToken
+from apps.monitoring.services.node_tokens import token_issue
 from apps.monitoring.web.status import late_loops
 from apps.serving.models import Gateway, GatewaySnapshot
 from controlplane.domain.permissions import Role
@@ -287,3 +289,18 @@ def test_a_cluster_that_is_followed_and_silent_is_named(page: Client, speaking: 
         Cluster.objects.update(reachable_at=timezone.now() - timedelta(minutes=2))
         assert conditions(page)["watcher"] == "troubled"
         assert "nothing is heard of east" in page.get("/status").text
+
+
+def test_agents_are_a_part_once_a_node_has_a_token(page: Client) -> None:
+    assert "agents" not in conditions(page)
+    cluster = factories.cluster()
+    token_issue(node=cluster.nodes.get(), actor=None)
+    assert conditions(page)["agents"] == "well"
+    assert "nothing was heard of it yet" in page.get("/status").text
+    NodeToken.objects.update(used_at=timezone.now())
+    assert conditions(page)["agents"] == "well"
+    NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
+    assert conditions(page)["agents"] == "troubled"
+    shown = page.get("/status").text
+    assert "0 of 1 is heard; last 7 min" in shown
+    assert "the page of agents names it" in shown

@@ -9,7 +9,13 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from apps.monitoring.models import AlertReceiver, AlertRoute, AlertRule, AlertSilence
+from apps.monitoring.models import (
+    AlertGroup,
+    AlertReceiver,
+    AlertRoute,
+    AlertRule,
+    AlertSilence,
+)
 from apps.monitoring.reconcilers.alerts import alerts_turn
 from controlplane.persistence.encryption import decrypt
 from tests import factories
@@ -82,6 +88,8 @@ def test_who_silenced_what_and_until_when_is_on_its_page(operator: Client, alarm
     assert answer.status_code == 302
     page = text_of(operator, f"{_AT}/{alarmed.firing.uid}")
     assert "Silenced by root: fan ordered" in page
+    AlertGroup.objects.filter(pk=alarmed.firing.pk).update(silenced=1)
+    assert "1 silenced by root" in text_of(operator, _AT)
     silence = AlertSilence.objects.get(reason="fan ordered")
     operator.post(f"{_AT}/silences/{silence.uid}/end")
     silence.refresh_from_db()
@@ -100,6 +108,8 @@ def test_a_rule_is_made_tried_changed_and_deleted(operator: Client) -> None:
     factories.cluster()
     trial = operator.post(f"{_AT}/rules/new?check=1", RULE, headers={"HX-Request": "true"})
     assert "It holds on nothing now." in trial.content.decode()
+    empty = operator.post(f"{_AT}/rules/new?check=1", {"name": ""}, headers={"HX-Request": "true"})
+    assert "required" not in empty.content.decode(), "nobody has filled in anything yet"
     assert "would not have fired" in trial.content.decode()
     assert operator.post(f"{_AT}/rules/new", RULE).status_code == 302
     rule = AlertRule.objects.get(name="power")

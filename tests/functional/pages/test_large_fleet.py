@@ -16,7 +16,7 @@ from tests import factories
 
 pytestmark = pytest.mark.django_db
 #: Session, person, and what the page asks, whatever the size of the fleet.
-QUERIES = 13
+QUERIES = 10
 
 
 @pytest.fixture
@@ -47,8 +47,17 @@ def test_a_simulated_cluster_says_so_on_the_page(client: Client) -> None:
 def test_a_large_fleet_costs_as_few_queries_as_a_small_one(
     client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
+    client.get("/fleet")
     with django_assert_max_num_queries(QUERIES):
         client.get("/fleet")
+
+
+def test_processors_stand_below_what_a_company_buys(client: Client) -> None:
+    cluster = Cluster.objects.get(name="paper")
+    node = Node.objects.create(cluster=cluster, name="workshop")
+    Card.objects.bulk_create(Card(node=node, index=index, chip="cpu") for index in range(600))
+    shown = client.get("/fleet").text
+    assert shown.index(">nvidia-h800</a>") < shown.index(">cpu</a>")
 
 
 @pytest.fixture
@@ -72,12 +81,15 @@ def test_of_a_fleet_too_large_to_draw_only_nodes_in_trouble_are_shown(
     broken.cards.filter(index__lt=2).update(state="isolated")
     faulty = Node.objects.get(name="h800-19")
     factories.fault(faulty)
+    huge.get("/fleet")
     with django_assert_max_num_queries(QUERIES):
         shown = huge.get("/fleet").text
     assert len(shown) < 100_000
     order = [shown.index(f">{name}</a></td>") for name in ("h20-33", "h20-7", "h800-19", "h800-15")]
     assert order == sorted(order)
     assert "h20-34<" not in shown
+    assert "shows only nodes in trouble here; the map has every card" in shown
+    assert 'href="/fleet/clusters">All nodes, by cluster' in shown
     assert "1,246 other nodes are sound" in shown
     assert "2 of 8 cards not usable" in shown
     assert 'href="/fleet/map?by=state"' in shown

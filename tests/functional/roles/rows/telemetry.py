@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.rules import TEAM_ADMINS, rest
+from functools import partial
+
+from tests.functional.roles.rules import TEAM_ADMINS, act, page, rest
 
 _OPERATORS = TEAM_ADMINS | {"operator"}
 _NOWHERE = "0" * 32
@@ -21,4 +23,22 @@ REST = (
     rest("POST", "node-tokens", may=_OPERATORS, body={"node": _NOWHERE}),
     rest("GET", "node-tokens/{node_token}", **_ONE),
     rest("DELETE", "node-tokens/{node_token}", **_ONE),
+)
+
+_page = partial(page, may=_OPERATORS, company_wide=True)
+_act = partial(act, may=_OPERATORS, company_wide=True)
+
+_AT = "/fleet/sources"
+PAGES = (
+    _page(_AT),
+    _page(f"{_AT}/new"),
+    _page(f"{_AT}/agents"),
+    _page(f"{_AT}/tokens/new"),
+    _act(f"{_AT}/tokens/{{node_token}}/revoke"),
+    _page(f"{_AT}/{{source}}"),
+    _page(f"{_AT}/{{source}}/change"),
+    _act(f"{_AT}/{{source}}/try"),
+    _act(f"{_AT}/{{source}}/pause"),
+    _act(f"{_AT}/{{source}}/resume"),
+    _act(f"{_AT}/{{source}}/delete"),
 )

@@ -1,0 +1,286 @@
+"""Where figures come from: sources that are read, agents that send, and what becomes of their tokens."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from apps.accounts.models import AuditEntry
+from apps.fleet.models import Card, Cluster, Node
+from apps.monitoring.models import CardFigures, NodeToken, Source
+from apps.monitoring.services.node_tokens import token_issue
+from apps.monitoring.services.sources import push_source
+from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.permissions import Role
+from controlplane.persistence.encryption import decrypt
+from tests import factories
+
+_AT = "/fleet/sources"
+#: Session, person, what they may, and what the lists ask however long they are.
+SOURCES, AGENTS = 7, 10
+
+
+@pytest.fixture
+def operator(db: None, settings: Settings) -> Client:
+    settings.NINEFOLD_TELEMETRY = EgressPolicy.parse(
+        allow=["127.0.0.0/8"], schemes=["http"], ports=range(1, 65536)
+    )
+    client = Client()
+    client.force_login(factories.person("otto", team=factories.team("maps"), role=Role.OPERATOR))
+    return client
+
+
+@pytest.fixture
+def cluster(operator: Client) -> Cluster:
+    return factories.cluster(cards=4)
+
+
+@pytest.fixture
+def token(cluster: Cluster) -> NodeToken:
+    token_issue(node=Node.objects.get(), actor=None)
+    return NodeToken.objects.get()
+
+
+def text_of(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, path
+    return " ".join(answer.text.split())
+
+
+def exporters(where: Cluster, **changes: str) -> dict[str, str]:
+    return {
+        "name": "dcgm-east",
+        "cluster": where.uid,
+        "vendor": "nvidia",
+        "targets": "http://127.0.0.1:9400/metrics here-1\nhttp://127.0.0.2:9400/metrics",
+        "every": "15",
+        **changes,
+    }
+
+
+def test_a_fleet_without_sources_is_told_how_to_begin(operator: Client) -> None:
+    assert "No source yet" in text_of(operator, _AT)
+    page = text_of(operator, f"{_AT}/agents")
+    assert "No agent yet" in page
+    assert "python3 -m ninefold_runtime.agent" in page
+    assert "--token-file /etc/ninefold/token" in page
+
+
+def test_a_source_is_made_changed_paused_resumed_and_deleted(
+    operator: Client, cluster: Cluster
+) -> None:
+    assert operator.get(f"{_AT}/new").status_code == 200
+    made = operator.post(f"{_AT}/new?kind=exporter", exporters(cluster, token="s3cret"))
+    source = Source.objects.get()
+    page = f"{_AT}/{source.uid}"
+    assert made.headers["Location"] == page
+    assert source.options == {
+        "vendor": "nvidia",
+        "targets": [
+            {"url": "http://127.0.0.1:9400/metrics", "node": "here-1"},
+            {"url": "http://127.0.0.2:9400/metrics"},
+        ],
+    }
+    assert "s3cret" not in text_of(operator, page)
+    form = text_of(operator, f"{page}/change")
+    assert "http://127.0.0.1:9400/metrics here-1" in form
+    assert "s3cret" not in form
+    changed = {"vendor": "nvidia", "targets": "http://127.0.0.3:9400/metrics", "every": "30"}
+    operator.post(f"{page}/change", changed)
+    source.refresh_from_db()
+    assert (source.every, len(source.options["targets"])) == (30, 1)
+    assert source.credential is not None, "an empty field keeps the token"
+    assert decrypt(source.credential) == b"s3cret"
+    operator.post(f"{page}/change", {**changed, "forget_token": "on"})
+    source.refresh_from_db()
+    assert source.credential is None
+    operator.post(f"{page}/pause")
+    assert "paused" in text_of(operator, _AT)
+    operator.post(f"{page}/resume")
+    source.refresh_from_db()
+    assert source.enabled
+    operator.post(f"{page}/delete")
+    assert not Source.objects.exists()
+    told = set(AuditEntry.objects.values_list("action", flat=True))
+    assert {"source.create", "source.change", "source.delete"} <= told
+
+
+def test_a_prometheus_is_made_with_what_was_filled_in_only(
+    operator: Client, cluster: Cluster
+) -> None:
+    given = {
+        "name": "prom",
+        "cluster": cluster.uid,
+        "url": "http://127.0.0.1:9090",
+        "vendor": "nvidia",
+        "selector": 'job="dcgm"',
+        "every": "10",
+    }
+    operator.post(f"{_AT}/new?kind=prometheus", given)
+    assert Source.objects.get().options == {
+        "url": "http://127.0.0.1:9090",
+        "vendor": "nvidia",
+        "selector": 'job="dcgm"',
+    }
+    assert "job=&quot;dcgm&quot;" in text_of(operator, f"{_AT}/{Source.objects.get().uid}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": "Not Good"}, "use up to 60 lower-case letters"),
+        ({"targets": "http://127.0.0.1:9400/metrics a b"}, "is more than an address and a node"),
+        ({"targets": "ftp://127.0.0.1/metrics"}, "targets, number 1"),
+        ({"every": "1"}, "greater than or equal to 5"),
+        ({"token": "ключ"}, "a token is made of ASCII characters"),
+        ({"vendor": "acme"}, "acme is not one of the available choices"),
+        ({"cluster": "nowhere"}, "not one of the available choices"),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field(
+    operator: Client, cluster: Cluster, changes: dict[str, str], said: str
+) -> None:
+    answer = operator.post(f"{_AT}/new?kind=exporter", exporters(cluster, **changes))
+    assert answer.status_code == 422
+    assert said in answer.text
+    (field,) = changes
+    assert f'id="id_{field}_error"' in answer.text
+    assert not Source.objects.exists()
+
+
+def test_a_name_that_is_taken_is_refused(operator: Client, cluster: Cluster) -> None:
+    operator.post(f"{_AT}/new?kind=exporter", exporters(cluster))
+    answer = operator.post(f"{_AT}/new?kind=exporter", exporters(cluster))
+    assert "there is a source named dcgm-east already" in answer.text
+
+
+def test_a_trial_that_reaches_nobody_says_so_and_keeps_nothing(
+    operator: Client, cluster: Cluster
+) -> None:
+    operator.post(
+        f"{_AT}/new?kind=exporter", exporters(cluster, targets="http://127.0.0.1:9/metrics here-1")
+    )
+    source = Source.objects.get()
+    answer = operator.post(f"{_AT}/{source.uid}/try")
+    assert answer.status_code == 422
+    assert "The trial failed" in answer.text
+    source.refresh_from_db()
+    assert source.trouble == ""
+
+
+def test_the_page_says_why_values_were_refused_and_who_is_silent(
+    operator: Client, cluster: Cluster
+) -> None:
+    source = factories.source(
+        cluster,
+        options={"vendor": "nvidia", "targets": [{"url": "http://127.0.0.1:9400", "node": "n1"}]},
+        refused=2,
+        refusals=["utilization of 180 percent (card 3 of n1)"],
+        silent={"n1": "it answered with status 503"},
+    )
+    factories.figures(Card.objects.all()[:3])
+    CardFigures.objects.update(source=source)
+    listed = text_of(operator, _AT)
+    assert "1 exporter did not answer" in listed
+    assert '<td class="nf-number" data-label="Cards measured now">3</td>' in listed
+    page = text_of(operator, f"{_AT}/{source.uid}")
+    assert "utilization of 180 percent (card 3 of n1)" in page
+    assert "it answered with status 503" in page
+
+
+def test_a_source_that_is_pushed_to_is_not_tried_and_tells_of_its_agents(
+    operator: Client, cluster: Cluster, token: NodeToken
+) -> None:
+    NodeToken.objects.update(used_at=timezone.now())
+    source = push_source(cluster)
+    page = text_of(operator, f"{_AT}/{source.uid}")
+    assert "/try" not in page
+    assert "of 1 nodes with a token" in page
+    form = text_of(operator, f"{_AT}/{source.uid}/change")
+    assert 'name="token"' not in form
+    assert operator.post(f"{_AT}/{source.uid}/change", {"every": "20"}).status_code == 302
+    source.refresh_from_db()
+    assert source.every == 20
+
+
+def test_a_token_is_shown_once_with_the_command_that_uses_it(
+    operator: Client, cluster: Cluster
+) -> None:
+    node = Node.objects.get()
+    assert f'value="{cluster.name}/{node.name}"' in text_of(
+        operator, f"{_AT}/tokens/new?node={node.uid}"
+    )
+    answer = operator.post(f"{_AT}/tokens/new", {"node": node.name})
+    assert "nft-" in answer.text
+    assert f"--node {node.name} " in answer.text
+    assert "no-store" in answer.headers["Cache-Control"]
+    assert "nft-" not in text_of(operator, f"{_AT}/agents")
+
+
+def test_a_node_that_is_not_there_or_there_twice_has_no_token(
+    operator: Client, cluster: Cluster
+) -> None:
+    name = Node.objects.get().name
+    answer = operator.post(f"{_AT}/tokens/new", {"node": "nowhere-1"})
+    assert answer.status_code == 422
+    assert "No cluster has a node “nowhere-1”" in answer.text
+    other = factories.cluster(name="west", cards=1)
+    Node.objects.filter(cluster=other).update(name=name)
+    answer = operator.post(f"{_AT}/tokens/new", {"node": name})
+    assert f"{cluster.name}/{name}, west/{name}" in answer.text
+    assert not NodeToken.objects.exists()
+    assert operator.post(f"{_AT}/tokens/new", {"node": f"west/{name}"}).status_code == 200
+
+
+def test_agents_are_heard_silent_or_were_never_heard(
+    operator: Client, cluster: Cluster, token: NodeToken
+) -> None:
+    assert "never heard" in text_of(operator, f"{_AT}/agents")
+    heard = {"name": "ninefold-agent", "vendor": "nvidia", "reader_ok": False}
+    NodeToken.objects.update(used_at=timezone.now(), agent=heard)
+    page = text_of(operator, f"{_AT}/agents?state=well")
+    assert "ninefold-agent · nvidia" in page
+    assert "the tool that reads its cards does not answer" in page
+    assert "Nothing matches these filters." in text_of(operator, f"{_AT}/agents?state=silent")
+    NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=5))
+    assert token.node.name in text_of(operator, f"{_AT}/agents?state=silent")
+    assert operator.get(f"{_AT}/agents?format=csv").status_code == 200
+
+
+def test_a_revoked_token_leaves_the_list_of_those_that_are_good(
+    operator: Client, token: NodeToken
+) -> None:
+    operator.post(f"{_AT}/tokens/{token.uid}/revoke")
+    token.refresh_from_db()
+    assert token.revoked_at is not None
+    assert "/revoke" not in text_of(operator, f"{_AT}/agents")
+    listed = text_of(operator, f"{_AT}/agents?state=revoked")
+    assert f">{token.node.name}</a>" in listed
+    assert "/revoke" not in listed
+
+
+def test_the_lists_cost_the_same_however_long_they_are(
+    operator: Client, cluster: Cluster, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    node = Node.objects.get()
+    for number in range(8):
+        factories.source(cluster, name=f"exporters-{number}")
+        token_issue(node=node, actor=None)
+    operator.get(_AT)
+    with django_assert_max_num_queries(SOURCES):
+        operator.get(_AT)
+    with django_assert_max_num_queries(AGENTS):
+        operator.get(f"{_AT}/agents")
+
+
+def test_who_does_not_operate_the_fleet_sees_no_addresses(cluster: Cluster) -> None:
+    viewer = Client()
+    viewer.force_login(factories.person("vera", team=factories.team("ads"), role=Role.VIEWER))
+    source = factories.source(cluster)
+    for path in ("", "/new", "/agents", "/tokens/new", f"/{source.uid}"):
+        assert viewer.get(f"{_AT}{path}").status_code == 403, path
+    assert f'href="{_AT}"' not in viewer.get("/fleet").text
