@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.db.backends.postgresql.operations import DatabaseOperations
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.kubernetes.live import live_cluster
 
@@ -16,6 +17,20 @@ __all__ = ["live_cluster"]
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("patient", parent=settings.default, deadline=None)
 settings.load_profile("patient")
+
+
+# Not by marks: xdist 3.8 writes the groups into names of tests where pytest 9.2 no longer reads them.
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``--dist loadgroup`` engines run beside products and clusters; of each, one test after the other."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = _group
+    return scheduler
+
+
+def _group(test: str) -> str:
+    return "engines" if test.startswith("tests/engine/") else "products"
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -173,40 +173,45 @@ def test_a_page_renders_before_anything_was_made(browser: Client, address: str) 
     check(response.text)
 
 
-@pytest.mark.parametrize("address", PLAIN, ids=PLAIN.values())
+# One company for all pages of a test: making it takes longer than showing them.
 def test_a_page_of_many_things_renders_within_its_queries(
     browser: Client,
     filled: Filled,
-    address: str,
     django_assert_max_num_queries: DjangoAssertNumQueries,
+    subtests: pytest.Subtests,
 ) -> None:
-    browser.get(address)
-    with django_assert_max_num_queries(MOST_QUERIES):
-        response = browser.get(address)
-    assert response.status_code == 200
-    check(response.text)
+    for address, name in PLAIN.items():
+        with subtests.test(name):
+            renders_within_its_queries(browser, address, django_assert_max_num_queries)
 
 
-@pytest.mark.parametrize("kind", [*OF_ONE, *OF_ALL])
 def test_a_page_of_one_thing_renders_within_its_queries(
     browser: Client,
     filled: Filled,
-    kind: str,
     django_assert_max_num_queries: DjangoAssertNumQueries,
+    subtests: pytest.Subtests,
 ) -> None:
-    address = {**OF_ONE, **OF_ALL}[kind](filled)
+    for kind, address in {**OF_ONE, **OF_ALL}.items():
+        with subtests.test(kind):
+            renders_within_its_queries(browser, address(filled), django_assert_max_num_queries)
+
+
+def renders_within_its_queries(
+    browser: Client, address: str, at_most: DjangoAssertNumQueries
+) -> None:
     browser.get(address)
-    with django_assert_max_num_queries(MOST_QUERIES):
+    with at_most(MOST_QUERIES):
         response = browser.get(address)
     assert response.status_code == 200
     check(response.text)
 
 
-@pytest.mark.parametrize("kind", OF_ONE)
 def test_another_teams_thing_is_not_there(
-    client: Client, filled: Filled, outsider: Client, kind: str
+    filled: Filled, outsider: Client, subtests: pytest.Subtests
 ) -> None:
-    assert outsider.get(OF_ONE[kind](filled)).status_code == 404
+    for kind, address in OF_ONE.items():
+        with subtests.test(kind):
+            assert outsider.get(address(filled)).status_code == 404
 
 
 @pytest.mark.parametrize("address", PLAIN, ids=PLAIN.values())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import re
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +22,15 @@ from tests.functional.roles.rules import CODE_FILE, ROWS_FILE, Outcome, Row
 from tests.functional.roles.sides import RANDOM
 
 _PLACE = re.compile(r"\{([a-z_.]+)\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is left of one when all that it did is undone."""
+
+    status: int
+    outcome: Outcome | str
+    text: str
 
 
 def filled(text: str, names: Mapping[str, str]) -> str:
@@ -64,6 +76,22 @@ def _archive() -> bytes:
     return out.getvalue()
 
 
+@contextmanager
+def told(who: str) -> Iterator[None]:
+    """A failure says who asked."""
+    try:
+        yield
+    except Exception as failure:
+        failure.add_note(f"asked by: {who}")
+        raise
+
+
+def answered(client: Client, row: Row, names: Mapping[str, str]) -> Answer:
+    """The answer, read to its end."""
+    answer = ask(client, row, names)
+    return Answer(status=answer.status_code, outcome=outcome_of(answer), text=text_of(answer))
+
+
 def text_of(answer: HttpResponseBase) -> str:
     """Its body, and where it leads. The test client closes what it was read from at its end."""
     if isinstance(answer, StreamingHttpResponse):
@@ -102,3 +130,12 @@ def still(text: str, names: Mapping[str, str] | None = None) -> str:
     for name in sorted((names or {}).values(), key=len, reverse=True):
         text = text.replace(name, "…")
     return text.replace(RANDOM, "…")
+
+
+def difference(before: str, after: str) -> list[str]:
+    """The first lines that changed."""
+    if before == after:
+        return []
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    changes = difflib.unified_diff(old, new, n=0)
+    return list(changes)[:10]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,22 @@ import pytest
 from django.conf import settings
 from django.db import transaction
 from django.test import Client
+from django.test.client import ClientHandler
 
 from apps.accounts.models import User
 from tests import factories
 from tests.functional.roles import sides
 from tests.functional.roles.rules import Whose
 from tests.functional.roles.sides import Side
+
+_USERNAMES = {
+    "deactivated": "maps-gone",
+    **{role: f"maps-{role}" for role in sides.ROLES},
+    "company": "root",
+}
+#: Who may ask: a stranger, somebody who may no more, each role of the own team, and the company's administrator.
+PEOPLE = ("anonymous", *_USERNAMES)
+_HANDLER = ClientHandler(enforce_csrf_checks=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +36,8 @@ class World:
     own: Side
     other: Side
     everybodys: dict[str, str]
+    #: Who asks, and the session of each; empty for whoever has none.
+    sessions: Mapping[str, str]
 
     def names(self, whose: Whose) -> dict[str, str]:
         side = self.own if whose is Whose.OWN else self.other
@@ -41,7 +53,11 @@ def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
         factories.person("free")
         own, other = sides.side("maps", company), sides.side(sides.MARK, company)
         everybodys = {**company.names, **sides.company_names()}
-        yield World(own=own, other=other, everybodys=everybodys)
+        people = {"anonymous": None} | {
+            who: User.objects.get(username=name) for who, name in _USERNAMES.items()
+        }
+        sessions = {who: _session_of(person) for who, person in people.items()}
+        yield World(own=own, other=other, everybodys=everybodys, sessions=sessions)
 
 
 class Undone(transaction.Atomic):
@@ -63,16 +79,26 @@ def undone(world: World) -> Iterator[World]:
         yield world
 
 
-def client_of(who: str, world: World) -> Client:
-    """Somebody's browser."""
+def _session_of(person: User | None) -> str:
+    """Its key. They have looked at a page: the first of a session is dearer than all that follow."""
+    client = _client()
+    if person is not None:
+        client.force_login(person)
+        client.get("/profile")
+    cookie = client.cookies.get(settings.SESSION_COOKIE_NAME)
+    return cookie.value if cookie else ""
+
+
+def _client() -> Client:
+    """As Django's, but with the middleware that all share, as all requests to a server do."""
     client = Client()
-    if who == "anonymous":
-        return client
-    if who == "company":
-        person = User.objects.get(username="root")
-    elif who == "deactivated":
-        person = User.objects.get(username="maps-gone")
-    else:
-        person = User.objects.get(uid=world.own.names[f"person.{who}"])
-    client.force_login(person)
+    client.handler = _HANDLER
+    return client
+
+
+def client_of(who: str, world: World) -> Client:
+    """Somebody's browser, new, and logged in."""
+    client = _client()
+    if key := world.sessions[who]:
+        client.cookies[settings.SESSION_COOKIE_NAME] = key
     return client

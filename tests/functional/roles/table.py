@@ -55,6 +55,7 @@ PAGES = (
     *jobs.PAGES,
     *serving.PAGES,
     *storage.PAGES,
+    *telemetry.PAGES,
     *topology.PAGES,
     *usage.PAGES,
     *monitoring.PAGES,

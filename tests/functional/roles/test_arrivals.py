@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from unittest import mock
 
 from django.test import Client
@@ -11,7 +10,7 @@ from django.utils import timezone
 from apps.accounts.models import User
 from tests import factories
 from tests.functional.roles import sides
-from tests.functional.roles.asking import ask, still, text_of
+from tests.functional.roles.asking import ask, difference, still, text_of
 from tests.functional.roles.table import PAGES, REST
 
 #: What everybody shares changes with whoever uses it.
@@ -48,14 +47,8 @@ def test_pages_stay_the_same_when_another_team_arrives(db: None) -> None:
         factories.schedule()
         after = {str(row): still(text_of(ask(client, row, names))) for row in rows}
     differing = [
-        "\n".join((row, *_difference(text, after[row])))
+        "\n".join((row, *difference(text, after[row])))
         for row, text in before.items()
         if after[row] != text
     ]
     assert not differing, "\n".join(differing)
-
-
-def _difference(before: str, after: str) -> list[str]:
-    """The first lines that changed."""
-    changes = difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
-    return list(changes)[:10]

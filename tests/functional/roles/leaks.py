@@ -1,0 +1,40 @@
+"""Whether an answer shows anything of the other team, or tells its things from those that never were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.functional.roles.rules import Row
+from tests.functional.roles.sides import MARK, RANDOM
+
+_TEAM, _QUEUE = f"team {MARK}", f"{MARK}-queue"
+#: Whoever waits for a card wants to know which team has it, and through which queue: said on purpose, by those
+#: names alone.
+_HOLDERS: Mapping[str, tuple[str, ...]] = {
+    "/topology?at=node:here/here-1": (f">{MARK}</td>", _QUEUE),
+    "/topology/cards.json": (f'"{MARK}"', _QUEUE),
+    "/api/v1/topology?at=node:here/here-1": (f'"team":"{MARK}"', _QUEUE),
+    "/fleet": (_TEAM,),
+    "/fleet/clusters/{cluster}/nodes/{node.name}": (_TEAM,),
+    "/queues": (_TEAM, _QUEUE),
+    "/queues/{queue}/reclaim?chip=cpu&cards=1&together=1": (_TEAM, _QUEUE),
+    "/claims/{claim.waiting}/what-if": (_TEAM, _QUEUE),
+}
+
+
+def shown(text: str, row: Row, theirs: Mapping[str, str]) -> list[str]:
+    """What an answer says of the other team: its word, and the public names of its things."""
+    for said in _HOLDERS.get(row.path, ()):
+        text = text.replace(said, "")
+    words = [MARK] if MARK in text.lower() else []
+    return words + sorted(uid for uid in uids(theirs) if uid in text)
+
+
+def uids(names: Mapping[str, str]) -> set[str]:
+    """Those names of things that nobody could guess."""
+    return {name for name in names.values() if len(name) == 32}
+
+
+def nobodys(names: Mapping[str, str]) -> dict[str, str]:
+    """As many names, of things that never were."""
+    return {name: RANDOM if len(value) == 32 else "nobody-at-all" for name, value in names.items()}
