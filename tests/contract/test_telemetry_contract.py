@@ -17,6 +17,7 @@ from controlplane.adapters.telemetry.exporter import ExporterTelemetry
 from controlplane.adapters.telemetry.prometheus import PrometheusTelemetry
 from controlplane.domain.egress import EgressPolicy
 from controlplane.domain.telemetry import Metric, Reading
+from controlplane.ports.readings import Reader
 from controlplane.ports.telemetry import (
     Batch,
     Refusal,
@@ -153,6 +154,14 @@ def test_it_tells_figures_faults_and_whose_they_are(setting: Setting) -> None:
     assert not batch.silent
 
 
+def test_it_tells_the_same_again_however_it_is_told(setting: Setting) -> None:
+    setting.source.read()
+    for _ in range(2):
+        batch = setting.source.read()
+        assert batch.every() == (EXPECTED,)
+        assert batch.refused == (REFUSED,)
+
+
 def test_it_says_why_when_nothing_could_be_read(setting: Setting) -> None:
     setting.source.read()
     setting.fail()
@@ -194,6 +203,49 @@ def test_one_exporter_that_does_not_answer_spoils_no_other(server: WebServer) ->
     assert "cannot be reached" in batch.silent["d"]
     assert "more than" in batch.silent["e"]
     assert "within 2 s" in batch.silent["f"]
+
+
+def test_a_text_is_read_as_a_whole_once_its_form_is_known(server: WebServer) -> None:
+    url = f"http://127.0.0.1:{server.port}/metrics"
+    source = ExporterTelemetry(
+        outbound=outbound(server), vendor="nvidia", targets=[{"url": url}], clock=lambda: AT
+    )
+    good = TEXT[: TEXT.index('DCGM_FI_DEV_GPU_UTIL{gpu="0"')]
+    longer = good + good.replace("GPU-1b", "GPU-2c").replace('gpu="1"', 'gpu="2"')
+    sheets = []
+    for text in (good, good, longer, longer, longer, good.replace("97", "x")):
+        server.answers["/metrics"] = (200, {}, text.encode())
+        if text.endswith("x\n") or "} x" in text:
+            with pytest.raises(TelemetryFailed, match="Prometheus text format"):
+                source.read()
+            continue
+        batch = source.read()
+        assert len(batch.every()) == (2 if text == longer else 1)
+        assert batch.every()[0] == EXPECTED
+        sheets.append(len(batch.sheets))
+    assert sheets == [0, 1, 0, 1, 1]
+
+
+def test_an_exporter_whose_texts_keep_changing_is_learnt_seldom(
+    server: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"http://127.0.0.1:{server.port}/metrics"
+    source = ExporterTelemetry(
+        outbound=outbound(server), vendor="nvidia", targets=[{"url": url}], clock=lambda: AT
+    )
+    learnt = []
+    before = Reader.form_of
+
+    def form_of(self: Reader, text: str, **named: Any) -> Any:
+        learnt.append(text)
+        return before(self, text, **named)
+
+    monkeypatch.setattr(Reader, "form_of", form_of)
+    for number in range(20):
+        text = TEXT.replace("GPU-1b", f"GPU-{number}").replace('gpu="0"', 'gpu="0",Hostname="n1"')
+        server.answers["/metrics"] = (200, {}, text.encode())
+        assert len(source.read().every()) == 2
+    assert len(learnt) <= 6
 
 
 def test_an_exporter_of_another_maker_is_told_from_silence(server: WebServer) -> None:

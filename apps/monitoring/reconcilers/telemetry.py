@@ -69,7 +69,11 @@ def _keep(source: Source, done: Future[Batch], *, at: datetime) -> bool:
     try:
         batch = done.result()
         recorded = readings_record(
-            source=source, readings=batch.readings, at=at, refused=batch.refused
+            source=source,
+            readings=batch.readings,
+            sheets=batch.sheets,
+            at=at,
+            refused=batch.refused,
         )
         source_read(source=source, at=at, recorded=recorded, batch=batch)
     except TelemetryError as error:

@@ -6,15 +6,17 @@ arrays. Values go over as text: putting numbers into a text is quicker than desc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 from django.db import IntegrityError, connection, transaction
 from psycopg.errors import CheckViolation
 
 from apps.monitoring.services import history
+from controlplane.domain.sheets import Numbers
 from controlplane.domain.telemetry import Metric
 
 #: One column for each, in this order.
@@ -27,6 +29,7 @@ class Row:
 
     card: int
     at: datetime
+    #: Printable.
     serial: str
     #: In the order of ``METRICS``; None where it was not measured.
     values: Sequence[float | None]
@@ -60,34 +63,75 @@ RETURNING card_id
 """  # noqa: S608 - made of names of columns alone
 
 
-def figures_write(*, rows: Sequence[Row], source: int, received_at: datetime) -> frozenset[int]:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Columns:
+    """The same of many cards: no card twice."""
+
+    cards: Sequence[int]
+    at: Sequence[datetime]
+    serials: Sequence[str]
+    #: Numbers of each card in its order; NaN where it was not measured, and no column where nothing at all was.
+    values: Mapping[Metric, Numbers]
+
+
+NOTHING = Columns(cards=(), at=(), serials=(), values={})
+
+
+def columns_of(rows: Sequence[Row]) -> Columns:
+    grid = np.array([row.values for row in rows], dtype=np.float64).T
+    return Columns(
+        cards=[row.card for row in rows],
+        at=[row.at for row in rows],
+        serials=[row.serial for row in rows],
+        values=dict(zip(METRICS, grid, strict=True)) if rows else {},
+    )
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """One below the other."""
+    parts = [part for part in parts if part.cards] or [NOTHING]
+    if len(parts) == 1:
+        return parts[0]
+    return Columns(
+        cards=[card for part in parts for card in part.cards],
+        at=[at for part in parts for at in part.at],
+        serials=[serial for part in parts for serial in part.serials],
+        values={
+            metric: np.concatenate(
+                [part.values.get(metric, np.full(len(part.cards), np.nan)) for part in parts]
+            )
+            for metric in METRICS
+            if any(metric in part.values for part in parts)
+        },
+    )
+
+
+def figures_write(*, columns: Columns, source: int, received_at: datetime) -> frozenset[int]:
     """Keep figures: in the history all of them, as the newest of their card where they are. Says whose were.
 
-    No card may stand in ``rows`` twice. Written again they change nothing.
+    Written again they change nothing.
     """
-    if not rows:
+    if not columns.cards:
         return frozenset()
     # Most of a batch was measured at the same moment.
-    instants = {at: _instant(at) for at in {row.at for row in rows}}
+    instants = {at: _instant(at) for at in set(columns.at)}
     parameters: list[Any] = [
-        _array([str(row.card) for row in rows]),
-        _array([instants[row.at] for row in rows]),
-        [row.serial for row in rows],
-        *(
-            _array(["NULL" if value is None else repr(value) for value in column])
-            for column in zip(*(row.values for row in rows), strict=True)
-        ),
+        _array(map(str, columns.cards)),
+        _array(map(instants.__getitem__, columns.at)),
+        _texts(columns.serials),
+        *(_numbers(columns.values.get(metric)) for metric in METRICS),
         source,
         received_at,
     ]
     try:
-        return _execute(parameters)
+        newest = _execute(parameters)
     except IntegrityError as error:
         if not isinstance(error.__cause__, CheckViolation):
             raise
         # There is no partition for one of those days yet.
-        history.days_prepare(days={row.at.astimezone(UTC).date() for row in rows})
-        return _execute(parameters)
+        history.days_prepare(days={at.astimezone(UTC).date() for at in instants})
+        newest = _execute(parameters)
+    return newest
 
 
 def _execute(parameters: Sequence[Any]) -> frozenset[int]:
@@ -96,8 +140,19 @@ def _execute(parameters: Sequence[Any]) -> frozenset[int]:
         return frozenset(card for (card,) in cursor.fetchall())
 
 
-def _array(texts: Sequence[str]) -> str:
+def _array(texts: Iterable[str]) -> str:
     return "{" + ",".join(texts) + "}"
+
+
+def _texts(serials: Sequence[str]) -> str:
+    # They are printable, so none of them holds the line's end that stands between them.
+    lines = "\n".join(serials).replace("\\", r"\\").replace('"', r"\"")
+    return '{"' + lines.replace("\n", '","') + '"}'
+
+
+def _numbers(column: Numbers | None) -> str | None:
+    # What is missing at the end of an array is null, and so is all of one that is not there.
+    return None if column is None else _array(map(repr, column.tolist())).replace("nan", "NULL")
 
 
 def _instant(at: datetime) -> str:

@@ -30,6 +30,8 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,58}[a-z0-9])?")
 _NOTED = timedelta(seconds=5)
 #: Readings that this process noted: primary key → when.
 _noted: dict[int, datetime] = {}
+#: Sources that this process was pushed to, by their primary keys; neither these nor their clusters ever change.
+_kept_sources: dict[int, Source] = {}
 
 
 class SourceRefused(Exception):
@@ -159,10 +161,11 @@ def source_try(*, source: Source, actor: User) -> Trial:
         batch = adapter.read()
     except TelemetryError as error:
         raise SourceRefused(str(error), field="options") from error
-    told = {reading.node for reading in batch.readings}
+    readings = batch.every()
+    told = {reading.node for reading in readings}
     known = set(source.cluster.nodes.values_list("name", flat=True))
     return Trial(
-        cards=len(batch.readings),
+        cards=len(readings),
         nodes=tuple(sorted(told)),
         strangers=tuple(sorted(told - known)),
         refusals=tuple(f"{one.why} ({one.what})" for one in batch.refused[:20]),
@@ -236,8 +239,19 @@ def _plain(text: str) -> str:
     return "".join(one if one.isprintable() else "?" for one in text[:300])
 
 
-def push_source(cluster: Cluster) -> Source:
-    """Where the cluster's agents push to; made with the first of them."""
+def push_source(cluster: Cluster, *, standing: int | None = None) -> Source:
+    """Where the cluster's agents push to; made with the first of them.
+
+    ``standing`` is its primary key, if the caller has just seen it: what is known of it is not asked again.
+    """
+    kept = _kept_sources.get(standing) if standing is not None else None
+    if kept is None:
+        kept = _push_source(cluster)
+        _kept_sources[kept.pk] = kept
+    return kept
+
+
+def _push_source(cluster: Cluster) -> Source:
     found = Source.objects.filter(cluster=cluster, kind=PUSH).select_related("cluster").first()
     if found is not None:
         return found

@@ -3,7 +3,8 @@
 ::
 
     Reading ──whose card?──believable time?──possible values?──▶ Row ──▶ newest and history, one statement
-        └── codes, serial numbers of those that are the newest ─────────▶ Signal ──▶ faults
+      ▲ └── codes, serial numbers of those that are the newest ─────────▶ Signal ──▶ faults
+      └─ Sheet with anything unusual in it; one without is kept as it is (``sheets``)
 
 Nothing that comes from outside is believed: what is refused is counted and said in words, and spoils nothing else
 of its batch. A batch that comes again changes nothing: no row, no fault, no time.
@@ -14,32 +15,38 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from apps.fleet.models import Cluster
 from apps.fleet.services.hearing import Renumbered, serials_learn
-from apps.monitoring.models import Fault, Source
+from apps.monitoring.models import Source
 from apps.monitoring.services.faults import signals_record
-from apps.monitoring.services.figures import METRICS, Row, figures_write
+from apps.monitoring.services.figures import METRICS, Row, columns_of, figures_write, joined
 from apps.monitoring.services.history import hour_of, hours_reopen
 from apps.monitoring.services.places import Places, places_forget, places_of
+from apps.monitoring.services.sheets import AHEAD, OLD, TINY, columns_of_sheets, sheets_judge
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin, Signal
+from controlplane.domain.sheets import Sheet
 from controlplane.domain.telemetry import MEASURES, Reading
 from controlplane.ports import registry
 from controlplane.ports.telemetry import Refusal
 
-#: A source's clock may be that much ahead of ours, and its news that old.
-AHEAD, OLD = timedelta(minutes=1), timedelta(days=1)
 #: How many different reasons are kept in words.
 TOLD = 20
 #: Our own notes about cards, beside their makers' codes.
 REPLACED, MOVED = "card-replaced", "card-moved"
 _OURS = frozenset({REPLACED, MOVED})
-#: Below it a number is no measurement, and would not fit a column of single precision.
-_TINY = 1e-30
+#: Written out, for to put together what each batch asks takes longer than its answer.
+_STANDING = """
+SELECT fault.card_id, fault.code, fault.level
+  FROM monitoring_fault AS fault
+  JOIN fleet_node AS node ON node.id = fault.node_id
+ WHERE fault.ended_at IS NULL AND fault.card_id IS NOT NULL AND fault.origin = %s
+   AND node.cluster_id = %s AND (%s::text IS NULL OR node.name = %s)
+"""
 _BOUNDS = tuple((metric, MEASURES[metric].lowest, MEASURES[metric].highest) for metric in METRICS)
 
 
@@ -77,53 +84,61 @@ class _Refused:
         )
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def readings_record(
     *,
     source: Source,
     readings: Sequence[Reading],
     at: datetime,
+    sheets: Sequence[Sheet] = (),
     origin: Origin = Origin.EXPORTER,
     node: str | None = None,
     refused: Iterable[Refusal] = (),
 ) -> Recorded:
     """Keep what a source told of its cluster's cards, now. Says what became of it.
 
-    With ``node`` it speaks for that node alone, and what it says of others is refused. What the adapter refused
-    before is counted too.
+    With ``node`` it speaks for that node alone, in readings, and what it says of others is refused. What the
+    adapter refused before is counted too.
     """
     notes = _Refused()
     for one in refused:
         notes.add(one.why, one.what, one.count)
     cluster = source.cluster
-    told = _told_of(readings, cluster=cluster, node=node, notes=notes)
+    taken, others = sheets_judge(
+        sheets=sheets, readings=readings, places=places_of(cluster.pk), at=at
+    )
+    told = _told_of(others, cluster=cluster, node=node, notes=notes)
     rows = {}
     for card, reading in told.items():
         row = _row(card, reading, at=at, notes=notes)
         if row is not None:
             rows[card] = row
     renumbered = _renumbered(rows.values(), source=source)
-    newest = figures_write(rows=list(rows.values()), source=source.pk, received_at=at)
-    late = {
-        hour for each in {row.at for row in rows.values()} if (hour := hour_of(each)) < hour_of(at)
-    }
+    columns = joined([columns_of_sheets(taken, at=at), columns_of(list(rows.values()))])
+    newest = figures_write(columns=columns, source=source.pk, received_at=at)
+    late = {hour for each in set(columns.at) if (hour := hour_of(each)) < hour_of(at)}
     if late:
         hours_reopen(hours=late)
     renumbered = {card: one for card, one in renumbered.items() if card in newest}
     if renumbered:
         serials_learn(serials=renumbered)
         transaction.on_commit(lambda: places_forget(cluster.pk))
+    stood = _standing(cluster, origin=origin, node=node) if newest else {}
+    looked_at = newest & (stood.keys() | {card for one in taken for card in one.faulty()})
     signals = _signals(
-        [(rows[card], told[card]) for card in newest],
+        [
+            *((rows[card], told[card]) for card in newest if card in rows),
+            *(pair for one in taken for pair in one.of(looked_at, at=at)),
+        ],
+        stood=stood,
         renumbered={card: one for card, one in renumbered.items() if one.before},
         cluster=cluster,
         origin=origin,
-        node=node,
     )
     if signals:
         signals_record(signals=signals, at=at)
     return Recorded(
-        cards=len(rows),
+        cards=len(columns.cards),
         newest=len(newest),
         refused=notes.count,
         refusals=notes.words(),
@@ -169,7 +184,7 @@ def _row(card: int, reading: Reading, *, at: datetime, notes: _Refused) -> Row |
         if value is None:
             values.append(None)
         elif type(value) in (float, int) and lowest <= value <= highest:
-            values.append(value if abs(value) >= _TINY else 0.0)
+            values.append(value if abs(value) >= TINY else 0.0)
             some = True
         else:
             notes.add(f"no {metric.value} of a card can be that", _shown(value))
@@ -213,14 +228,13 @@ def _renumbered_in(
 def _signals(
     current: Sequence[tuple[Row, Reading]],
     *,
+    stood: Mapping[int, Mapping[str, FaultLevel]],
     renumbered: Mapping[int, Renumbered],
     cluster: Cluster,
     origin: Origin,
-    node: str | None,
 ) -> list[Signal]:
     """What the newest readings say of faults: of those that stand, and of those that stood and are gone."""
     places = places_of(cluster.pk)
-    stood = _standing(cluster, origin=origin, node=node) if current else {}
     signals = []
     for row, reading in current:
         levels, messages = _levels(reading), {}
@@ -264,12 +278,10 @@ def _standing(
     cluster: Cluster, *, origin: Origin, node: str | None
 ) -> dict[int, dict[str, FaultLevel]]:
     """Card → code → level of the faults that this origin said and has not taken back."""
-    rows = Fault.objects.filter(ended_at=None, origin=origin, node__cluster=cluster)
-    if node is not None:
-        rows = rows.filter(node__name=node)
     standing: dict[int, dict[str, FaultLevel]] = {}
-    for card, code, level in rows.exclude(card=None).values_list("card_id", "code", "level"):
-        if card is not None:
+    with connection.cursor() as cursor:
+        cursor.execute(_STANDING, [origin.value, cluster.pk, node, node])
+        for card, code, level in cursor.fetchall():
             standing.setdefault(card, {})[code] = FaultLevel(level)
     return standing
 

@@ -13,13 +13,18 @@ once and known again by itself; what is left to do for a sample is to find two t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
+import numpy as np
+
+from controlplane.domain.sheets import Whose
 from controlplane.domain.telemetry import Metric, Reading
 from controlplane.ports.chips import Exporter, Series
+from controlplane.ports.forms import Column, Form
 from controlplane.ports.telemetry import Batch, Refusal
 
 FAULT = "fault"
@@ -169,6 +174,70 @@ class Reader:
             ),
         )
 
+    def form_of(self, text: str, *, node: str = "", by_label: bool = True) -> Form | None:
+        """How the next text is known again that differs from this one in its numbers alone.
+
+        None where that is not worth it: if it has blank lines, cards of unknown nodes, or none at all.
+        """
+        lines = text.split("\n")
+        if lines.pop():
+            return None
+        told: list[int] = []
+        heads: list[str] = []
+        passed: list[int] = []
+        openings: list[str] = []
+        cards: dict[_Card, dict[int, int]] = {}
+        for number, line in enumerate(lines):
+            name, brace, rest = line.partition("{")
+            block, end, _ = rest.rpartition("}")
+            is_comment = line.startswith("#")
+            if not is_comment and (not line or line[0].isspace() or name[-1:].isspace()):
+                return None
+            if is_comment or (end and name not in self._names):
+                passed.append(number)
+                openings.append("#" if is_comment else sys.intern(name + brace))
+                continue
+            card = self._card(block, line) if end else None
+            if card is not None:
+                slots = cards.setdefault(card, {})
+                slots.update(dict.fromkeys(self._slots_of(name, block, line), len(heads)))
+            told.append(number)
+            heads.append(f"{name}{brace}{block}{end}" if end else line.split(None, 1)[0])
+        whose = tuple(
+            Whose(card.node if by_label and card.node else node, card.index, card.serial)
+            for card in cards
+        )
+        if not whose or not all(one.node and one.serial.isprintable() for one in whose):
+            return None
+        places = np.full((len(self._slots), len(whose)), len(heads), dtype=np.intp)
+        for column, slots in enumerate(cards.values()):
+            places[list(slots), column] = list(slots.values())
+        return Form(
+            lines=len(lines) + 1,
+            told=told,
+            heads=heads,
+            length=sum(map(len, heads)),
+            passed=passed,
+            openings=openings,
+            whose=whose,
+            places=places,
+            columns=tuple(
+                Column(metric=metric, slots=slots, absent=series.absent, scale=series.scale)
+                for metric, series, slots in self._figures
+            ),
+            faults=self._faults,
+            codes_of=lambda values: self._codes(values) or (),
+            vendor=self._vendor,
+        )
+
+    def _slots_of(self, name: str, block: str, line: str) -> Iterator[int]:
+        """Places in a card's row that this series fills."""
+        parts = self._names[name]
+        labels = self._labels_of(block, line) if any(part.labels for part in parts) else {}
+        for part in parts:
+            if all(labels.get(label) == wanted for label, wanted in part.labels):
+                yield part.slot
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all series that it knows."""
@@ -232,10 +301,8 @@ class Reader:
                 return 1
             rows[card] = [None] * len(self._slots)
         row = row_of[block] = rows[card]
-        labels = self._labels_of(block, line) if any(part.labels for part in parts) else {}
-        for part in parts:
-            if all(labels.get(label) == wanted for label, wanted in part.labels):
-                row[part.slot] = value
+        for slot in self._slots_of(name, block, line):
+            row[slot] = value
         return 0
 
     def _card(self, block: str, line: str) -> _Card | None:
@@ -301,12 +368,12 @@ class Reader:
             at=at,
             figures=figures,
             serial=card.serial,
-            faults=self._codes(values),
+            faults=self._codes([values[slot] for slot in self._faults]),
             vendor=self._vendor,
         )
 
-    def _codes(self, values: Sequence[float | None]) -> tuple[str, ...] | None:
-        printed = [value for slot in self._faults if (value := values[slot]) is not None]
+    def _codes(self, values: Iterable[float | None]) -> tuple[str, ...] | None:
+        printed = [value for value in values if value is not None]
         if not printed:
             return None
         codes = {

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from controlplane.domain.sheets import Sheet
 from controlplane.domain.telemetry import Reading
 
 
@@ -36,9 +37,15 @@ class Batch:
     """What one reading of a source brought."""
 
     readings: tuple[Reading, ...] = ()
+    #: Readings of many cards each, where they came in the usual form.
+    sheets: tuple[Sheet, ...] = ()
     refused: tuple[Refusal, ...] = ()
     #: Parts of the source that did not answer, such as one exporter of many → why.
     silent: Mapping[str, str] = field(default_factory=dict)
+
+    def every(self) -> tuple[Reading, ...]:
+        """All readings, those in sheets too."""
+        return (*self.readings, *(one for sheet in self.sheets for one in sheet.readings()))
 
 
 @runtime_checkable

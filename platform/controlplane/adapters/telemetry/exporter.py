@@ -1,4 +1,8 @@
-"""Reads exporters one by one, many at a time. One that does not answer holds up nobody else for long."""
+"""Reads exporters one by one, many at a time. One that does not answer holds up nobody else for long.
+
+What an exporter prints has the same form from call to call. It is learnt where it was met, so that the next text
+is read as a whole; where it keeps changing, it is learnt more and more seldom, for that is not free.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from typing import Any
 
 from controlplane.domain.egress import EgressRefused, target_of
 from controlplane.ports import registry
+from controlplane.ports.forms import Form
 from controlplane.ports.outbound import Outbound, OutboundFailed
 from controlplane.ports.readings import MalformedExposition
 from controlplane.ports.telemetry import Batch, Refusal, TelemetryError, TelemetryFailed
@@ -18,6 +23,8 @@ MOST_TARGETS = 5_000
 LARGEST_TEXT = 32 * 1024 * 1024
 _AT_ONCE = 64
 _OK = 200
+#: Characters of all texts whose forms are remembered, and texts of another form between two attempts at most.
+_REMEMBERED, _SELDOM = 64 * 1024 * 1024, 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +39,18 @@ class Target:
     def name(self) -> str:
         parts = target_of(self.url)
         return self.node or f"{parts.authority}{parts.path}"
+
+
+@dataclass(slots=True)
+class _Habit:
+    """What is known of one exporter's texts. Only the thread that reads this exporter touches it."""
+
+    form: Form | None = None
+    #: Texts that the form stands for, in characters.
+    size: int = 0
+    #: Texts that are read line by line before a form is learnt again, and after the next one that did not last.
+    wait: int = 0
+    penalty: int = 1
 
 
 def now() -> datetime:
@@ -64,6 +83,7 @@ class ExporterTelemetry:
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._clock = clock
+        self._habits = {target.name: _Habit() for target in self._targets}
 
     def read(self) -> Batch:
         with ThreadPoolExecutor(
@@ -78,6 +98,7 @@ class ExporterTelemetry:
             )
         return Batch(
             readings=tuple(reading for batch in batches for reading in batch.readings),
+            sheets=tuple(sheet for batch in batches for sheet in batch.sheets),
             refused=tuple(one for batch in batches for one in batch.refused),
             silent=silent,
         )
@@ -87,19 +108,34 @@ class ExporterTelemetry:
             answer = self._outbound.fetch(target.url, headers=self._headers, largest=LARGEST_TEXT)
             if answer.status != _OK:
                 return Batch(silent={target.name: f"it answered with status {answer.status}"})
-            batch = self._reader.read(
-                answer.body.decode("utf-8"),
-                at=self._clock(),
-                node=target.node,
-                by_label=not target.node,
-            )
+            batch = self._told(target, answer.body.decode("utf-8"))
         except (EgressRefused, OutboundFailed, MalformedExposition) as error:
             return Batch(silent={target.name: str(error)})
         except UnicodeDecodeError:
             return Batch(silent={target.name: "its answer is not text in UTF-8"})
-        if not batch.readings and not batch.refused:
+        if not batch.readings and not batch.sheets and not batch.refused:
             empty = Refusal(what=target.name, why="its text holds no card of this vendor")
             return Batch(refused=(empty,))
+        return batch
+
+    def _told(self, target: Target, text: str) -> Batch:
+        """:raises MalformedExposition: if the text is in another format."""
+        habit, at = self._habits[target.name], self._clock()
+        if habit.form is not None:
+            sheet = habit.form.sheet(text, at=at)
+            if sheet is not None:
+                habit.penalty = max(1, habit.penalty // 2)
+                return Batch(sheets=(sheet,))
+            habit.form, habit.size, habit.wait = None, 0, habit.penalty
+            habit.penalty = min(2 * habit.penalty, _SELDOM)
+        by_label = not target.node
+        batch = self._reader.read(text, at=at, node=target.node, by_label=by_label)
+        habit.wait = max(0, habit.wait - 1)
+        if not habit.wait and not batch.refused:
+            room = _REMEMBERED - sum(one.size for one in self._habits.values())
+            if len(text) <= room:
+                habit.form = self._reader.form_of(text, node=target.node, by_label=by_label)
+                habit.size = len(text) if habit.form is not None else 0
         return batch
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +16,7 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.api import telemetry
 from apps.monitoring.models import CardFigures, CardHistory, Fault, NodeToken, Source
 from apps.monitoring.services.node_tokens import token_issue
+from apps.monitoring.services.places import places_forget
 
 pytestmark = pytest.mark.django_db
 PUSH = "/api/v1/telemetry/push"
@@ -87,6 +90,30 @@ def test_figures_come_in_and_the_token_remembers_the_batch(token: str) -> None:
     source = Source.objects.get()
     assert (source.kind, source.name, source.readings) == ("push", "east-agents", 1)
     assert source.read_at is not None
+
+
+def test_a_source_that_was_deleted_is_made_again_with_the_next_batch(token: str) -> None:
+    send(token, text(), sequence=1)
+    send(token, text(), sequence=2)
+    Source.objects.all().delete()
+
+    answer = send(token, text(), sequence=3)
+
+    assert answer.json()["taken"] is True
+    assert CardFigures.objects.get().source == Source.objects.get()
+
+
+def test_a_batch_asks_the_database_little(
+    token: str,
+    node: Node,
+    django_assert_max_num_queries: Callable[[int], AbstractContextManager[object]],
+) -> None:
+    send(token, text(), sequence=1)
+    places_forget(node.cluster_id)
+    # Whose it is, that it is taken, its figures in a savepoint of their own, and which faults stood: four. Two for
+    # the cluster's cards, which are asked for seldom, and two pairs of savepoints, of which a test makes one.
+    with django_assert_max_num_queries(10):
+        assert send(token, text(), sequence=2).json()["taken"] is True
 
 
 @pytest.mark.parametrize("again", [7, 6, 1])

@@ -1,4 +1,4 @@
-"""Our reader of texts and the library's agree on what a text says, whatever stands in it."""
+"""Our readers of texts and the library's agree on what a text says, whatever stands in it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,139 @@
+"""Texts whose form is known: from reading to reading of an exporter nothing but the numbers changes.
+
+::
+
+    DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1b",Hostname="n1"} 97
+    └────────────────────── head ───────────────────────────┘└┬┘
+      remembered, with the card and figure that it means     tail
+
+A text with the heads of the last one is read in a few passes over the whole of it, and becomes a ``Sheet``. Any
+other text, and one with anything unusual in it, is left to be read line by line (``controlplane.ports.readings``),
+which is slower and says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import isnan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.domain.sheets import Numbers, Sheet, Whose
+from controlplane.domain.telemetry import Metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """How one figure is made of the numbers of a text."""
+
+    metric: Metric
+    #: Rows of ``Form.places``, summed up.
+    slots: tuple[int, ...]
+    absent: tuple[float, ...]
+    scale: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Form:
+    """What is remembered of a text; ``Reader.form_of`` makes it."""
+
+    #: Lines of the text, the empty one at its end included.
+    lines: int
+    #: Lines with a number that is looked at, and how each of them begins.
+    told: Sequence[int]
+    heads: Sequence[str]
+    #: Characters of all heads.
+    length: int
+    #: The others, and how they begin: comments, and series that mean nothing here.
+    passed: Sequence[int]
+    openings: Sequence[str]
+    whose: tuple[Whose, ...]
+    #: [slots, cards]: which number of ``told`` it is; the one behind the last where the card has none.
+    places: NDArray[np.intp]
+    columns: tuple[Column, ...]
+    #: Rows of ``places`` with numbers that may be codes of faults; and the codes that they are for one card.
+    faults: tuple[int, ...]
+    codes_of: Callable[[Sequence[float | None]], tuple[str, ...]]
+    vendor: str
+
+    def sheet(self, text: str, *, at: datetime) -> Sheet | None:
+        """What the text says; None if it has another form, or a number in it that no sheet can say."""
+        tails = self._tails(text)
+        numbers = _numbers(tails) if tails is not None else None
+        if numbers is None:
+            return None
+        grid, missing = numbers[self.places], self.places == len(self.heads)
+        if not (np.isfinite(grid) | missing).all():
+            return None
+        printed = ~missing[list(self.faults)]
+        return Sheet(
+            whose=self.whose,
+            at=at,
+            figures={column.metric: _column(column, grid) for column in self.columns},
+            speaks=printed.any(axis=0),
+            faults=self._faults(grid[list(self.faults)]),
+            vendor=self.vendor,
+        )
+
+    def _tails(self, text: str) -> list[str] | None:
+        """What follows the heads; None if the text has others."""
+        lines = text.split("\n")
+        if len(lines) != self.lines or lines[-1]:
+            return None
+        line = lines.__getitem__
+        if not all(map(str.startswith, map(line, self.passed), self.openings)):
+            return None
+        told = list(map(line, self.told))
+        tails = list(map(str.removeprefix, told, self.heads))
+        # A line that begins in another way has kept all that it had: then more is left than should be.
+        left = "".join(tails)
+        if len(left) != sum(map(len, told)) - self.length or "_" in left:
+            return None
+        return tails
+
+    def _faults(self, printed: Numbers) -> Mapping[int, tuple[str, ...]]:
+        faults: dict[int, tuple[str, ...]] = {}
+        for place in np.flatnonzero((printed >= 1).any(axis=0)).tolist():
+            values = [None if isnan(value) else value for value in printed[:, place].tolist()]
+            if codes := self.codes_of(values):
+                faults[place] = codes
+        return faults
+
+
+def _numbers(tails: Sequence[str]) -> Numbers | None:
+    """The numbers, and NaN behind the last; None if one of them is none."""
+    try:
+        return _floats(tails)
+    except ValueError:
+        pass
+    # Behind each number there may be a time.
+    try:
+        texts = []
+        for tail in tails:
+            number, time = tail.split()
+            int(time)
+            texts.append(number)
+        return _floats(texts)
+    except ValueError:
+        return None
+
+
+def _floats(texts: Sequence[str]) -> Numbers:
+    numbers = np.empty(len(texts) + 1)
+    numbers[:-1] = list(map(float, texts))
+    numbers[-1] = np.nan
+    return numbers
+
+
+def _column(column: Column, grid: Numbers) -> Numbers:
+    # What is too large for a number becomes infinite, and is judged with all that no card can have.
+    with np.errstate(over="ignore"):
+        if len(column.slots) > 1:
+            return np.asarray(grid[list(column.slots)].sum(axis=0) * column.scale)
+        values = grid[column.slots[0]]
+        for absent in column.absent:
+            values = np.where(values == absent, np.nan, values)
+        return np.asarray(values * column.scale)
