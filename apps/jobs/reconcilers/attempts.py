@@ -14,6 +14,7 @@ stopping tolerate repetition, and registering outputs is keyed by the attempt.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -46,6 +47,8 @@ from controlplane.ports.clusters import (
     ObservedLaunch,
     Phase,
 )
+
+log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)
 BATCH = 32
@@ -94,9 +97,14 @@ def _reconcile(rows: QuerySet[Attempt], *, at: datetime) -> int:
     scene = scene_of(attempts, at=at)
     told = [one for one in attempts if one.state in stops.STOPPABLE and stops.is_wanted(one, scene)]
     stopping = [one for one in attempts if one.state == AttemptState.STOPPING]
-    stops.confirm(stopping, scene)
-    stops.begin(told, scene)
-    release_rows((*stopping, *told))
+    try:
+        # First: who has to save has less time with each log of those that stopped.
+        stops.begin(told, scene)
+        stops.confirm(stopping, scene)
+    except Exception:
+        log.exception("attempts could not be stopped", extra={"attempts": len(told + stopping)})
+    finally:
+        release_rows((*stopping, *told))
     together = {one.pk for one in (*stopping, *told)}
     for attempt in attempts:
         if attempt.pk in together:
@@ -141,6 +149,9 @@ def _turn_pending(attempt: Attempt, scene: Scene) -> None:
 
 def _turn_admitted(attempt: Attempt, scene: Scene) -> None:
     at = scene.at
+    # Asked once more: since the batch began, others of it may have taken their time.
+    if not Claim.objects.filter(uid=attempt.claim_uid, state=ClaimState.ADMITTED).exists():
+        return
     try:
         launches.adapter_of(attempt).launch(launches.render(attempt, claim=scene.claim(attempt)))
     except (LaunchRefused, ArtifactError, ValueError) as refusal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -76,11 +76,13 @@ def render(attempt: Attempt, *, claim: Claim) -> Launch:
     )
 
 
-def archive_log(attempt: Attempt) -> dict[str, Any]:
+def archive_log(attempt: Attempt, *, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Keep the log in the artifact store, once: nothing is written to it when its Launch has ended.
 
     Gives back the columns to write with the move that ends the attempt; none if the log cannot be had,
     because the end of the attempt matters more than its log.
+
+    :param between: called after each piece of it; a log may be long.
     """
     if attempt.log_digest:
         return {"log_digest": attempt.log_digest, "log_tail": attempt.log_tail}
@@ -88,7 +90,7 @@ def archive_log(attempt: Attempt) -> dict[str, Any]:
         return {}
     tail = bytearray()
     try:
-        blob = registry_selectors.artifact_store().put(_chunks(attempt, tail))
+        blob = registry_selectors.artifact_store().put(_chunks(attempt, tail, between))
     except (ClusterError, ArtifactError) as error:
         log.warning("a log could not be kept", extra={"attempt": attempt.uid, "error": str(error)})
         return {}
@@ -98,7 +100,7 @@ def archive_log(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _chunks(attempt: Attempt, tail: bytearray) -> Iterator[bytes]:
+def _chunks(attempt: Attempt, tail: bytearray, between: Callable[[], None]) -> Iterator[bytes]:
     """The whole log; what it ends with is left in ``tail``."""
     adapter, role = adapter_of(attempt), ROLES[Task(attempt.job.kind)]
     offset, complete = 0, False
@@ -111,3 +113,4 @@ def _chunks(attempt: Attempt, tail: bytearray) -> Iterator[bytes]:
         yield chunk.content
         tail[:] = (tail + chunk.content)[-TAIL_BYTES:]
         offset, complete = chunk.next_offset, chunk.complete
+        between()

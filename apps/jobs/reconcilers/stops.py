@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from time import monotonic
@@ -34,6 +35,15 @@ _LONGEST_WAIT = 1.0
 _Manner = tuple[ReleaseReason, JobEvent, frozenset[str]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """One of which nothing runs any more, and what becomes of its job and its claim."""
+
+    ending: services.Ending
+    event: JobEvent
+    release: ReleaseReason
+
+
 def is_wanted(attempt: Attempt, scene: Scene) -> bool:
     """Whether somebody cancelled it, or its cards are taken back."""
     claim = scene.claims.get(attempt.claim_uid)
@@ -51,15 +61,22 @@ def begin(attempts: Sequence[Attempt], scene: Scene) -> None:
 
 def confirm(attempts: Sequence[Attempt], scene: Scene) -> None:
     """End those of which nothing runs any more; the others are told again."""
-    over: list[services.Ending] = []
+    over: list[_Ended] = []
     since = monotonic()
+
+    def end_who_waited() -> None:
+        nonlocal since
+        if monotonic() - since > _LONGEST_WAIT:
+            _end(over, scene)
+            over.clear()
+            since = monotonic()
+
     for attempt in attempts:
         with scene.guarding(attempt):
             if not scene.waits(attempt) and _has_stopped(attempt, scene):
-                over.append(_ending(attempt))
-        if monotonic() - since > _LONGEST_WAIT:
-            _end(over, scene)
-            over, since = [], monotonic()
+                # Between two pieces of one log, too: the longest may take longer than the others' leases last.
+                over.append(_ended(attempt, between=end_who_waited))
+        end_who_waited()
     _end(over, scene)
 
 
@@ -98,24 +115,28 @@ def _has_stopped(attempt: Attempt, scene: Scene) -> bool:
     return False
 
 
-def _ending(attempt: Attempt) -> services.Ending:
+def _ended(attempt: Attempt, *, between: Callable[[], None]) -> _Ended:
+    """:raises ValueError: if the row does not say why it stops; nobody else's end depends on it."""
     cancelled = attempt.job.cancel_requested_at is not None
-    return services.Ending(
-        attempt=attempt,
-        reason=cancelled_by(attempt)
-        if cancelled
-        else f"waiting for cards again ({attempt.stop_reason})",
-        changes=launches.archive_log(attempt),
+    return _Ended(
+        ending=services.Ending(
+            attempt=attempt,
+            reason=cancelled_by(attempt)
+            if cancelled
+            else f"waiting for cards again ({attempt.stop_reason})",
+            changes=launches.archive_log(attempt, between=between),
+        ),
+        event=JobEvent.CANCEL if cancelled else JobEvent.REQUEUE,
+        release=ReleaseReason(attempt.stop_reason),
     )
 
 
-def _end(endings: Sequence[services.Ending], scene: Scene) -> None:
+def _end(ended: Sequence[_Ended], scene: Scene) -> None:
     alike: dict[_Manner, dict[int, services.Ending]] = defaultdict(dict)
-    for each in endings:
-        cancelled = each.attempt.job.cancel_requested_at is not None
-        event = JobEvent.CANCEL if cancelled else JobEvent.REQUEUE
-        release = ReleaseReason(each.attempt.stop_reason)
-        alike[release, event, frozenset(each.changes)][each.attempt.pk] = each
+    for each in ended:
+        ending = each.ending
+        manner = each.release, each.event, frozenset(ending.changes)
+        alike[manner][ending.attempt.pk] = ending
     for (release, event, _), those in alike.items():
 
         def act(

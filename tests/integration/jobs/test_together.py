@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
 from apps.jobs import handlers
 from apps.jobs.models import Attempt, Job
-from apps.jobs.reconcilers import attempts
+from apps.jobs.reconcilers import attempts, stops
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim
 from controlplane.adapters.fakes.clusters import FakeCluster
@@ -165,3 +166,86 @@ def test_the_log_of_one_that_waits_to_hear_of_its_cards_is_kept_once(
     assert "waiting a moment" in attempt.message
     assert len(read) == 1
     assert "NCCL error" in attempt.log_tail
+
+
+def test_a_row_that_does_not_say_why_it_stops_keeps_none_of_the_others(company: Company) -> None:
+    torn, whole = gangs(company, 2)
+    revoke(company, (torn, whole))
+    company.turn_jobs()
+    Attempt.objects.filter(pk=torn.pk).update(stop_reason="")
+
+    company.turn_jobs()
+
+    assert states((torn,)) == {AttemptState.STOPPING}
+    assert states((whole,)) == {AttemptState.STOPPED}
+    assert not Attempt.objects.filter(leased_until__gt=Now()).exists()
+
+
+def test_who_has_to_save_is_told_before_the_logs_of_others_are_kept(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped, running = gangs(company, 2)
+    revoke(company, (stopped,))
+    company.turn_jobs()
+    revoke(company, (running,))
+    acts: list[str] = []
+    log, stop = FakeCluster.log, FakeCluster.stop
+
+    def logging(self: FakeCluster, name: str, **where: Any) -> LogChunk:
+        acts.append("log")
+        return log(self, name, **where)
+
+    def stopping(self: FakeCluster, name: str, **how: Any) -> None:
+        acts.append("stop")
+        stop(self, name, **how)
+
+    monkeypatch.setattr(FakeCluster, "log", logging)
+    monkeypatch.setattr(FakeCluster, "stop", stopping)
+    company.turn_jobs()
+
+    assert acts[0] == "stop"
+    assert "log" in acts
+
+
+def test_a_short_log_does_not_wait_for_a_long_one(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short, long = gangs(company, 2)
+    revoke(company, (short, long))
+    company.turn_jobs()
+    monkeypatch.setattr(stops, "_LONGEST_WAIT", 0.0)
+    seen: list[set[str]] = []
+    log = FakeCluster.log
+
+    def piecewise(self: FakeCluster, name: str, *, offset: int, **where: Any) -> LogChunk:
+        if name != long.launch_name:
+            return log(self, name, offset=offset, **where)
+        seen.append(states((short,)))
+        return LogChunk(content=b"x", next_offset=offset + 1, complete=offset == 2)
+
+    monkeypatch.setattr(FakeCluster, "log", piecewise)
+    company.turn_jobs()
+
+    assert seen[-1] == {AttemptState.STOPPED}
+    assert states((long,)) == {AttemptState.STOPPED}
+
+
+def test_cards_that_were_taken_back_meanwhile_get_no_launch(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = company.submit(name="late")
+    company.turn_jobs()
+    company.schedule()
+    scene_of = attempts.scene_of
+
+    def slow(*of: Any, **how: Any) -> Any:
+        scene = scene_of(*of, **how)
+        revoke(company, (job.attempts.get(),))
+        return scene
+
+    monkeypatch.setattr(attempts, "scene_of", slow)
+    company.turn_jobs()
+
+    attempt = job.attempts.get()
+    assert attempt.state == AttemptState.ADMITTED
+    assert company.cluster.observe([attempt.launch_name]) == {}
