@@ -226,13 +226,8 @@ def test_a_text_is_read_as_a_whole_once_its_form_is_known(server: WebServer) -> 
     assert sheets == [0, 1, 0, 1, 1]
 
 
-def test_an_exporter_whose_texts_keep_changing_is_learnt_seldom(
-    server: WebServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = f"http://127.0.0.1:{server.port}/metrics"
-    source = ExporterTelemetry(
-        outbound=outbound(server), vendor="nvidia", targets=[{"url": url}], clock=lambda: AT
-    )
+def learnt_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts whose forms are asked for from now on."""
     learnt = []
     before = Reader.form_of
 
@@ -241,11 +236,68 @@ def test_an_exporter_whose_texts_keep_changing_is_learnt_seldom(
         return before(self, text, **named)
 
     monkeypatch.setattr(Reader, "form_of", form_of)
+    return learnt
+
+
+def test_an_exporter_whose_texts_keep_changing_is_learnt_seldom(
+    server: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"http://127.0.0.1:{server.port}/metrics"
+    source = ExporterTelemetry(
+        outbound=outbound(server), vendor="nvidia", targets=[{"url": url}], clock=lambda: AT
+    )
+    learnt = learnt_of(monkeypatch)
     for number in range(20):
         text = TEXT.replace("GPU-1b", f"GPU-{number}").replace('gpu="0"', 'gpu="0",Hostname="n1"')
         server.answers["/metrics"] = (200, {}, text.encode())
         assert len(source.read().every()) == 2
     assert len(learnt) <= 6
+
+
+def test_an_exporter_whose_texts_have_no_form_is_asked_for_it_seldom(
+    server: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"http://127.0.0.1:{server.port}/metrics"
+    source = ExporterTelemetry(
+        outbound=outbound(server), vendor="nvidia", targets=[{"url": url, "node": "a"}]
+    )
+    learnt = learnt_of(monkeypatch)
+    server.answers["/metrics"] = (200, {}, b"\n" + TEXT.encode())
+    for _ in range(20):
+        assert len(source.read().readings) == 2
+    assert len(learnt) <= 6
+
+
+def test_forms_have_room_until_it_is_full_and_again_when_it_is_given_back(
+    server: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{ExporterTelemetry.__module__}._REMEMBERED", len(TEXT) + 10)
+    monkeypatch.setattr(f"{ExporterTelemetry.__module__}._AT_ONCE", 1)
+    base = f"http://127.0.0.1:{server.port}"
+    source = ExporterTelemetry(
+        outbound=outbound(server),
+        vendor="nvidia",
+        targets=[{"url": f"{base}/{name}", "node": name} for name in "ab"],
+    )
+    server.answers |= {"/a": (200, {}, TEXT.encode()), "/b": (200, {}, TEXT.encode())}
+    learnt = learnt_of(monkeypatch)
+    looked = []
+
+    class Habits(dict[str, Any]):
+        def values(self) -> Any:
+            looked.append(1)
+            return super().values()
+
+    monkeypatch.setattr(source, "_habits", Habits(source._habits))
+
+    def sheets() -> list[str]:
+        return [sheet.whose[0].node for sheet in source.read().sheets]
+
+    assert [sheets() for _ in range(8)] == [[], *[["a"]] * 7]
+    # Where there is no room it is not tried, and finding that out does not go over all exporters.
+    assert (len(learnt), looked) == (1, [])
+    server.answers["/a"] = (200, {}, b"\n" + TEXT.encode())
+    assert [sheets() for _ in range(12)][-1] == ["b"]
 
 
 def test_an_exporter_of_another_maker_is_told_from_silence(server: WebServer) -> None:

@@ -21,8 +21,8 @@ from apps.monitoring.services.sources import source_read
 from apps.monitoring.services.telemetry import Recorded, readings_record
 from controlplane.adapters.clusters.kubernetes.conditions import node_signs
 from controlplane.domain.telemetry import Reading
-from controlplane.ports import registry
 from controlplane.ports.diagnoses import Diagnosis
+from controlplane.ports.readers import telemetry_reader
 from controlplane.ports.readings import MalformedExposition
 from controlplane.ports.telemetry import Batch
 from tests.drill.faults import Node
@@ -39,7 +39,7 @@ class Voices:
         self._nodes = {node.name: node for node in nodes}
         self._codes: dict[tuple[str, int], str] = {}
         self._conditions: dict[str, str] = {}
-        self._readers = {vendor: registry.telemetry_reader(vendor) for vendor in self.vendors}
+        self._readers = {vendor: telemetry_reader(vendor) for vendor in self.vendors}
         self._sources = {
             vendor: Source.objects.create(
                 name=f"drill-{vendor}",

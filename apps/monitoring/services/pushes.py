@@ -18,6 +18,7 @@ from apps.monitoring.services.telemetry import Recorded, readings_record
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin, Signal
 from controlplane.ports import registry
+from controlplane.ports.readers import telemetry_reader
 from controlplane.ports.readings import MalformedExposition
 from controlplane.ports.telemetry import Batch
 
@@ -88,7 +89,7 @@ def push_record(*, token: NodeToken, push: Push, at: datetime) -> Pushed:
         )
         raise PushRefused(message, field="X-Ninefold-At")
     try:
-        reader = registry.telemetry_reader(push.vendor)
+        reader = telemetry_reader(push.vendor)
         batch = reader.read(push.text, at=push.measured_at, node=token.node.name, most=MOST_CARDS)
     except registry.UnknownAdapter as unknown:
         raise PushRefused(str(unknown), field="X-Ninefold-Vendor") from unknown

@@ -107,7 +107,11 @@ def readings_record(
     taken, others = sheets_judge(
         sheets=sheets, readings=readings, places=places_of(cluster.pk), at=at
     )
-    told = _told_of(others, cluster=cluster, node=node, notes=notes)
+    told = _told_of(others, {}, cluster=cluster, node=node, notes=notes)
+    if told and any(card in told for one in taken for card in one.cards):
+        # The places were read anew since the sheets were judged, and a reading turned out to be of their cards.
+        apart = [reading for one in taken for reading in one.sheet.readings()]
+        told, taken = _told_of(apart, told, cluster=cluster, node=node, notes=notes), []
     rows = {}
     for card, reading in told.items():
         row = _row(card, reading, at=at, notes=notes)
@@ -147,11 +151,16 @@ def readings_record(
 
 
 def _told_of(
-    readings: Sequence[Reading], *, cluster: Cluster, node: str | None, notes: _Refused
+    readings: Sequence[Reading],
+    before: Mapping[int, Reading],
+    *,
+    cluster: Cluster,
+    node: str | None,
+    notes: _Refused,
 ) -> dict[int, Reading]:
-    """The newest reading of each card that is known."""
+    """The newest reading of each card that is known, with those from before."""
     places = places_of(cluster.pk)
-    told: dict[int, Reading] = {}
+    told = dict(before)
     for reading in readings:
         if node is not None and reading.node != node:
             notes.add("it speaks of another node", reading.node)

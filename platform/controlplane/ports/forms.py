@@ -13,7 +13,8 @@ which is slower and says what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import isnan
@@ -23,6 +24,69 @@ from numpy.typing import NDArray
 
 from controlplane.domain.sheets import Numbers, Sheet, Whose
 from controlplane.domain.telemetry import Metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outline:
+    """How the lines of a text begin, whatever that means."""
+
+    #: Lines of the text, the empty one at its end included.
+    lines: int
+    #: Lines with a number that is looked at, and how each of them begins.
+    told: Sequence[int]
+    heads: Sequence[str]
+    #: Characters of all heads.
+    length: int
+    #: The others, and how they begin: comments, and series that mean nothing here.
+    passed: Sequence[int]
+    openings: Sequence[str]
+
+    def tails(self, text: str) -> list[str] | None:
+        """What follows the heads; None if the text has others."""
+        lines = text.split("\n")
+        if len(lines) != self.lines or lines[-1]:
+            return None
+        line = lines.__getitem__
+        if not all(map(str.startswith, map(line, self.passed), self.openings)):
+            return None
+        told = list(map(line, self.told))
+        tails = list(map(str.removeprefix, told, self.heads))
+        # A line that begins in another way has kept all that it had: then more is left than should be.
+        left = "".join(tails)
+        if len(left) != sum(map(len, told)) - self.length or "_" in left:
+            return None
+        return tails
+
+
+def outline_of(text: str, *, names: Container[str]) -> Outline | None:
+    """A series with labels is told of if its name is one of ``names``; None if lines are blank or indented."""
+    lines = text.split("\n")
+    if lines.pop():
+        return None
+    told: list[int] = []
+    heads: list[str] = []
+    passed: list[int] = []
+    openings: list[str] = []
+    for number, line in enumerate(lines):
+        name, brace, rest = line.partition("{")
+        block, end, _ = rest.rpartition("}")
+        is_comment = line.startswith("#")
+        if not is_comment and (not line or line[0].isspace() or name[-1:].isspace()):
+            return None
+        if is_comment or (end and name not in names):
+            passed.append(number)
+            openings.append("#" if is_comment else sys.intern(name + brace))
+        else:
+            told.append(number)
+            heads.append(f"{name}{brace}{block}{end}" if end else line.split(None, 1)[0])
+    return Outline(
+        lines=len(lines) + 1,
+        told=told,
+        heads=heads,
+        length=sum(map(len, heads)),
+        passed=passed,
+        openings=openings,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +104,9 @@ class Column:
 class Form:
     """What is remembered of a text; ``Reader.form_of`` makes it."""
 
-    #: Lines of the text, the empty one at its end included.
-    lines: int
-    #: Lines with a number that is looked at, and how each of them begins.
-    told: Sequence[int]
-    heads: Sequence[str]
-    #: Characters of all heads.
-    length: int
-    #: The others, and how they begin: comments, and series that mean nothing here.
-    passed: Sequence[int]
-    openings: Sequence[str]
+    outline: Outline
     whose: tuple[Whose, ...]
-    #: [slots, cards]: which number of ``told`` it is; the one behind the last where the card has none.
+    #: [slots, cards]: which number of ``outline.told`` it is; the one behind the last where the card has none.
     places: NDArray[np.intp]
     columns: tuple[Column, ...]
     #: Rows of ``places`` with numbers that may be codes of faults; and the codes that they are for one card.
@@ -61,11 +116,11 @@ class Form:
 
     def sheet(self, text: str, *, at: datetime) -> Sheet | None:
         """What the text says; None if it has another form, or a number in it that no sheet can say."""
-        tails = self._tails(text)
+        tails = self.outline.tails(text)
         numbers = _numbers(tails) if tails is not None else None
         if numbers is None:
             return None
-        grid, missing = numbers[self.places], self.places == len(self.heads)
+        grid, missing = numbers[self.places], self.places == len(self.outline.heads)
         if not (np.isfinite(grid) | missing).all():
             return None
         printed = ~missing[list(self.faults)]
@@ -77,22 +132,6 @@ class Form:
             faults=self._faults(grid[list(self.faults)]),
             vendor=self.vendor,
         )
-
-    def _tails(self, text: str) -> list[str] | None:
-        """What follows the heads; None if the text has others."""
-        lines = text.split("\n")
-        if len(lines) != self.lines or lines[-1]:
-            return None
-        line = lines.__getitem__
-        if not all(map(str.startswith, map(line, self.passed), self.openings)):
-            return None
-        told = list(map(line, self.told))
-        tails = list(map(str.removeprefix, told, self.heads))
-        # A line that begins in another way has kept all that it had: then more is left than should be.
-        left = "".join(tails)
-        if len(left) != sum(map(len, told)) - self.length or "_" in left:
-            return None
-        return tails
 
     def _faults(self, printed: Numbers) -> Mapping[int, tuple[str, ...]]:
         faults: dict[int, tuple[str, ...]] = {}

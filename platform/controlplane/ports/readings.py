@@ -13,7 +13,6 @@ once and known again by itself; what is left to do for a sample is to find two t
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,7 +23,7 @@ import numpy as np
 from controlplane.domain.sheets import Whose
 from controlplane.domain.telemetry import Metric, Reading
 from controlplane.ports.chips import Exporter, Series
-from controlplane.ports.forms import Column, Form
+from controlplane.ports.forms import Column, Form, outline_of
 from controlplane.ports.telemetry import Batch, Refusal
 
 FAULT = "fault"
@@ -179,46 +178,28 @@ class Reader:
 
         None where that is not worth it: if it has blank lines, cards of unknown nodes, or none at all.
         """
-        lines = text.split("\n")
-        if lines.pop():
+        outline = outline_of(text, names=self._names)
+        if outline is None:
             return None
-        told: list[int] = []
-        heads: list[str] = []
-        passed: list[int] = []
-        openings: list[str] = []
         cards: dict[_Card, dict[int, int]] = {}
-        for number, line in enumerate(lines):
-            name, brace, rest = line.partition("{")
+        for number, head in enumerate(outline.heads):
+            name, _, rest = head.partition("{")
             block, end, _ = rest.rpartition("}")
-            is_comment = line.startswith("#")
-            if not is_comment and (not line or line[0].isspace() or name[-1:].isspace()):
-                return None
-            if is_comment or (end and name not in self._names):
-                passed.append(number)
-                openings.append("#" if is_comment else sys.intern(name + brace))
-                continue
-            card = self._card(block, line) if end else None
+            card = self._card(block, head) if end else None
             if card is not None:
                 slots = cards.setdefault(card, {})
-                slots.update(dict.fromkeys(self._slots_of(name, block, line), len(heads)))
-            told.append(number)
-            heads.append(f"{name}{brace}{block}{end}" if end else line.split(None, 1)[0])
+                slots.update(dict.fromkeys(self._slots_of(name, block, head), number))
         whose = tuple(
             Whose(card.node if by_label and card.node else node, card.index, card.serial)
             for card in cards
         )
         if not whose or not all(one.node and one.serial.isprintable() for one in whose):
             return None
-        places = np.full((len(self._slots), len(whose)), len(heads), dtype=np.intp)
+        places = np.full((len(self._slots), len(whose)), len(outline.heads), dtype=np.intp)
         for column, slots in enumerate(cards.values()):
             places[list(slots), column] = list(slots.values())
         return Form(
-            lines=len(lines) + 1,
-            told=told,
-            heads=heads,
-            length=sum(map(len, heads)),
-            passed=passed,
-            openings=openings,
+            outline=outline,
             whose=whose,
             places=places,
             columns=tuple(

@@ -23,7 +23,6 @@ from controlplane.ports.discovery import geometry_on
 from controlplane.ports.engines import Engine, EngineProfile
 from controlplane.ports.hubs import Hub
 from controlplane.ports.outbound import Outbound
-from controlplane.ports.readings import Reader
 from controlplane.ports.telemetry import Telemetry, TelemetryError
 
 
@@ -116,20 +115,6 @@ def telemetry(
 
 def telemetry_kinds() -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in entry_points(group="ninefold.telemetry")))
-
-
-@cache
-def telemetry_reader(vendor: str) -> Reader:
-    """What reads texts with that vendor's names.
-
-    :raises UnknownAdapter: if no plug-in is of that vendor, or none of its exporter's names are known.
-    """
-    plugin = chip_plugins().get(vendor)
-    exporter = plugin.profile().exporter if plugin is not None else None
-    if exporter is None or not exporter.series:
-        known = ", ".join(telemetry_vendors()) or "none"
-        raise UnknownAdapter(f"no exporter of {vendor!r} is known; known are those of {known}")
-    return Reader(exporter, vendor=vendor)
 
 
 @cache

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from controlplane.domain.sheets import Sheet
+from controlplane.domain.egress import target_of
 from controlplane.domain.telemetry import Reading
+
+if TYPE_CHECKING:
+    # It brings numpy, which whoever only names a source does not need.
+    from controlplane.domain.sheets import Sheet
 
 
 class TelemetryError(Exception):
@@ -46,6 +50,17 @@ class Batch:
     def every(self) -> tuple[Reading, ...]:
         """All readings, those in sheets too."""
         return (*self.readings, *(one for sheet in self.sheets for one in sheet.readings()))
+
+
+def exporter_name(*, url: str, node: str) -> str:
+    """What one exporter of many is called where it is spoken of: its node, or its address where it has none.
+
+    :raises EgressRefused: if the URL is none, where it is needed.
+    """
+    if node:
+        return node
+    parts = target_of(url)
+    return f"{parts.authority}{parts.path}"
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from controlplane.domain.telemetry import Metric, Reading
-from controlplane.ports import registry
+from controlplane.ports.readers import telemetry_reader
 from ninefold_runtime.agent.batches import exposition
 from ninefold_runtime.agent.readers import ascend, nvidia
 from ninefold_runtime.agent.readers.cpu import CpuReader
@@ -16,7 +16,7 @@ MIB = 2**20
 
 
 def read(vendor: str, text: str) -> dict[int, Reading]:
-    batch = registry.telemetry_reader(vendor).read(text, at=AT, node="n7", most=64)
+    batch = telemetry_reader(vendor).read(text, at=AT, node="n7", most=64)
     assert not batch.refused
     assert {reading.node for reading in batch.readings} == {"n7"}
     return {reading.index: reading for reading in batch.readings if reading.index is not None}

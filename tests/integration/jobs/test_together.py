@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.jobs import handlers
 from apps.jobs.models import Attempt, Job
-from apps.jobs.reconcilers import attempts, stops
+from apps.jobs.reconcilers import attempts, scenes, stops
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim
 from controlplane.adapters.fakes.clusters import FakeCluster
@@ -236,14 +236,13 @@ def test_cards_that_were_taken_back_meanwhile_get_no_launch(
     job = company.submit(name="late")
     company.turn_jobs()
     company.schedule()
-    scene_of = attempts.scene_of
 
     def slow(*of: Any, **how: Any) -> Any:
-        scene = scene_of(*of, **how)
+        scene = scenes.scene_of(*of, **how)
         revoke(company, (job.attempts.get(),))
         return scene
 
-    monkeypatch.setattr(attempts, "scene_of", slow)
+    monkeypatch.setattr("apps.jobs.reconcilers.attempts.scene_of", slow)
     company.turn_jobs()
 
     attempt = job.attempts.get()

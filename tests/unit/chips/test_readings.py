@@ -12,6 +12,7 @@ from controlplane.domain.resources import GIB, MIB
 from controlplane.domain.telemetry import Metric, Reading
 from controlplane.ports import registry
 from controlplane.ports.chips import Exporter, Series
+from controlplane.ports.readers import telemetry_reader
 from controlplane.ports.readings import MalformedExposition, Reader
 
 FOLDER = Path(__file__).parent / "expositions"
@@ -260,7 +261,7 @@ def test_another_format_is_refused(text: str) -> None:
 
 
 def reader_of(vendor: str) -> Reader:
-    return registry.telemetry_reader(vendor)
+    return telemetry_reader(vendor)
 
 
 def exporter(**series: Series) -> Exporter:

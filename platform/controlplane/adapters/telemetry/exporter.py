@@ -10,14 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from threading import Lock
 from typing import Any
 
-from controlplane.domain.egress import EgressRefused, target_of
+from controlplane.domain.egress import EgressRefused
 from controlplane.ports import registry
 from controlplane.ports.forms import Form
 from controlplane.ports.outbound import Outbound, OutboundFailed
+from controlplane.ports.readers import telemetry_reader
 from controlplane.ports.readings import MalformedExposition
-from controlplane.ports.telemetry import Batch, Refusal, TelemetryError, TelemetryFailed
+from controlplane.ports.telemetry import (
+    Batch,
+    Refusal,
+    TelemetryError,
+    TelemetryFailed,
+    exporter_name,
+)
 
 MOST_TARGETS = 5_000
 LARGEST_TEXT = 32 * 1024 * 1024
@@ -37,8 +45,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        parts = target_of(self.url)
-        return self.node or f"{parts.authority}{parts.path}"
+        return exporter_name(url=self.url, node=self.node)
 
 
 @dataclass(slots=True)
@@ -48,9 +55,35 @@ class _Habit:
     form: Form | None = None
     #: Texts that the form stands for, in characters.
     size: int = 0
-    #: Texts that are read line by line before a form is learnt again, and after the next one that did not last.
+    #: Texts that are read line by line before a form is learnt again, and after the next time that it was for
+    #: nothing: the form did not last, there was none, or no room for it.
     wait: int = 0
     penalty: int = 1
+
+    def back_off(self) -> None:
+        self.wait, self.penalty = self.penalty, min(2 * self.penalty, _SELDOM)
+
+
+class _Room:
+    """Characters that are left for texts whose forms are remembered. All threads share it."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._lock = Lock()
+
+    def holds(self, size: int) -> bool:
+        return size <= self._left
+
+    def take(self, size: int) -> bool:
+        """False, and nothing is taken, if that much is not left."""
+        with self._lock:
+            enough = size <= self._left
+            self._left -= size if enough else 0
+        return enough
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            self._left += size
 
 
 def now() -> datetime:
@@ -74,7 +107,7 @@ class ExporterTelemetry:
     ) -> None:
         """:raises TelemetryError: if an option cannot be used."""
         try:
-            self._reader = registry.telemetry_reader(vendor)
+            self._reader = telemetry_reader(vendor)
         except registry.UnknownAdapter as unknown:
             raise TelemetryError(f"vendor: {unknown}") from unknown
         self._targets = _targets(targets, outbound)
@@ -84,6 +117,7 @@ class ExporterTelemetry:
             self._headers["Authorization"] = f"Bearer {token}"
         self._clock = clock
         self._habits = {target.name: _Habit() for target in self._targets}
+        self._room = _Room(_REMEMBERED)
 
     def read(self) -> Batch:
         with ThreadPoolExecutor(
@@ -126,16 +160,20 @@ class ExporterTelemetry:
             if sheet is not None:
                 habit.penalty = max(1, habit.penalty // 2)
                 return Batch(sheets=(sheet,))
-            habit.form, habit.size, habit.wait = None, 0, habit.penalty
-            habit.penalty = min(2 * habit.penalty, _SELDOM)
+            self._room.give_back(habit.size)
+            habit.form, habit.size = None, 0
+            habit.back_off()
         by_label = not target.node
         batch = self._reader.read(text, at=at, node=target.node, by_label=by_label)
         habit.wait = max(0, habit.wait - 1)
         if not habit.wait and not batch.refused:
-            room = _REMEMBERED - sum(one.size for one in self._habits.values())
-            if len(text) <= room:
-                habit.form = self._reader.form_of(text, node=target.node, by_label=by_label)
-                habit.size = len(text) if habit.form is not None else 0
+            form = None
+            if self._room.holds(len(text)):
+                form = self._reader.form_of(text, node=target.node, by_label=by_label)
+            if form is not None and self._room.take(len(text)):
+                habit.form, habit.size = form, len(text)
+            else:
+                habit.back_off()
         return batch
 
 

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 from controlplane.domain.egress import EgressRefused
 from controlplane.ports import registry
 from controlplane.ports.outbound import Outbound, OutboundFailed
+from controlplane.ports.readers import telemetry_reader
 from controlplane.ports.readings import Sample
 from controlplane.ports.telemetry import Batch, TelemetryError, TelemetryFailed
 
@@ -51,7 +52,7 @@ class PrometheusTelemetry:
     ) -> None:
         """:raises TelemetryError: if an option cannot be used."""
         try:
-            self._reader = registry.telemetry_reader(vendor)
+            self._reader = telemetry_reader(vendor)
             outbound.check(url)
         except (registry.UnknownAdapter, EgressRefused) as refused:
             raise TelemetryError(str(refused)) from refused

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from apps.fleet.models import Card
 from apps.monitoring.models import CardFigures, CardHistory, Fault, Source
-from apps.monitoring.services import telemetry
-from apps.monitoring.services.places import places_forget
+from apps.monitoring.services import places, telemetry
+from apps.monitoring.services.places import places_forget, places_of
 from apps.monitoring.services.telemetry import Recorded, readings_record
 from controlplane.domain.sheets import Sheet, Whose
 from controlplane.domain.telemetry import Metric, Reading
@@ -153,6 +154,25 @@ def test_a_card_that_is_told_of_twice_keeps_what_is_newest(source: Source) -> No
     assert figures_of("n0", 1).power == 7
     assert take(source, older, sheet_of(at=AT + SECOND, power=(1, 2, 3, 4))).cards == 4
     assert figures_of("n0", 0).power == 1
+
+
+@pytest.mark.parametrize("ahead", [-SECOND / 2, SECOND / 2])
+def test_a_reading_that_proves_to_be_of_a_card_of_a_sheet_takes_it_apart(
+    source: Source, monkeypatch: pytest.MonkeyPatch, ahead: timedelta
+) -> None:
+    monkeypatch.setattr(places, "SHORTEST", 0.0)
+    places_of(source.cluster_id)
+    # What the process knows of the cluster's cards is older than this card's serial number.
+    Card.objects.filter(node__name="n0", index=3).update(serial="S3")
+    half = AT + SECOND / 2
+    by_serial = reading("n0", None, serial="S3", at=half + ahead, figures={Metric.POWER: 7.0})
+    unknown = reading("n9", 0)
+
+    recorded = take(source, sheet_of(at=half), readings=(unknown, by_serial))
+
+    assert (recorded.cards, recorded.refused) == (4, 1)
+    powers = [figures_of("n0", index).power for index in range(4)]
+    assert powers == [100, 200, 300, 7 if ahead > timedelta() else 400]
 
 
 def test_codes_of_a_sheet_stand_and_end(source: Source) -> None:
