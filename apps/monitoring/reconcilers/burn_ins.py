@@ -40,8 +40,13 @@ BATCH = 16
 Turn = Callable[[Isolation, datetime], None]
 
 
-def burn_ins_turn(*, situation: Situation, policy: Policy, at: datetime) -> None:
-    """Begin those whose time has come, take one turn for each that runs, remove what is left of the others."""
+def burn_ins_turn(
+    *, situation: Situation, policy: Policy, at: datetime, hold: Callable[[], None]
+) -> None:
+    """Begin those whose time has come, take one turn for each that runs, remove what is left of the others.
+
+    :param hold: called before each step; what it raises ends the turn there.
+    """
     rows = Isolation.objects.select_related("node__cluster", "card").order_by("pk")
     # Of a cluster that was removed nobody can ask anything any more.
     rows = rows.filter(node__removed_at=None)
@@ -59,16 +64,24 @@ def burn_ins_turn(*, situation: Situation, policy: Policy, at: datetime) -> None
             _disprove(row, why, at)
     # Clusters that did not answer: nobody waits for them once more in this turn.
     away: set[int] = set()
-    _each(settled, _begin, away, at)
-    _each(standing.filter(state=IsolationState.TESTING, proved_at=None), _follow, away, at)
+    _each(settled, _begin, away, at, hold)
+    testing = standing.filter(state=IsolationState.TESTING, proved_at=None)
+    _each(testing, _follow, away, at, hold)
     over = ~Q(state=IsolationState.TESTING) | Q(proved_at__isnull=False)
-    _each(rows.filter(over, evidence__has_key=provings.LAUNCH), _remove, away, at)
+    _each(rows.filter(over, evidence__has_key=provings.LAUNCH), _remove, away, at, hold)
 
 
-def _each(rows: Iterable[Isolation], turn: Turn, away: set[int], at: datetime) -> None:
+def _each(
+    rows: Iterable[Isolation],
+    turn: Turn,
+    away: set[int],
+    at: datetime,
+    hold: Callable[[], None],
+) -> None:
     # Those that wait for a cluster that is away take nobody else's place.
     reachable = (row for row in rows if row.node.cluster_id not in away)
     for row in islice(reachable, BATCH):
+        hold()
         told = {"isolation": row.uid}
         try:
             turn(row, at)

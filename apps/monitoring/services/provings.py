@@ -65,7 +65,10 @@ def burn_in_end(*, row: Isolation, result: BurnInResult, at: datetime) -> None:
         )
         publish("isolation.unproved", isolation_uid=row.uid)
         return
-    testing = Isolation.objects.filter(pk=row.pk, state=IsolationState.TESTING, ended_at=None)
+    # A burn-in that began meanwhile is not proved by what an earlier one found.
+    testing = Isolation.objects.filter(
+        pk=row.pk, state=IsolationState.TESTING, ended_at=None, burn_ins=row.burn_ins
+    )
     testing.update(evidence=evidence, proved_at=at)
 
 

@@ -18,7 +18,7 @@ from apps.fleet.selectors import require_operator
 from apps.monitoring.models import Source
 from apps.monitoring.selectors.sources import PUSH, adapter_for, kinds_readable
 from apps.monitoring.services.telemetry import Recorded
-from controlplane.persistence.encryption import decrypt, encrypt
+from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 from controlplane.persistence.models import new_uid
 from controlplane.ports.telemetry import Batch, TelemetryError
 
@@ -114,6 +114,10 @@ def source_change(
     """
     require_operator(actor)
     row = Source.objects.select_for_update(no_key=True, of=("self",)).get(pk=source.pk)
+    if row.kind == PUSH and enabled is False:
+        # It would hold up nothing that they send, and only keep their silence from being noticed.
+        message = "its agents come by themselves and cannot be paused; revoke their tokens instead"
+        raise SourceRefused(message, field="enabled")
     if options is not None:
         row.options = dict(options)
     if every is not None:
@@ -193,7 +197,11 @@ def _check(*, kind: str, options: Mapping[str, Any], every: int, token: str) -> 
 
 
 def _token_of(source: Source) -> str:
-    return decrypt(source.credential).decode() if source.credential else ""
+    """:raises SourceRefused: if no key that is known now decrypts it."""
+    try:
+        return decrypt(source.credential).decode() if source.credential else ""
+    except Undecryptable as error:
+        raise SourceRefused(str(error), field="token") from error
 
 
 def _audit(source: Source, *, actor: User, action: str, **detail: Any) -> None:
@@ -227,6 +235,17 @@ def source_in_trouble(*, source: Source, trouble: str) -> None:
 def source_stalled(*, source: Source, words: str) -> bool:
     """Remember why silence of its cards is not acted upon; empty: it is. Says whether that is new."""
     return bool(Source.objects.filter(pk=source.pk).exclude(stalled=words).update(stalled=words))
+
+
+def part_silent(source: Source, part: str) -> str | None:
+    """Why that part did not answer the last time; empty if it did, None if that is not known.
+
+    Of a reading that failed nothing is known, nor of those beyond as many silent ones as are kept.
+    """
+    if why := source.silent.get(_plain(part)):
+        return str(why)
+    known = not source.trouble and len(source.silent) < _SILENT_KEPT
+    return "" if known else None
 
 
 def _kept(batch: Batch) -> dict[str, str]:

@@ -24,11 +24,13 @@ from apps.monitoring.selectors.sources import PUSH, sources_visible
 from apps.monitoring.services import sources as services
 from apps.monitoring.services.sources import SourceRefused, Trial
 from apps.monitoring.web.sources_forms import (
+    EXPORTER,
     KIND_WORDS,
     NewSource,
     form_of,
     kinds_offered,
 )
+from controlplane.ports.telemetry import exporter_name
 from controlplane.web.pages import Tab, acting, show
 from controlplane.web.sentences import said
 
@@ -79,8 +81,8 @@ def _row(heard: figures.Heard) -> dict[str, Any]:
 
 def _addresses(source: Source) -> list[str]:
     """Where it is read; nothing for one that is pushed to."""
-    if "targets" in source.options:
-        return [one["url"] for one in source.options["targets"]]
+    if source.kind == EXPORTER:
+        return [one["url"] for one in source.options.get("targets", ())]
     return [source.options["url"]] if "url" in source.options else []
 
 
@@ -113,22 +115,21 @@ def _page(
     return render(request, "monitoring/source.html", context, status=status)
 
 
-def _targets(source: Source) -> list[dict[str, str]]:
-    """Every exporter with its node, and why it did not answer the last time."""
-    return [
-        {
-            "url": one["url"],
-            "node": one.get("node", ""),
-            # An adapter speaks of a target by its node, or by its address where it has none.
-            "silent": source.silent.get(one.get("node") or one["url"], ""),
-        }
-        for one in source.options.get("targets", ())
-    ]
+def _targets(source: Source) -> list[dict[str, str | None]]:
+    """Every exporter with its node, and why it did not answer the last time; None where that is not known."""
+    if source.kind != EXPORTER:
+        return []
+    found: list[dict[str, str | None]] = []
+    for one in source.options.get("targets", ()):
+        url, node = one["url"], one.get("node", "")
+        silent = services.part_silent(source, exporter_name(url=url, node=node))
+        found.append({"url": url, "node": node, "silent": silent})
+    return found
 
 
 def _settings(source: Source) -> list[tuple[str, Any]]:
     """What else it was told, by the names that REST has for it."""
-    own = ("targets", "url", "vendor")
+    own = {"url", "vendor"} | ({"targets"} if source.kind == EXPORTER else set())
     return sorted((name, value) for name, value in source.options.items() if name not in own)
 
 

@@ -17,8 +17,14 @@ from apps.monitoring.services.sources import LONGEST, SHORTEST
 from controlplane.ports import registry
 from controlplane.web.forms import PlainForm
 
+#: The kind of sources whose options are a list of exporters.
+EXPORTER = "exporter"
+#: Characters of as many exporters as the adapter takes, 5,000, with long addresses and names; as much as a request
+#: may bring still fits.
+LONGEST_TARGETS = 2_000_000
+
 KIND_WORDS = {
-    "exporter": gettext_lazy("Exporters"),
+    EXPORTER: gettext_lazy("Exporters"),
     "prometheus": gettext_lazy("Prometheus"),
     PUSH: gettext_lazy("Agents, which send by themselves"),
 }
@@ -97,7 +103,7 @@ class ExporterForm(SourceForm):
     )
     targets = forms.CharField(
         label=gettext_lazy("Addresses"),
-        max_length=200_000,
+        max_length=LONGEST_TARGETS,
         widget=forms.Textarea(
             attrs={
                 "rows": 5,
@@ -166,7 +172,7 @@ class PrometheusForm(SourceForm):
     field_order = ("url", "vendor", "every", "token", "forget_token", *more)
 
 
-FORMS: Mapping[str, type[SourceForm]] = {"exporter": ExporterForm, "prometheus": PrometheusForm}
+FORMS: Mapping[str, type[SourceForm]] = {EXPORTER: ExporterForm, "prometheus": PrometheusForm}
 
 
 def kinds_offered() -> tuple[str, ...]:

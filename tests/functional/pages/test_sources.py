@@ -13,10 +13,13 @@ from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import CardFigures, NodeToken, Source
 from apps.monitoring.services.node_tokens import token_issue
-from apps.monitoring.services.sources import push_source
+from apps.monitoring.services.sources import push_source, source_in_trouble, source_read
+from apps.monitoring.services.telemetry import Recorded
+from apps.monitoring.web.sources_forms import form_of
 from controlplane.domain.egress import EgressPolicy
 from controlplane.domain.permissions import Role
 from controlplane.persistence.encryption import decrypt
+from controlplane.ports.telemetry import Batch
 from tests import factories
 
 _AT = "/fleet/sources"
@@ -190,6 +193,87 @@ def test_the_page_says_why_values_were_refused_and_who_is_silent(
     page = text_of(operator, f"{_AT}/{source.uid}")
     assert "utilization of 180 percent (card 3 of n1)" in page
     assert "it answered with status 503" in page
+
+
+def test_an_exporter_without_a_node_that_did_not_answer_is_not_said_to_have_arrived(
+    operator: Client, cluster: Cluster
+) -> None:
+    operator.post(f"{_AT}/new?kind=exporter", exporters(cluster))
+    source = Source.objects.get()
+    recorded, silent = Recorded(), {"127.0.0.2:9400/metrics": "it answered with status 503"}
+    source_read(source=source, at=timezone.now(), recorded=recorded, batch=Batch(silent=silent))
+    page = text_of(operator, f"{_AT}/{source.uid}")
+    assert "it answered with status 503" in page
+    assert page.count('data-state="arrived"') == 1
+
+
+def test_what_is_not_known_of_an_exporter_is_not_said(operator: Client, cluster: Cluster) -> None:
+    operator.post(f"{_AT}/new?kind=exporter", exporters(cluster))
+    source = Source.objects.get()
+    at, recorded = timezone.now(), Recorded()
+    source_read(source=source, at=at, recorded=recorded, batch=Batch())
+    assert text_of(operator, f"{_AT}/{source.uid}").count('data-state="arrived"') == 2
+    # More than are kept: whether the others are among them nobody knows.
+    many = Batch(silent={f"a-{number:03}": "timed out" for number in range(60)})
+    source_read(source=source, at=at, recorded=recorded, batch=many)
+    page = text_of(operator, f"{_AT}/{source.uid}")
+    assert "arrived" not in page
+    assert page.count('data-state="unsaid"') == 2
+    source_read(source=source, at=at, recorded=recorded, batch=Batch())
+    source_in_trouble(source=source, trouble="none of 2 exporters answered")
+    assert "arrived" not in text_of(operator, f"{_AT}/{source.uid}")
+
+
+def test_the_options_of_a_kind_that_is_not_known_need_no_exporters(
+    operator: Client, cluster: Cluster
+) -> None:
+    source = factories.source(cluster, kind="acme", options={"targets": ["rack-7", "rack-8"]})
+    assert source.name in text_of(operator, _AT)
+    assert "rack-8" in text_of(operator, f"{_AT}/{source.uid}")
+
+
+def test_as_many_exporters_as_are_read_fit_the_form(operator: Client, cluster: Cluster) -> None:
+    lines = (
+        f"http://gpu-{number:04}.pod-17.east.datacenter.example.com:9400/metrics gpu-{number:04}"
+        for number in range(5_000)
+    )
+    form = form_of("exporter")({"vendor": "nvidia", "every": "10", "targets": "\r\n".join(lines)})
+    assert form.is_valid(), form.errors
+    assert len(form.chosen_options["targets"]) == 5_000
+
+
+def test_a_token_that_no_key_decrypts_is_a_refusal_and_can_be_replaced(
+    operator: Client, cluster: Cluster
+) -> None:
+    operator.post(f"{_AT}/new?kind=exporter", exporters(cluster, token="s3cret"))
+    Source.objects.update(credential=b"sealed by a key that is gone")
+    source = Source.objects.get()
+    page = f"{_AT}/{source.uid}"
+    for answer in (
+        operator.post(f"{page}/try"),
+        operator.post(f"{page}/change", exporters(cluster)),
+    ):
+        assert answer.status_code == 422
+        assert "none of the keys in NINEFOLD_ENCRYPTION_KEY decrypts this" in answer.text
+    assert operator.post(f"{page}/change", exporters(cluster, token="new")).status_code == 302
+    source.refresh_from_db()
+    assert decrypt(source.credential or b"") == b"new"
+
+
+def test_a_source_that_is_pushed_to_is_not_paused(operator: Client, cluster: Cluster) -> None:
+    source = push_source(cluster)
+    page = f"{_AT}/{source.uid}"
+    assert "/pause" not in text_of(operator, page)
+    answer = operator.post(f"{page}/pause", follow=True)
+    assert "cannot be paused; revoke their tokens instead" in answer.text
+    source.refresh_from_db()
+    assert source.enabled
+    # One that was paused before is let go on.
+    Source.objects.update(enabled=False)
+    assert "/resume" in text_of(operator, page)
+    operator.post(f"{page}/resume")
+    source.refresh_from_db()
+    assert source.enabled
 
 
 def test_a_source_that_is_pushed_to_is_not_tried_and_tells_of_its_agents(

@@ -205,6 +205,15 @@ def test_a_source_that_cannot_work_is_refused_with_the_field(
     assert refused.value.field == field
 
 
+def test_a_source_of_agents_is_not_paused(operator: User) -> None:
+    source = source_of(cluster_of(), kind="push")
+    with pytest.raises(SourceRefused, match="cannot be paused") as refused:
+        source_change(source=source, actor=operator, enabled=False)
+    assert refused.value.field == "enabled"
+    source_change(source=source, actor=operator, every=30, enabled=True)
+    assert (source.every, source.enabled) == (30, True)
+
+
 def test_only_operators_see_and_change_sources_and_it_is_audited(
     server: WebServer, operator: User
 ) -> None:
