@@ -181,12 +181,16 @@ class StandIn:
             self._follow(job, pods, path)
 
     def _follow(self, job: Object, pods: Mapping[str, Object], group: str) -> None:
-        """The first policy that applies; a pod that is missing was taken away."""
+        """The first policy that applies; a pod that is missing, or asked to go, was taken away.
+
+        So Volcano's job controller has it: how a pod ends that was deleted no longer counts.
+        """
         wanted = sum(task["replicas"] for task in job["spec"]["tasks"])
-        phases = Counter(pod["status"]["phase"] for pod in pods.values())
+        kept = [pod for pod in pods.values() if not pod["metadata"].get("deletionTimestamp")]
+        phases = Counter(pod["status"]["phase"] for pod in kept)
         policies = {each["event"]: each["action"] for each in job["spec"]["policies"]}
         ending = {"AbortJob": "Aborting", "TerminateJob": "Terminating"}
-        if len(pods) < wanted:
+        if len(kept) < wanted:
             self._phase(job, ending[policies["PodEvicted"]], message="a pod was evicted")
         elif phases["Failed"]:
             self._phase(job, ending[policies["PodFailed"]], message="a pod failed")

@@ -1,8 +1,8 @@
 """The owners of the work: they ask for cards, let it run for its time, and give the cards back.
 
-One thread asks, as the product's web does; another learns from the outbox what was given, as the product's own
-loops do. Who is told to stop gives its cards back at once and asks anew, in its old place in the line. What is due
-at the same moment is done in one step.
+One thread asks, as the product's web does; one learns from the outbox what was given, and one gives back, as the
+product's own loops do. Who is told to stop gives its cards back at once and asks anew, in its old place in the
+line. What is due at the same moment is done in one step.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -53,7 +53,7 @@ class Work:
 
 @dataclass(slots=True, kw_only=True)
 class Owners:
-    """All of them, in two threads."""
+    """All of them, in three threads."""
 
     load: Load
     team: Team
@@ -63,7 +63,7 @@ class Owners:
     #: Seconds spent on each kind of act.
     spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     evictions: int = 0
-    #: Seconds of a processor of the database that served those who asked.
+    #: Seconds of a processor of the database that served those who ask and those who give back.
     database: float = 0.0
     began: float = 0.0
     _ends: list[tuple[float, str]] = field(default_factory=list)
@@ -82,11 +82,14 @@ class Owners:
         coming = deque(self.load.timetable())
         self.began = time.monotonic() - coming[0].due.total_seconds()
         first = time.monotonic()
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            asking = pool.submit(self._ask, coming, queues)
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            asking = pool.submit(
+                self._repeat, lambda: self._ask(coming, queues), until=lambda: not coming
+            )
+            giving = pool.submit(self._repeat, self._give_back)
             try:
-                while not asking.done() or self.work:
-                    if not self._give_back() + self._hear(queues):
+                while (not asking.done() or self.work) and not giving.done():
+                    if not self._hear(queues):
                         time.sleep(PAUSE)
                     if time.monotonic() - first > within:
                         raise TimeoutError(
@@ -95,22 +98,28 @@ class Owners:
             finally:
                 self._over.set()
             asking.result()
+            giving.result()
         return time.monotonic() - first
 
-    def _ask(self, coming: deque[Piece], queues: Mapping[str, Queue]) -> None:
-        """Ask for each when it is due, until all have been asked for."""
+    def _repeat(self, act: Callable[[], int], *, until: Callable[[], bool] = bool) -> None:
+        """Do it until that holds, or all is over; with a pause whenever it found nothing to do."""
         try:
-            while coming and not self._over.is_set():
-                begin = time.monotonic()
-                asked = self._due(coming, at=begin)
-                if asked:
-                    self._request(asked, queues)
-                    self.spent["request"] += time.monotonic() - begin
-                else:
+            while not (until() or self._over.is_set()):
+                if not act():
                     time.sleep(PAUSE)
-            self.database = spent().database
+            with self._lock:
+                self.database += spent().database
         finally:
             connection.close()
+
+    def _ask(self, coming: deque[Piece], queues: Mapping[str, Queue]) -> int:
+        """Ask for each that is due; how many were."""
+        begin = time.monotonic()
+        asked = self._due(coming, at=begin)
+        if asked:
+            self._request(asked, queues)
+            self.spent["request"] += time.monotonic() - begin
+        return len(asked)
 
     def _due(self, coming: deque[Piece], *, at: float) -> list[Work]:
         """The next that have been due by then, at most ``AT_ONCE``."""

@@ -400,33 +400,3 @@ def test_operators_and_their_webhooks_are_told_with_the_evidence(
     )
     assert evidence["fault"]["cause"]
     assert [one.recipient for one in Notification.objects.filter(event=event)] == [operator]
-
-
-def test_a_cluster_that_does_not_answer_is_not_asked_while_faults_are_decided_about(
-    company: Company, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    for question in ("mark", "unmark", "observe", "launch"):
-        monkeypatch.setattr(FakeCluster, question, lambda *_, what=question: asked.append(what))
-    row = company.cluster_row
-    node = Node.objects.get(cluster=row)
-    Isolation.objects.create(
-        node=node, state=IsolationState.DRAINING, reason="fans", began_at=company.at
-    )
-    signals_record(signals=[sign(row, node=node.name, index=0, at=company.at)], at=company.at)
-    health_turn(at=company.later(timedelta(seconds=2)))
-    assert Card.objects.filter(node=node, state=CardState.ISOLATED).exists()
-    assert asked == []
-
-
-def test_what_is_out_of_use_goes_with_its_cluster() -> None:
-    gone = ward("gone", nodes=1)
-    node = Node.objects.get(cluster=gone)
-    isolation = Isolation.objects.create(
-        node=node, card=card(gone), reason="double bit", began_at=gone.created_at
-    )
-    Node.objects.filter(pk=node.pk).update(removed_at=gone.created_at)
-    health_turn(at=gone.created_at)
-    isolation.refresh_from_db()
-    assert (isolation.state, isolation.ended_at) == (IsolationState.RETURNED, gone.created_at)
-    assert isolation.history.get().reason == "its cluster was removed"

@@ -7,20 +7,27 @@ from datetime import timedelta
 import pytest
 
 from apps.accounts.models import User
-from apps.fleet.models import Node
+from apps.fleet.models import Card, Node
 from apps.monitoring.models import Isolation
 from apps.monitoring.reconcilers import isolations
+from apps.monitoring.reconcilers.health import health_turn
 from apps.monitoring.reconcilers.isolations import isolations_turn, marks_keep
 from apps.monitoring.services.burn_ins import BurnInResult
+from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.isolations import isolations_order, isolations_release
 from apps.monitoring.services.provings import burn_in_end
 from controlplane.adapters.fakes.clusters import FakeCluster
+from controlplane.domain.accelerators import CardState
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.permissions import Role
 from controlplane.persistence.models import Lease
 from controlplane.ports.diagnoses import Markable
 from tests import factories
-from tests.integration.monitoring.wards import seconds_later, ward
+from tests.integration.company import Company
+from tests.integration.founding import company, installation
+from tests.integration.monitoring.wards import card, seconds_later, sign, ward
+
+__all__ = ["company", "installation"]
 
 pytestmark = pytest.mark.django_db
 
@@ -155,3 +162,33 @@ def test_what_an_earlier_burn_in_found_proves_no_later_one() -> None:
     burn_in_end(row=row, result=passed, at=AT)
     row.refresh_from_db()
     assert row.proved_at == AT
+
+
+def test_a_cluster_that_does_not_answer_is_not_asked_while_faults_are_decided_about(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    for question in ("mark", "unmark", "observe", "launch"):
+        monkeypatch.setattr(FakeCluster, question, lambda *_, what=question: asked.append(what))
+    row = company.cluster_row
+    node = Node.objects.get(cluster=row)
+    Isolation.objects.create(
+        node=node, state=IsolationState.DRAINING, reason="fans", began_at=company.at
+    )
+    signals_record(signals=[sign(row, node=node.name, index=0, at=company.at)], at=company.at)
+    health_turn(at=company.later(timedelta(seconds=2)))
+    assert Card.objects.filter(node=node, state=CardState.ISOLATED).exists()
+    assert asked == []
+
+
+def test_what_is_out_of_use_goes_with_its_cluster() -> None:
+    gone = ward("gone", nodes=1)
+    node = Node.objects.get(cluster=gone)
+    isolation = Isolation.objects.create(
+        node=node, card=card(gone), reason="double bit", began_at=gone.created_at
+    )
+    Node.objects.filter(pk=node.pk).update(removed_at=gone.created_at)
+    health_turn(at=gone.created_at)
+    isolation.refresh_from_db()
+    assert (isolation.state, isolation.ended_at) == (IsolationState.RETURNED, gone.created_at)
+    assert isolation.history.get().reason == "its cluster was removed"
