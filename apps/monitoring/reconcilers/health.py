@@ -22,9 +22,10 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from apps.monitoring.models import Decision
 from apps.monitoring.selectors.policies import HealthStance, health_stance
 from apps.monitoring.selectors.situations import situation_now
-from apps.monitoring.services.decisions import LeaseGone, decisions_apply
+from apps.monitoring.services.decisions import LeaseGone, decisions_apply, notes_keep
 from apps.monitoring.services.faults import faults_lapse
 from apps.monitoring.services.isolations import isolations_emptied, isolations_removed
 from controlplane.domain.health.decisions import Action, Decided, Situation, decide
@@ -37,6 +38,8 @@ LEASE = "monitoring.health"
 LEASE_TTL = timedelta(seconds=30)
 #: Decisions in one transaction: the cards of so many nodes are locked meanwhile.
 BATCH = 50
+#: Decisions to do nothing in one transaction, for which nothing is locked.
+NOTES = 1000
 #: An event that is not told of again for so long is over, though nobody says so.
 _EVENT_KEPT = timedelta(hours=1)
 BY_PEOPLE = "decisions are left to people by the health policy"
@@ -63,18 +66,27 @@ def _decide(situation: Situation, stance: HealthStance, lease: LoopLease, *, at:
     decided = decide(situation, stance.policy, at)
     if not stance.automatic:
         decided = tuple(map(_left_to_people, decided))
+    acting = [each for each in decided if not _only_noted(each)]
+    notes = [each for each in decided if _only_noted(each)]
     counts: Counter[str] = Counter()
     try:
-        for first in range(0, len(decided), BATCH):
-            counts.update(
-                decisions_apply(decided=decided[first : first + BATCH], lease=lease, at=at)
-            )
+        for first in range(0, len(acting), BATCH):
+            batch = acting[first : first + BATCH]
+            counts.update(decisions_apply(decided=batch, lease=lease, at=at))
+            lease.renew(ttl=LEASE_TTL)
+        for first in range(0, len(notes), NOTES):
+            batch = notes[first : first + NOTES]
+            counts[Decision.Outcome.DONE] += notes_keep(decided=batch, lease=lease, at=at)
             lease.renew(ttl=LEASE_TTL)
     except LeaseGone:
         log.warning("a turn of health lost its lease; another goes on", extra={"lease": LEASE})
     if counts:
         log.info("health was decided about", extra={"outcomes": dict(counts)})
     return counts.total()
+
+
+def _only_noted(each: Decided) -> bool:
+    return each.action is Action.NOTE and not (each.held_back or each.followed)
 
 
 def _left_to_people(each: Decided) -> Decided:

@@ -28,10 +28,13 @@ from controlplane.domain.health.isolations import IsolationEvent, IsolationState
 from controlplane.domain.health.signals import Origin
 from controlplane.outbox.messages import publish
 from controlplane.persistence.leases import LoopLease
+from controlplane.persistence.models import Entity
+from controlplane.persistence.updates import insert_each
 
 Outcome = Decision.Outcome
 
-_STATES: Mapping[Action, CardState] = {
+#: What the cards become by each action that takes them out.
+STATES: Mapping[Action, CardState] = {
     Action.RESET_WHEN_IDLE: CardState.NO_NEW_WORK,
     Action.RESET_NOW: CardState.ISOLATED,
     Action.ISOLATE_CARD: CardState.ISOLATED,
@@ -78,13 +81,48 @@ def decisions_apply(
     acting = [each for each in there if not each.held_back]
     done = _take_out(acting, scene, at=at) | _restart(acting, scene, at=at)
     done |= _give_back(acting, scene, at=at)
-    done |= {id(each) for each in acting if each.action is Action.NOTE}
     rows = [_row(each, scene, done=id(each) in done, at=at) for each in there]
     fresh = _not_told_yet(rows, at=at)
     Decision.objects.bulk_create(fresh)
     if held := [row for row in fresh if row.outcome == Outcome.HELD_BACK]:
         publish("decisions.held_back", decision_uids=[row.uid for row in held])
     return _counted(fresh)
+
+
+@transaction.atomic
+def notes_keep(*, decided: Sequence[Decided], lease: LoopLease, at: datetime) -> int:
+    """Write down decisions to do nothing, of which nobody has to be told; how many there were.
+
+    Nothing is locked for them, so that thousands fit into one transaction.
+
+    :raises LeaseGone: if the turn that decided is no longer the one that may act.
+    """
+    if not lease.check():
+        raise LeaseGone
+    nodes = _keys(Node, (each.node for each in decided))
+    cards = _keys(Card, (each.card for each in decided))
+    faults = _keys(Fault, (each.fault for each in decided))
+    return insert_each(
+        [
+            Decision(
+                node_id=nodes[each.node],
+                card_id=cards.get(each.card),
+                fault_id=faults.get(each.fault),
+                action=each.action,
+                outcome=Outcome.DONE,
+                reason=each.reason,
+                at=at,
+            )
+            for each in decided
+            if each.node in nodes and (not each.card or each.card in cards)
+        ]
+    )
+
+
+def _keys(model: type[Entity], uids: Iterable[str]) -> dict[str, int]:
+    """Primary keys of those that are there, by uid."""
+    rows = model._default_manager.filter(uid__in=set(uids) - {""})
+    return dict(rows.values_list("uid", "pk"))
 
 
 def _scene(decided: Iterable[Decided]) -> _Scene:
@@ -163,14 +201,14 @@ def _holders(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> dict
 
 
 def _take_out(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[int]:
-    out = [each for each in decided if each.action in _STATES]
+    out = [each for each in decided if each.action in STATES]
     if not out:
         return set()
     orders = [
         Order(
             node=scene.nodes[each.node],
             card=scene.card_of.get(each.card),
-            state=_STATES[each.action],
+            state=STATES[each.action],
             reason=each.reason,
             fault=scene.faults.get(each.fault),
             grace=_grace(scene.faults.get(each.fault)),

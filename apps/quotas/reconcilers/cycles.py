@@ -39,6 +39,7 @@ from controlplane.domain.scheduling.plans import (
 )
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.snapshots import Snapshot
+from controlplane.persistence.durability import commit_soon
 from controlplane.persistence.leases import LoopLease, loop_lease
 
 log = logging.getLogger(__name__)
@@ -126,8 +127,11 @@ def _turned(policy: Policy, lease: LoopLease, at: datetime, *, turn: int) -> _Ro
     with done.timed("commit"):
         try:
             _commit(done, decided, snapshot, policy, lease, at)
-            with _held(lease):
-                services.claims_refused(refusals=_news(decided.refusals, told, turn=turn))
+            if news := _news(decided.refusals, told, turn=turn):
+                with _held(lease):
+                    services.claims_refused(refusals=news)
+                    # Reasons are only words, and the next cycle says again what nobody was told.
+                    commit_soon()
         except _LeaseLost:
             log.warning("a cycle lost its lease; another goes on", extra={"lease": LEASE})
     PACE.took(sum(done.seconds.values()), policy=policy, unfinished=done.unfinished)

@@ -12,6 +12,7 @@ from django.db.models import Count, Min
 from django.db.models.functions import Now
 
 from controlplane.outbox.models import OutboxMessage
+from controlplane.persistence.durability import commit_soon
 from controlplane.persistence.updates import insert_each
 
 KEPT_AFTER_DELIVERY = timedelta(days=1)
@@ -97,16 +98,19 @@ def relay(send: Send, *, limit: int = 200) -> int:
     ``send`` may see a message twice (a crash between sending and marking), never not at all.
     """
     with transaction.atomic():
-        messages = list(
+        rows = (
             OutboxMessage.objects.select_for_update(skip_locked=True)
             .filter(delivered_at=None, topic__in=_heard)
-            .order_by("id")[:limit]
+            .order_by("id")
         )
-        for message in messages:
-            send(message.topic, message.payload)
-        OutboxMessage.objects.filter(pk__in=[message.pk for message in messages]).update(
-            delivered_at=Now()
-        )
+        messages = list(rows.values_list("pk", "topic", "payload")[:limit])
+        if not messages:
+            return 0
+        for _, topic, payload in messages:
+            send(topic, payload)
+        sent = OutboxMessage.objects.filter(pk__in=[pk for pk, _, _ in messages])
+        sent.update(delivered_at=Now())
+        commit_soon()
     return len(messages)
 
 

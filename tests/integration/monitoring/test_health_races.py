@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from apps.fleet.models import Card
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
 from apps.monitoring.reconcilers.health import LEASE, health_turn
-from apps.monitoring.services.decisions import LeaseGone, decisions_apply
+from apps.monitoring.services.decisions import LeaseGone, decisions_apply, notes_keep
 from apps.monitoring.services.faults import signals_record
 from apps.quotas.models import Allocation, Claim
 from controlplane.domain.accelerators import CardState
@@ -110,6 +111,25 @@ def test_a_turn_killed_anywhere_leaves_nothing_half_done_and_the_next_one_does_i
     raise AssertionError(f"it has more than {MOST_STEPS} steps")
 
 
+@pytest.mark.django_db
+def test_a_note_of_a_card_that_is_gone_is_left_out(company: Company) -> None:
+    card = Card.objects.select_related("node").get(index=0)
+    note = Decided(
+        node=card.node.uid,
+        card=card.uid,
+        fault="",
+        action=Action.NOTE,
+        reason="92 is of level L1",
+    )
+    with loop_lease(LEASE, ttl=timedelta(seconds=30)) as lease:
+        assert lease is not None
+        notes = [note, replace(note, card="slice-7")]
+        assert notes_keep(decided=notes, lease=lease, at=company.at) == 1
+    kept = Decision.objects.get()
+    assert (kept.node, kept.card, kept.fault) == (card.node, card, None)
+    assert (kept.action, kept.outcome, kept.at) == (Action.NOTE, "done", company.at)
+
+
 def _is_all_or_nothing(claim: Claim) -> None:
     claim.refresh_from_db()
     done = claim.state == ClaimState.REVOKING
@@ -135,5 +155,12 @@ def test_a_turn_that_slept_through_its_lease_writes_nothing(committed_company: C
         assert lease is not None
         with pytest.raises(LeaseGone):
             decisions_apply(decided=[decided], lease=stale, at=committed_company.at)
+        with pytest.raises(LeaseGone):
+            notes_keep(
+                decided=[replace(decided, action=Action.NOTE)],
+                lease=stale,
+                at=committed_company.at,
+            )
+    assert not Decision.objects.exists()
     assert not Isolation.objects.exists()
     assert Card.objects.get(index=0).state == CardState.USABLE
