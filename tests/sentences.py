@@ -37,7 +37,11 @@ SPOKEN = (
     "platform/controlplane/adapters/clusters/simulated/cluster.py",
     "platform/controlplane/adapters/clusters/simulated/observing.py",
     "platform/controlplane/adapters/outbound/*.py",
+    "platform/controlplane/adapters/telemetry/*.py",
     "platform/controlplane/persistence/encryption.py",
+    "platform/controlplane/ports/readers.py",
+    "platform/controlplane/ports/readings.py",
+    "platform/controlplane/ports/registry.py",
     *(
         f"platform/gateway/{module}.py"
         for module in (
@@ -122,6 +126,13 @@ def _is_sentence(text: str, *, told: bool) -> bool:
     return bool(re.search("[a-z]{2}", own)) and (told or " " in text.strip())
 
 
+def _refuses(called: ast.expr) -> bool:
+    """Whether what it is called with is a refusal, or the words that an exception has of itself."""
+    if isinstance(called, ast.Name):
+        return called.id in REFUSING
+    return ast.unparse(called) == "super().__init__"
+
+
 class Listener(ast.NodeVisitor):
     """Collects what a module may say to people."""
 
@@ -147,7 +158,7 @@ class Listener(ast.NodeVisitor):
         for keyword in node.keywords:
             if keyword.arg in self._telling:
                 self.hear(keyword.value, told=True)
-        if isinstance(node.func, ast.Name) and node.func.id in REFUSING:
+        if _refuses(node.func):
             for argument in node.args:
                 self.hear(argument)
         self.generic_visit(node)

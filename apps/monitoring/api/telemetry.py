@@ -282,12 +282,13 @@ class SourceViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, OperatorsV
 
     @extend_schema(
         summary="Delete a source of figures",
-        description="Figures that came from it stay.",
+        description="Figures that came from it stay; faults that it alone told of are over.",
         tags=["fleet"],
         responses={204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
-        sources.source_delete(source=self.get_object(), actor=acting_user(request))
+        source, actor = self.get_object(), acting_user(request)
+        sources.source_delete(source=source, actor=actor, at=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
@@ -332,7 +333,12 @@ class NodeTokenViewSet(
         text = node_tokens.token_issue(node=given["node"], actor=acting_user(request))
         return Response({"token": text}, status=status.HTTP_201_CREATED)
 
-    @extend_schema(summary="Revoke a token of a node", tags=["fleet"], responses={204: None})
+    @extend_schema(
+        summary="Revoke a token of a node",
+        description="With the last good token of a node, the faults that its agent told of are over.",
+        tags=["fleet"],
+        responses={204: None},
+    )
     def destroy(self, request: Request, uid: str) -> Response:
         token, actor = self.get_object(), acting_user(request)
         node_tokens.token_revoke(token=token, actor=actor, at=timezone.now())

@@ -15,6 +15,11 @@ _OPTIONS = (
 )
 _CREDENTIAL = "A bearer token that it wants. Kept encrypted and never shown again; empty: none."
 
+_ENABLED = (
+    "False pauses it: it is not read until it is true again. A source of agents is not read and cannot be paused: "
+    "false is refused with 422; revoke the agents' tokens instead."
+)
+
 
 class SourceSerializer(serializers.ModelSerializer[Source]):
     cluster = Reference()
@@ -66,7 +71,7 @@ class SourceChangeSerializer(StrictSerializer[Any]):
     token = serializers.CharField(
         required=False, allow_blank=True, write_only=True, max_length=4000, help_text=_CREDENTIAL
     )
-    enabled = serializers.BooleanField(required=False, help_text="False pauses it.")
+    enabled = serializers.BooleanField(required=False, help_text=_ENABLED)
 
 
 class SourceCreateSerializer(SourceChangeSerializer):

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import F, Q, QuerySet
 
 from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.selectors import require_operator
 from apps.monitoring.models import Decision, Fault, Isolation
+from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.signals import Origin, Signal
 from controlplane.outbox.messages import publish_once
 from controlplane.persistence.models import new_uid
@@ -205,12 +206,46 @@ def _ended(tales: Mapping[_Key, _Tale]) -> set[_Key]:
 def faults_lapse(*, after: Mapping[Origin, timedelta], at: datetime) -> int:
     """End what an origin told of as a moment and has not told of again for so long; how many there were.
 
+    What was wrong with nodes that went with their cluster is over too.
+
     :param after: of origins that never say that something is over.
     """
-    silent = Q(pk=None)
+    silent = Q(node__removed_at__isnull=False)
     for origin, kept in after.items():
         silent |= Q(origin=origin, told_at__lt=at - kept)
     return Fault.objects.filter(silent, ended_at=None).update(ended_at=at)
+
+
+@transaction.atomic
+def faults_end(*, faults: QuerySet[Fault], reason: str, actor: User, at: datetime) -> int:
+    """End those that nobody is left to take back, and write down with each why; how many there were."""
+    rows = faults.filter(ended_at=None).select_related("node__cluster")
+    over = list(
+        rows.select_for_update(no_key=True, of=("self",)).order_by(
+            # As they are locked where signs come in.
+            "node_id",
+            F("card_id").asc(nulls_first=True),
+            "origin",
+            "code",
+        )
+    )
+    Fault.objects.filter(pk__in=[fault.pk for fault in over]).update(ended_at=at)
+    Decision.objects.bulk_create(
+        Decision(
+            node_id=fault.node_id,
+            card_id=fault.card_id,
+            fault=fault,
+            action=Action.NOTE,
+            outcome=Decision.Outcome.DONE,
+            reason=reason,
+            actor_name=actor.username,
+            at=at,
+        )
+        for fault in over
+    )
+    for cluster in sorted({fault.node.cluster.uid for fault in over}):
+        publish_once("faults.changed", cluster_uid=cluster)
+    return len(over)
 
 
 @transaction.atomic

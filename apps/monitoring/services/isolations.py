@@ -28,7 +28,8 @@ from controlplane.persistence.moves import Step, move, move_each
 
 #: How long what runs there has to save and stop.
 GRACE = timedelta(seconds=30)
-_MOST_AT_ONCE = 500
+#: More are not ordered in one transaction: the cards of their nodes are locked meanwhile.
+MOST_AT_ONCE = 500
 
 
 class IsolationRefused(Exception):
@@ -239,10 +240,10 @@ def isolations_order(
     :raises IsolationRefused: without a reason, for what does not exist, or for too many at once.
     """
     require_operator(actor)
-    _check_reason(reason)
-    if not 1 <= len(nodes) + len(cards) <= _MOST_AT_ONCE:
+    check_reason(reason)
+    if not 1 <= len(nodes) + len(cards) <= MOST_AT_ONCE:
         raise IsolationRefused(
-            f"name 1 to {_MOST_AT_ONCE} cards and nodes, not {len(nodes) + len(cards)}"
+            f"name 1 to {MOST_AT_ONCE} cards and nodes, not {len(nodes) + len(cards)}"
         )
     those = list(Node.objects.filter(uid__in=nodes).select_related("cluster").order_by("uid"))
     single = list(
@@ -296,7 +297,7 @@ def isolations_release(
     :raises IsolationRefused: without a reason.
     """
     require_operator(actor)
-    _check_reason(reason)
+    check_reason(reason)
     named = Isolation.objects.filter(uid__in=uids, ended_at=None)
     # Cards before the rows about them, as everywhere.
     withholding.cards_lock(nodes=set(named.values_list("node_id", flat=True)))
@@ -340,7 +341,8 @@ def burn_ins_ask(*, uids: Sequence[str], actor: User, at: datetime) -> int:
     return len(asked)
 
 
-def _check_reason(reason: str) -> None:
+def check_reason(reason: str) -> None:
+    """:raises IsolationRefused: without one."""
     if not reason.strip():
         raise IsolationRefused("say why: the reason is kept in the history; it was empty")
 

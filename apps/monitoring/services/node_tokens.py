@@ -11,7 +11,9 @@ from apps.accounts.services import audit
 from apps.accounts.services.tokens import digest_of, new_key
 from apps.fleet.models import Node
 from apps.fleet.selectors import require_operator
-from apps.monitoring.models import NodeToken
+from apps.monitoring.models import Fault, NodeToken
+from apps.monitoring.services.faults import faults_end
+from controlplane.domain.health.signals import Origin
 
 TOKEN_PREFIX = "nft-"  # noqa: S105 - a public prefix, not a secret
 
@@ -40,8 +42,19 @@ def token_issue(*, node: Node, actor: User | None) -> str:
 def token_revoke(*, token: NodeToken, actor: User, at: datetime) -> None:
     """Let it speak for its node no more, from now on; revoking it again changes nothing.
 
+    With the last good token of a node, what its agent said of faults is over.
+
     :raises PermissionRefused: unless they operate the fleet.
     """
     require_operator(actor)
-    if NodeToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=at):
-        audit(actor=actor, action="node_token.revoke", uid=token.uid, name=str(token.node))
+    if not NodeToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=at):
+        return
+    node = token.node
+    audit(actor=actor, action="node_token.revoke", uid=token.uid, name=str(node))
+    if not NodeToken.objects.filter(node=node, revoked_at=None).exists():
+        faults_end(
+            faults=Fault.objects.filter(node=node, origin=Origin.AGENT),
+            reason=f"the last token of {node.name} was revoked: nobody else would say that it is over",
+            actor=actor,
+            at=at,
+        )

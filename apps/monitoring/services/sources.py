@@ -9,18 +9,20 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.models import Cluster
 from apps.fleet.selectors import require_operator
-from apps.monitoring.models import Source
+from apps.monitoring.models import Fault, Source
 from apps.monitoring.selectors.sources import PUSH, adapter_for, kinds_readable
-from apps.monitoring.services.telemetry import Recorded
+from apps.monitoring.services.faults import faults_end
+from apps.monitoring.services.telemetry import TOLD, Recorded
+from controlplane.domain.health.signals import Origin
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 from controlplane.persistence.models import new_uid
-from controlplane.ports.telemetry import Batch, TelemetryError
+from controlplane.ports.telemetry import Batch, Refusal, TelemetryError
 
 SHORTEST, LONGEST = 5, 3600
 #: Parts that did not answer are kept with their reasons up to so many.
@@ -50,8 +52,12 @@ class Trial:
     #: Nodes that it told of, and those of them that the cluster does not have.
     nodes: tuple[str, ...]
     strangers: tuple[str, ...]
-    refusals: tuple[str, ...]
+    refused: tuple[Refusal, ...]
     silent: Mapping[str, str]
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        return tuple(f"{one.why} ({one.what})" for one in self.refused)
 
 
 def source_create(
@@ -140,14 +146,33 @@ def source_change(
 
 
 @transaction.atomic
-def source_delete(*, source: Source, actor: User) -> None:
-    """Read it no more; the figures that came from it stay.
+def source_delete(*, source: Source, actor: User, at: datetime) -> None:
+    """Read it no more; the figures that came from it stay, and what it alone said of faults is over.
+
+    What agents said is not: the source that they push to comes back, and their tokens say whether they will speak.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
     require_operator(actor)
     _audit(source, actor=actor, action="source.delete")
+    if source.kind != PUSH:
+        faults_end(
+            faults=_faults_left_by(source),
+            reason=f"the source {source.name} was deleted: nobody else would say that it is over",
+            actor=actor,
+            at=at,
+        )
     source.delete()
+
+
+def _faults_left_by(source: Source) -> QuerySet[Fault]:
+    """What exporters said of cards that no other source of the cluster told of last.
+
+    A fault bears its origin and not its source. Where another one reads the card too, it tells of it again.
+    """
+    read = Source.objects.filter(cluster=source.cluster).exclude(kind=PUSH)
+    rows = Fault.objects.filter(node__cluster=source.cluster, origin=Origin.EXPORTER)
+    return rows.exclude(card__figures__source__in=read.exclude(pk=source.pk))
 
 
 def source_try(*, source: Source, actor: User) -> Trial:
@@ -172,7 +197,7 @@ def source_try(*, source: Source, actor: User) -> Trial:
         cards=len(readings),
         nodes=tuple(sorted(told)),
         strangers=tuple(sorted(told - known)),
-        refusals=tuple(f"{one.why} ({one.what})" for one in batch.refused[:20]),
+        refused=batch.refused[:TOLD],
         silent=_kept(batch),
     )
 

@@ -71,17 +71,21 @@ class _Refused:
     told: dict[str, str] = field(default_factory=dict)
     times: Counter[str] = field(default_factory=Counter)
 
-    def add(self, why: str, what: str, count: int = 1) -> None:
+    def add(self, *, why: str, what: str, count: int = 1) -> None:
         self.count += count
         if why in self.told or len(self.told) < TOLD:
             self.told.setdefault(why, what)
             self.times[why] += count
 
     def words(self) -> tuple[str, ...]:
-        # What came from outside is shown in plain ASCII: it may hold anything.
         return tuple(
-            f"{self.times[why]}× {why} (such as {what[:60]!a})" for why, what in self.told.items()
+            _counted(why, what=what, times=self.times[why]) for why, what in self.told.items()
         )
+
+
+def _counted(why: str, *, what: str, times: int) -> str:
+    # What came from outside is shown in plain ASCII: it may hold anything.
+    return f"{times}× {why} (such as {what[:60]!a})"
 
 
 @transaction.atomic(savepoint=False)
@@ -102,7 +106,7 @@ def readings_record(
     """
     notes = _Refused()
     for one in refused:
-        notes.add(one.why, one.what, one.count)
+        notes.add(why=one.why, what=one.what, count=one.count)
     cluster = source.cluster
     taken, others = sheets_judge(
         sheets=sheets, readings=readings, places=places_of(cluster.pk), at=at
@@ -163,7 +167,7 @@ def _told_of(
     told = dict(before)
     for reading in readings:
         if node is not None and reading.node != node:
-            notes.add("it speaks of another node", reading.node)
+            notes.add(why="it speaks of another node", what=reading.node)
             continue
         card = places.card(node=reading.node, index=reading.index, serial=reading.serial)
         if card is None:
@@ -172,7 +176,7 @@ def _told_of(
         if card is None:
             known = reading.node in places.nodes
             why = "the node has no such card" if known else "the cluster has no such node"
-            notes.add(why, f"{reading.node}/{reading.index} {reading.serial}".rstrip())
+            notes.add(why=why, what=f"{reading.node}/{reading.index} {reading.serial}".rstrip())
         elif card not in told or reading.at > told[card].at:
             told[card] = reading
     return told
@@ -181,10 +185,10 @@ def _told_of(
 def _row(card: int, reading: Reading, *, at: datetime, notes: _Refused) -> Row | None:
     """The figures that can be, at a time that can be; None if nothing is left."""
     if reading.at > at + AHEAD:
-        notes.add("its time is more than a minute ahead of ours", reading.at.isoformat())
+        notes.add(why="its time is more than a minute ahead of ours", what=reading.at.isoformat())
         return None
     if reading.at < at - OLD:
-        notes.add("it is more than a day old", reading.at.isoformat())
+        notes.add(why="it is more than a day old", what=reading.at.isoformat())
         return None
     values: list[float | None] = []
     figures, some = reading.figures, reading.faults is not None
@@ -196,10 +200,10 @@ def _row(card: int, reading: Reading, *, at: datetime, notes: _Refused) -> Row |
             values.append(value if abs(value) >= TINY else 0.0)
             some = True
         else:
-            notes.add(f"no {metric.value} of a card can be that", _shown(value))
+            notes.add(why=f"no {metric.value} of a card can be that", what=_shown(value))
             values.append(None)
     if not some:
-        notes.add("nothing is said of the card", f"{reading.node}/{reading.index}")
+        notes.add(why="nothing is said of the card", what=f"{reading.node}/{reading.index}")
         return None
     serial = reading.serial if reading.serial.isprintable() else ""
     # A clock that is a little ahead is set right: nothing was measured after it came.

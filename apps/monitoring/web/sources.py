@@ -230,6 +230,6 @@ def source_resume(request: SignedIn, found: Source) -> str:
 @require_POST
 def source_delete(request: SignedIn, uid: str) -> HttpResponse:
     found = _found(request, uid)
-    services.source_delete(source=found, actor=request.user)
+    services.source_delete(source=found, actor=request.user, at=timezone.now())
     messages.success(request, _("The source %(name)s was deleted.") % {"name": found.name})
     return redirect("sources")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -132,8 +132,7 @@ def _books(
     held = dict(holding.order_by().values_list("card__uid", "claim__uid"))
     kept = kept_cards()
     nodes = [
-        _node_view(node, by_node.get(node.pk, ()), held=held, kept=kept)
-        for node in Node.objects.filter(uid__in=hosts).select_related("cluster")
+        _node_view(node, by_node.get(node.pk, ()), held=held, kept=kept) for node in _nodes(hosts)
     ]
     stated = queues_locked({claim.queue.uid for claim in claims.values()})
     used = cards_used()
@@ -145,14 +144,44 @@ def _books(
     return Books(nodes=nodes, queues=queues, running=running_of(people) if people else ())
 
 
+class _Node(NamedTuple):
+    pk: int
+    uid: str
+    name: str
+    cluster: str
+    binding: str
+    cpu: int
+    memory: int
+    ready: bool
+    cordoned: bool
+
+
+def _nodes(uids: Collection[str]) -> list[_Node]:
+    rows = Node.objects.filter(_any_of("uid", sorted(uids))).order_by()
+    return [
+        _Node._make(row)
+        for row in rows.values_list(
+            "pk",
+            "uid",
+            "name",
+            "cluster__uid",
+            "cluster__binding",
+            "cpu",
+            "memory",
+            "ready",
+            "cordoned",
+        )
+    ]
+
+
 def _node_view(
-    node: Node, cards: Iterable[_Card], *, held: Mapping[str, str], kept: Mapping[str, str]
+    node: _Node, cards: Iterable[_Card], *, held: Mapping[str, str], kept: Mapping[str, str]
 ) -> NodeView:
     """As far as books ask: what its plug-in thinks of its cards is for the plan."""
     return NodeView(
         uid=node.uid,
         name=node.name,
-        cluster=node.cluster.uid,
+        cluster=node.cluster,
         cards=tuple(
             CardView(
                 uid=card.uid,
@@ -166,7 +195,7 @@ def _node_view(
         ),
         capacity=Resources(cpu=Millicpu(node.cpu), memory=Bytes(node.memory)),
         schedulable=node.ready and not node.cordoned,
-        binding=Binding(node.cluster.binding),
+        binding=Binding(node.binding),
     )
 
 

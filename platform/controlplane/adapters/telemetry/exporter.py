@@ -141,12 +141,14 @@ class ExporterTelemetry:
         try:
             answer = self._outbound.fetch(target.url, headers=self._headers, largest=LARGEST_TEXT)
             if answer.status != _OK:
-                return Batch(silent={target.name: f"it answered with status {answer.status}"})
+                why = f"it answered with status {answer.status}"
+                return Batch(silent={target.name: why})
             batch = self._told(target, answer.body.decode("utf-8"))
         except (EgressRefused, OutboundFailed, MalformedExposition) as error:
             return Batch(silent={target.name: str(error)})
         except UnicodeDecodeError:
-            return Batch(silent={target.name: "its answer is not text in UTF-8"})
+            why = "its answer is not text in UTF-8"
+            return Batch(silent={target.name: why})
         if not batch.readings and not batch.sheets and not batch.refused:
             empty = Refusal(what=target.name, why="its text holds no card of this vendor")
             return Batch(refused=(empty,))

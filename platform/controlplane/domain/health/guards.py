@@ -19,6 +19,11 @@ from controlplane.domain.health.situations import Action, CardView, NodeView, Po
 _OUT = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
 
+def most_out(size: int, policy: Policy) -> int:
+    """Of a pool of so many cards, how many rules may have taken out at once."""
+    return max(1, size * policy.pool_share // 1000) if policy.pool_share else 0
+
+
 class Guard:
     """Lets decisions through one after the other and counts what they take, on top of what is out already."""
 
@@ -37,8 +42,7 @@ class Guard:
 
     def allowed(self, pool: str) -> int:
         """How many of the pool's cards rules may have taken out at once."""
-        share = self._policy.pool_share
-        return max(1, self._sizes[pool] * share // 1000) if share else 0
+        return most_out(self._sizes[pool], self._policy)
 
     def admit(self, node: NodeView, card: str, action: Action) -> str:
         """Why it has to wait for a person, with the numbers; empty: it may be done, and is counted."""

@@ -24,6 +24,9 @@ from controlplane.domain.health.situations import (
 )
 from controlplane.domain.health.wants import Want, is_answered, is_moot
 
+#: Why one node of a cluster is named where monitoring is at fault: it stands for all of them.
+TOGETHER = "nothing is heard of it, as of others of its cluster"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Silence:
@@ -118,7 +121,7 @@ def _statement(ripe: Sequence[_Silence], *, silent: int, nodes: int, policy: Pol
         card="",
         fault=first.fault.uid,
         action=Action.ISOLATE_NODE,
-        reason="nothing is heard of it, as of others of its cluster",
+        reason=TOGETHER,
         held_back=(
             f"{silent} of {nodes} nodes of the cluster are silent together; from {policy.stall_share / 10:g} % on "
             "monitoring is at fault, so nothing is decided on silence there"

@@ -227,7 +227,7 @@ def test_only_operators_see_and_change_sources_and_it_is_audited(
     source_change(source=source, actor=operator, every=30, enabled=False)
     assert list(sources_visible(other)) == []
     assert list(sources_visible(operator)) == [source]
-    source_delete(source=source, actor=operator)
+    source_delete(source=source, actor=operator, at=timezone.now())
     actions = AuditEntry.objects.filter(action__startswith="source.").order_by("id")
     assert [entry.action for entry in actions] == [
         "source.create",
