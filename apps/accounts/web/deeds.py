@@ -48,6 +48,12 @@ SENTENCES: Mapping[str, Promise] = {
     "health_rule.change": _("%(actor)s changed the health rule %(name)s"),
     "health_rule.create": _("%(actor)s made the health rule %(name)s"),
     "health_rule.delete": _("%(actor)s deleted the health rule %(name)s"),
+    "held_back.isolate": _(
+        "%(actor)s took %(count)s places of %(name)s out of use that the guard held back: %(reason)s"
+    ),
+    "held_back.leave": _(
+        "%(actor)s left %(count)s places of %(name)s in use that the guard held back: %(reason)s"
+    ),
     "identity.link": _("%(actor)s linked their sign-on account"),
     "identity.unlink": _("%(actor)s unlinked the sign-on account of %(name)s"),
     "isolation.begin": _("%(actor)s took %(name)s out of use: %(reason)s"),

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 from rest_framework.routers import SimpleRouter
 
-from apps.monitoring.api import alerts, faults, problems, telemetry, views, waves
+from apps.monitoring.api import alerts, faults, held_back, problems, telemetry, views, waves
 
 #: Imported for what it registers.
 REGISTERS = (problems,)
@@ -27,6 +27,9 @@ router.register("health-rules", faults.HealthRuleViewSet, basename="api-health-r
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("telemetry/push", telemetry.PushView.as_view(), name="api-telemetry-push"),
+    path("held-back", held_back.HeldBackView.as_view(), name="api-held-back"),
+    path("held-back/isolate", held_back.HeldIsolateView.as_view(), name="api-held-isolate"),
+    path("held-back/leave", held_back.HeldLeaveView.as_view(), name="api-held-leave"),
     path("health-policy", faults.HealthPolicyView.as_view(), name="api-health-policy"),
     *router.urls,
 ]

@@ -22,6 +22,7 @@ from apps.fleet import selectors as fleet
 from apps.monitoring.models import Fault, Isolation
 from apps.monitoring.selectors.fault_rows import isolations_at
 from apps.monitoring.selectors.faults import faults_shown
+from apps.monitoring.selectors.held_back import held_counted
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import (
     IsolationRefused,
@@ -162,6 +163,7 @@ def faults(request: SignedIn) -> HttpResponseBase:
             for row in table.rows
         ],
         "operates": operates,
+        "held": held_counted(),
     }
     return render(request, "monitoring/faults.html", context)
 

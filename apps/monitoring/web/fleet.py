@@ -20,6 +20,7 @@ from apps.fleet.models import Card, Node
 from apps.monitoring.selectors import fleet_figures as figures
 from apps.monitoring.selectors.fault_rows import faults_worst
 from apps.monitoring.selectors.fleet_figures import Counts, Pool
+from apps.monitoring.selectors.held_back import held_counted
 from apps.monitoring.selectors.node_troubles import NodeCounts, nodes_counted
 from apps.monitoring.selectors.waste import WasteTotals, waste_totals
 from apps.monitoring.web.fault_words import fault_line
@@ -89,6 +90,7 @@ def fleet_overview(request: SignedIn) -> HttpResponse:
         "pools": _pool_rows(pools, wasted),
         "faults": [fault_line(fault, operates=operates) for fault in worst.faults],
         "fault_count": worst.standing,
+        "held": held_counted() if worst.standing else None,
         "sources": heard,
         "unheard": [one for one in heard if one.how in _UNHEARD],
         "operates": operates,

@@ -20,6 +20,7 @@ from django_htmx.http import trigger_client_event
 from django_htmx.middleware import HtmxDetails
 
 from controlplane.domain.machines import IllegalTransition
+from controlplane.web.sentences import said
 
 Row = TypeVar("Row", bound=Model)
 
@@ -109,11 +110,11 @@ def acted(
     Without ``done``, what the action gives back is the message.
     """
     try:
-        said = action()
+        outcome = action()
     except refusals as refusal:
-        messages.error(request, str(refusal))
+        messages.error(request, said(str(refusal)))
     else:
-        messages.success(request, done or str(said))
+        messages.success(request, done or str(outcome))
     return redirect(back)
 
 

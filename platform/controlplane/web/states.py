@@ -127,6 +127,7 @@ LOOKS: Mapping[str, Look] = {
     "agent_well": _look(pgettext_lazy("agent", "heard"), "circle-check", "green"),
     "agent_silent": _look(pgettext_lazy("agent", "silent"), "clock", "orange"),
     "agent_unseen": _look(pgettext_lazy("agent", "never heard"), "circle-dashed", "secondary"),
+    "agent_gone": _look(pgettext_lazy("agent", "its node is gone"), "ban", "secondary"),
     "silencing": _look(pgettext_lazy("silence", "stands"), "player-pause", "blue"),
 }
 

@@ -8,6 +8,7 @@ _OPERATORS = TEAM_ADMINS | {"operator"}
 _CONDITION = {"metric": "temperature", "op": ">", "value": 90}
 _RULE = {"name": "fresh", "condition": _CONDITION, "level": 1}
 _NOBODY = ["0" * 32]
+_HELD = {"cluster": "0" * 32, "chip": "cpu", "reason": "why"}
 
 REST = (
     rest("GET", "faults"),
@@ -18,6 +19,9 @@ REST = (
     rest("POST", "isolations", may=_OPERATORS, body={"cards": _NOBODY, "reason": "why"}),
     rest("POST", "isolations/release", may=_OPERATORS, body={"uids": _NOBODY, "reason": "why"}),
     rest("POST", "isolations/test", may=_OPERATORS, body={"uids": _NOBODY}),
+    rest("GET", "held-back"),
+    rest("POST", "held-back/isolate", may=_OPERATORS, body=_HELD),
+    rest("POST", "held-back/leave", may=_OPERATORS, body=_HELD),
     rest("GET", "health-rules"),
     rest("GET", "health-rules/{health_rule}", company_wide=True),
     rest("POST", "health-rules", may=_OPERATORS, body=_RULE),

@@ -1,0 +1,143 @@
+"""What the guard holds back, and the two acts that decide about all of a pool at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
+from apps.monitoring.api.fault_serializers import Uid
+from apps.monitoring.selectors.held_back import HeldPool, held_pools
+from apps.monitoring.services import held_back
+from apps.monitoring.services.held_back import HeldAsk, HeldDone
+from controlplane.domain.permissions import Scope
+from controlplane.web.parsers import BoundedJSONParser
+from controlplane.web.rest import LARGEST_INTEGER, Query, StrictSerializer
+
+_TAGS = ["health"]
+
+
+class PartSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    isolations = serializers.IntegerField()
+
+
+class HeldPoolSerializer(serializers.Serializer[HeldPool]):
+    """What waits of one chip in one cluster, and what isolating all of it would cost."""
+
+    cluster = serializers.CharField(help_text="Its name.")
+    cluster_uid = serializers.CharField()
+    chip = serializers.CharField(help_text="Empty: of nodes without cards.")
+    isolations = serializers.IntegerField(
+        help_text="Cards, and whole nodes, that would go out of use."
+    )
+    nodes = serializers.IntegerField()
+    since = serializers.DateTimeField(help_text="When the oldest was held back.")
+    until = serializers.CharField(help_text="Name it in an act: what came later is not touched.")
+    codes = PartSerializer(many=True, help_text="Isolations by the code of the fault.")
+    parts = PartSerializer(many=True, help_text="By rack, or what else labels of nodes name.")
+    cards = serializers.IntegerField(help_text="Cards that would go out of use.")
+    works = serializers.IntegerField(help_text="Jobs and deployments that would stop.")
+    size = serializers.IntegerField(help_text="Cards of the pool.")
+    out = serializers.IntegerField(help_text="Of them out of use now.")
+    usable = serializers.IntegerField(help_text="Of them usable now.")
+    left = serializers.IntegerField(help_text="Usable once all of it is out of use.")
+
+
+class HeldBackSerializer(serializers.Serializer[Any]):
+    pools = HeldPoolSerializer(many=True)
+
+
+class HeldActSerializer(StrictSerializer[Any]):
+    cluster = Uid(help_text="Uid of the pool's cluster.")
+    chip = serializers.CharField(max_length=60, allow_blank=True)
+    until = Uid(required=False, help_text="As told of the pool; absent: all that waits now.")
+    shown = serializers.IntegerField(
+        required=False,
+        default=0,
+        min_value=0,
+        max_value=LARGEST_INTEGER,
+        help_text="How many isolations you saw: the answer says how many of them were left out.",
+    )
+    reason = serializers.CharField(
+        required=False, default="", allow_blank=True, max_length=2000, help_text="Of an act."
+    )
+    dry_run = serializers.BooleanField(
+        required=False, default=False, help_text="Say what there is to decide; do nothing."
+    )
+
+
+class HeldDoneSerializer(serializers.Serializer[HeldDone]):
+    pool = HeldPoolSerializer(allow_null=True, help_text="Just before; null: nothing waited there.")
+    done = serializers.IntegerField(help_text="Isolations that were decided; 0 in a dry run.")
+    left_out = serializers.IntegerField(
+        help_text="Shown, and not decided: the fault is over, or somebody was first."
+    )
+
+
+class HeldBackView(APIView):
+    """What rules would take out of use and the guard does not let them."""
+
+    token_scope = Scope.ADMIN
+
+    @extend_schema(summary="What the guard holds back", tags=_TAGS, responses=HeldBackSerializer)
+    def get(self, request: Request) -> Response:
+        Query.read(request)
+        pools = held_pools(at=timezone.now())
+        return Response(HeldBackSerializer({"pools": pools}).data)
+
+
+class _ActView(APIView):
+    token_scope = Scope.ADMIN
+    parser_classes = (BoundedJSONParser,)
+
+    def act(self, request: Request, does: Callable[..., HeldDone]) -> Response:
+        Query.read(request)
+        body = HeldActSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        given = dict(body.validated_data)
+        reason, dry_run = given.pop("reason"), given.pop("dry_run")
+        ask, actor, at = HeldAsk(**given), acting_user(request), timezone.now()
+        if dry_run:
+            done = held_back.held_preview(ask, actor=actor, at=at)
+        else:
+            done = does(ask, reason=reason, actor=actor, at=at)
+        return Response(HeldDoneSerializer(done).data)
+
+
+class HeldIsolateView(_ActView):
+    """Take all of it out of use."""
+
+    @extend_schema(
+        summary="Isolate all that is held back of a pool",
+        description="For operators, with a reason. Only a person gives it back.",
+        tags=_TAGS,
+        request=HeldActSerializer,
+        responses=HeldDoneSerializer,
+    )
+    @idempotent
+    def post(self, request: Request) -> Response:
+        return self.act(request, held_back.held_isolate)
+
+
+class HeldLeaveView(_ActView):
+    """Leave all of it in use."""
+
+    @extend_schema(
+        summary="Leave all that is held back of a pool",
+        description="For operators, with a reason: the faults behind it are acknowledged.",
+        tags=_TAGS,
+        request=HeldActSerializer,
+        responses=HeldDoneSerializer,
+    )
+    @idempotent
+    def post(self, request: Request) -> Response:
+        return self.act(request, held_back.held_leave)
