@@ -23,16 +23,20 @@ without labels, is 0 where the tool that reads the cards does not answer: a faul
 
 Timestamps behind samples are passed over: ``X-Ninefold-At`` holds for all. One that is more than a minute ahead
 is refused (400); one that is older than the newest figures goes to the history only; one older than a day is
-refused (400).
+refused (400, with the code ``push-outdated``: all that is older need not be sent).
 
 Answers, JSON::
 
     200 {"sequence": 1764000000000, "taken": true, "readings": 8, "refused": 0, "refusals": []}
 
-``sequence`` is the newest that was taken of this token, and ``taken`` whether that was this batch: a batch that
-comes again, or after a newer one, changes nothing and is answered 200 with ``taken`` false. Send what was
-buffered oldest first; a sender that has forgotten its last number begins at the time in milliseconds. ``refused``
-counts cards and values that were not kept, and ``refusals`` says why, at most 20 of them.
+``sequence`` is the newest that was taken of this token, and ``taken`` whether this batch counted. Number batches
+in the order in which they were measured, each one more than the last, and send them in any order: of what was
+buffered the newest first, so that the node is heard of at once. What comes behind a newer batch goes to the
+history at its own time and changes nothing else. Each number counts once: a batch that comes again changes nothing
+and is answered 200 with ``taken`` false. So is one whose number is not remembered as missing: of a token the last
+16 runs of missing numbers are, and of each its last 86,400. A sender that has forgotten its last number begins at
+the time in milliseconds. ``refused`` counts cards and values that were not kept, and ``refusals`` says why, at
+most 20 of them.
 
 =====  ==================================================================================================
  400   a header is missing or wrong, or the text is not in that format: sending it again changes nothing

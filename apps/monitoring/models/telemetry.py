@@ -55,6 +55,10 @@ class NodeToken(Entity):
     revoked_at = models.DateTimeField(null=True, blank=True)
     #: The number of the newest batch that was taken: one that comes again counts once.
     sequence = models.BigIntegerField(default=0)
+    #: Numbers below it that have not come: ``[[first, last], …]``, the lowest first. What was buffered comes late.
+    gaps = models.JSONField(
+        default=list, db_default=models.Value([], models.JSONField()), blank=True
+    )
     #: What the agent says of itself.
     agent = models.JSONField(default=dict, blank=True)
 

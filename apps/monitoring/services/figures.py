@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,18 +39,22 @@ class Row:
 _NAMES = ", ".join(metric.value for metric in METRICS)
 _TAKEN = ", ".join(f"{metric.value} = EXCLUDED.{metric.value}" for metric in METRICS)
 _ARRAYS = ", ".join(["%s::float8[]"] * len(METRICS))
-#: A card that went away meanwhile is left out. The rows are locked in one order by whoever writes them.
-_WRITE = f"""
-WITH given AS (
+#: A card that went away meanwhile is left out.
+_GIVEN = f"""
     SELECT given.*
       FROM unnest(%s::bigint[], %s::timestamptz[], %s::text[], {_ARRAYS})
            AS given (card_id, at, serial, {_NAMES})
       JOIN fleet_card AS card ON card.id = given.card_id
-), kept AS (
+"""  # noqa: S608 - made of names of columns alone
+_KEEP = f"""
     INSERT INTO monitoring_history (card_id, at, {_NAMES})
     SELECT card_id, at, {_NAMES} FROM given
         ON CONFLICT DO NOTHING
-)
+"""  # noqa: S608 - made of names of columns alone
+_WRITE_BEHIND = f"WITH given AS ({_GIVEN}) {_KEEP}"
+#: The rows are locked in one order by whoever writes them.
+_WRITE = f"""
+WITH given AS ({_GIVEN}), kept AS ({_KEEP})
 INSERT INTO monitoring_cardfigures AS newest
        (card_id, at, serial, {_NAMES}, source_id, received_at)
 SELECT card_id, at, serial, {_NAMES}, %s, %s
@@ -106,10 +111,13 @@ def joined(parts: Sequence[Columns]) -> Columns:
     )
 
 
-def figures_write(*, columns: Columns, source: int, received_at: datetime) -> frozenset[int]:
+def figures_write(
+    *, columns: Columns, source: int, received_at: datetime, behind: bool = False
+) -> frozenset[int]:
     """Keep figures: in the history all of them, as the newest of their card where they are. Says whose were.
 
-    Written again they change nothing.
+    Those that are ``behind`` go to the history alone: newer ones came before them. Written again they change
+    nothing.
     """
     if not columns.cards:
         return frozenset()
@@ -120,24 +128,29 @@ def figures_write(*, columns: Columns, source: int, received_at: datetime) -> fr
         _array(map(instants.__getitem__, columns.at)),
         _texts(columns.serials),
         *(_numbers(columns.values.get(metric)) for metric in METRICS),
-        source,
-        received_at,
     ]
+    write = _execute_behind if behind else partial(_execute, newest=[source, received_at])
     try:
-        newest = _execute(parameters)
+        newest = write(parameters)
     except IntegrityError as error:
         if not isinstance(error.__cause__, CheckViolation):
             raise
         # There is no partition for one of those days yet.
         history.days_prepare(days={at.astimezone(UTC).date() for at in instants})
-        newest = _execute(parameters)
+        newest = write(parameters)
     return newest
 
 
-def _execute(parameters: Sequence[Any]) -> frozenset[int]:
+def _execute(given: Sequence[Any], *, newest: Sequence[Any]) -> frozenset[int]:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_WRITE, parameters)
+        cursor.execute(_WRITE, [*given, *newest])
         return frozenset(card for (card,) in cursor.fetchall())
+
+
+def _execute_behind(given: Sequence[Any]) -> frozenset[int]:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_WRITE_BEHIND, given)
+    return frozenset()
 
 
 def _array(texts: Iterable[str]) -> str:

@@ -1,4 +1,14 @@
-"""What agents send of their node, each batch once."""
+"""What agents send of their node, each batch once, in whatever order it comes.
+
+::
+
+    numbers   1 2 3 4 5 6 7 8 9          sequence 9: the newest that was taken
+    taken     x x x . . . . x x          gaps     [[4, 7]]
+
+A batch above ``sequence`` says what is so now; the numbers that it leaps over become a gap. One that falls into a
+gap was buffered: it goes to the history at its own time and leaves the gap. Any other came before. An agent that
+gives its numbers without leaps has one gap for each time that it was away, so a few are enough to remember.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +16,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -28,16 +39,45 @@ MOST_CARDS = 1024
 READER_OK = "ninefold_agent_reader_ok"
 #: The fault of a node where it does not.
 READER_SILENT = "agent-reader-silent"
-#: Takes the batch if it is the token's newest, and says the source of the cluster's agents where there is one.
-#: Written out, for to put together what each batch needs takes longer than its answer.
-_TAKE = """
-UPDATE monitoring_nodetoken
-   SET sequence = %(sequence)s, used_at = %(at)s, agent = %(agent)s::jsonb
- WHERE id = %(token)s AND revoked_at IS NULL AND sequence < %(sequence)s
-RETURNING (SELECT source.id FROM monitoring_source AS source
-            WHERE source.cluster_id = %(cluster)s AND source.kind = %(push)s
-            ORDER BY source.name LIMIT 1)
+#: Gaps that are remembered of one token, the highest ones, and how many numbers one may have: a day of a batch
+#: each second. What would be older is refused by its time anyway.
+MOST_GAPS, WIDEST_GAP = 16, 86_400
+#: The source of the cluster's agents, where there is one.
+_SOURCE = """
+SELECT source.id FROM monitoring_source AS source
+ WHERE source.cluster_id = %(cluster)s AND source.kind = %(push)s
+ ORDER BY source.name LIMIT 1
 """
+#: Takes the batch if it is the token's newest. Written out, for to put together what each batch needs takes longer
+#: than its answer.
+_TAKE = f"""
+UPDATE monitoring_nodetoken
+   SET sequence = %(sequence)s, used_at = %(at)s, agent = %(agent)s::jsonb,
+       gaps = CASE WHEN sequence = %(sequence)s - 1 THEN gaps
+                   ELSE CASE WHEN jsonb_array_length(gaps) < {MOST_GAPS} THEN gaps ELSE gaps - 0 END
+                     || jsonb_build_array(jsonb_build_array(
+                            greatest(sequence + 1, %(sequence)s - {WIDEST_GAP}), %(sequence)s - 1))
+               END
+ WHERE id = %(token)s AND revoked_at IS NULL AND sequence < %(sequence)s
+RETURNING sequence, ({_SOURCE})
+"""  # noqa: S608 - made of numbers of ours alone
+#: Takes the batch if its number is in a gap: what is left of that gap are the numbers on either side.
+_TAKE_BEHIND = f"""
+UPDATE monitoring_nodetoken
+   SET used_at = %(at)s, gaps = (
+       SELECT coalesce(jsonb_agg(jsonb_build_array(low, high) ORDER BY low), '[]')
+         FROM (SELECT low, high
+                 FROM jsonb_array_elements(gaps) AS gap,
+                      LATERAL (VALUES ((gap->>0)::bigint, least((gap->>1)::bigint, %(sequence)s - 1)),
+                                      (greatest((gap->>0)::bigint, %(sequence)s + 1), (gap->>1)::bigint))
+                           AS side (low, high)
+                WHERE low <= high
+                ORDER BY low DESC LIMIT {MOST_GAPS}) AS sides)
+ WHERE id = %(token)s AND revoked_at IS NULL AND sequence > %(sequence)s
+   AND EXISTS (SELECT FROM jsonb_array_elements(gaps) AS gap
+                WHERE %(sequence)s BETWEEN (gap->>0)::bigint AND (gap->>1)::bigint)
+RETURNING sequence, ({_SOURCE})
+"""  # noqa: S608 - made of numbers of ours alone
 _READER_OK = re.compile(rf"^{READER_OK}(?:\{{[^}}\n]*\}})? +([0-9.]+)", re.MULTILINE)
 
 
@@ -49,6 +89,10 @@ class PushRefused(Exception):
         self.field = field
 
 
+class PushOutdated(PushRefused):
+    """A batch that was measured too long ago, and with it every one from before."""
+
+
 class AnotherNode(Exception):
     """A token was used to speak for a node that it is not of."""
 
@@ -58,8 +102,9 @@ class AnotherNode(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    #: The newest batch that was taken of this token, and whether that was this one.
+    #: The newest batch that was taken of this token.
     sequence: int
+    #: Whether this one was: False where it came before, or its number is of before what is remembered.
     taken: bool
     recorded: Recorded = field(default_factory=Recorded)
 
@@ -77,17 +122,13 @@ class Push:
 
 
 def push_record(*, token: NodeToken, push: Push, at: datetime) -> Pushed:
-    """Keep what the token's node says of its cards; a batch that was taken, or overtaken, changes nothing.
+    """Keep what the token's node says of its cards; a batch that was taken before changes nothing.
 
     :raises PushRefused: if the vendor, the time or the text is wrong.
+    :raises PushOutdated: if it was measured too long ago.
     :raises AnotherNode: if every card of it is of another node.
     """
-    if push.measured_at > at + AHEAD or push.measured_at < at - OLD:
-        message = (
-            f"{push.measured_at.isoformat()} is more than a minute ahead of or a day behind "
-            f"{at.isoformat()}; is the node's clock right?"
-        )
-        raise PushRefused(message, field="X-Ninefold-At")
+    _require_time(push.measured_at, at=at)
     try:
         reader = telemetry_reader(push.vendor)
         batch = reader.read(push.text, at=push.measured_at, node=token.node.name, most=MOST_CARDS)
@@ -101,28 +142,40 @@ def push_record(*, token: NodeToken, push: Push, at: datetime) -> Pushed:
     return _record(token=token, push=push, batch=batch, at=at)
 
 
+def _require_time(measured_at: datetime, *, at: datetime) -> None:
+    told, now = measured_at.isoformat(), at.isoformat()
+    if measured_at > at + AHEAD:
+        message = f"{told} is more than a minute ahead of {now}; is the node's clock right?"
+        raise PushRefused(message, field="X-Ninefold-At")
+    if measured_at < at - OLD:
+        message = f"{told} is more than a day behind {now}; is the node's clock right?"
+        raise PushOutdated(message, field="X-Ninefold-At")
+
+
 @transaction.atomic
 def _record(*, token: NodeToken, push: Push, batch: Batch, at: datetime) -> Pushed:
     node = token.node
     reader_ok = _reader_ok(push.text)
     agent = {"name": push.agent, "vendor": push.vendor, "reader_ok": reader_ok}
+    parameters: dict[str, Any] = {
+        "token": token.pk,
+        "sequence": push.sequence,
+        "at": at,
+        "agent": json.dumps(agent),
+        "cluster": node.cluster_id,
+        "push": PUSH,
+    }
     with connection.cursor() as cursor:
-        cursor.execute(
-            _TAKE,
-            {
-                "token": token.pk,
-                "sequence": push.sequence,
-                "at": at,
-                "agent": json.dumps(agent),
-                "cluster": node.cluster_id,
-                "push": PUSH,
-            },
-        )
+        cursor.execute(_TAKE, parameters)
         taken = cursor.fetchone()
+        if behind := taken is None:
+            cursor.execute(_TAKE_BEHIND, parameters)
+            taken = cursor.fetchone()
     if taken is None:
         newest = NodeToken.objects.values_list("sequence", flat=True).get(pk=token.pk)
         return Pushed(sequence=newest, taken=False)
-    source = push_source(node.cluster, standing=taken[0])
+    newest, standing = taken
+    source = push_source(node.cluster, standing=standing)
     recorded = readings_record(
         source=source,
         readings=batch.readings,
@@ -130,11 +183,13 @@ def _record(*, token: NodeToken, push: Push, batch: Batch, at: datetime) -> Push
         origin=Origin.AGENT,
         node=node.name,
         refused=batch.refused,
+        behind=behind,
     )
-    if reader_ok is False or (reader_ok and token.agent.get("reader_ok") is False):
+    # Whether its tool answered then says nothing of now.
+    if not behind and (reader_ok is False or (reader_ok and token.agent.get("reader_ok") is False)):
         signals_record(signals=[_reader_signal(token, push, stands=not reader_ok)], at=at)
     source_pushed(source=source, at=at, recorded=recorded)
-    return Pushed(sequence=push.sequence, taken=True, recorded=recorded)
+    return Pushed(sequence=newest, taken=True, recorded=recorded)
 
 
 def _reader_ok(text: str) -> bool | None:

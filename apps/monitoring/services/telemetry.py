@@ -98,11 +98,13 @@ def readings_record(
     origin: Origin = Origin.EXPORTER,
     node: str | None = None,
     refused: Iterable[Refusal] = (),
+    behind: bool = False,
 ) -> Recorded:
     """Keep what a source told of its cluster's cards, now. Says what became of it.
 
     With ``node`` it speaks for that node alone, in readings, and what it says of others is refused. What the
-    adapter refused before is counted too.
+    adapter refused before is counted too. What is ``behind`` newer news of the same voice says nothing of now: it
+    goes to the history alone.
     """
     notes = _Refused()
     for one in refused:
@@ -123,7 +125,7 @@ def readings_record(
             rows[card] = row
     renumbered = _renumbered(rows.values(), source=source)
     columns = joined([columns_of_sheets(taken, at=at), columns_of(list(rows.values()))])
-    newest = figures_write(columns=columns, source=source.pk, received_at=at)
+    newest = figures_write(columns=columns, source=source.pk, received_at=at, behind=behind)
     late = {hour for each in set(columns.at) if (hour := hour_of(each)) < hour_of(at)}
     if late:
         hours_reopen(hours=late)

@@ -24,6 +24,7 @@ from apps.fleet import selectors as fleet
 from apps.fleet.selectors import require_operator
 from apps.monitoring.models import NodeToken
 from apps.monitoring.selectors.agents import (
+    GONE,
     SILENT_AFTER,
     AgentState,
     agent_state,
@@ -40,6 +41,7 @@ STATE_WORDS = {
     AgentState.WELL: pgettext_lazy("agent", "heard"),
     AgentState.SILENT: pgettext_lazy("agent", "silent"),
     AgentState.UNSEEN: pgettext_lazy("agent", "never heard"),
+    AgentState.GONE: pgettext_lazy("agent", "its node is gone"),
     AgentState.REVOKED: gettext_lazy("revoked"),
 }
 
@@ -66,10 +68,12 @@ class TokenFilter(FilterForm):
         state, rows = self.chosen("state"), super().apply(rows)
         if state == _ALL:
             return rows
+        unheard = Q(used_at=None) | Q(used_at__lt=self._since)
         by_state = {
             AgentState.WELL: Q(used_at__gte=self._since),
-            AgentState.SILENT: Q(used_at__lt=self._since),
-            AgentState.UNSEEN: Q(used_at=None),
+            AgentState.SILENT: Q(used_at__lt=self._since) & ~GONE,
+            AgentState.UNSEEN: Q(used_at=None) & ~GONE,
+            AgentState.GONE: unheard & GONE,
         }
         if state == AgentState.REVOKED:
             return rows.exclude(revoked_at=None)

@@ -3,33 +3,59 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 
 from ninefold_runtime.agent.batches import Batch
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class Waiting:
+    """A batch and the number that it has each time that it is sent."""
+
+    number: int
+    batch: Batch
+
+
 class Backlog:
-    """The newest ``limit`` batches, the oldest first. Not for several threads without a lock around it."""
+    """The newest ``limit`` batches, in the order of their numbers.
+
+    Not for several threads without a lock around it.
+    """
 
     def __init__(self, *, limit: int) -> None:
         self._limit = limit
-        self._batches: deque[Batch] = deque()
+        self._all: deque[Waiting] = deque()
         #: How many were given up because newer ones came.
         self.dropped = 0
 
     def __len__(self) -> int:
-        return len(self._batches)
+        return len(self._all)
 
-    def add(self, batch: Batch) -> None:
-        if len(self._batches) >= self._limit:
-            self._batches.popleft()
+    def add(self, waiting: Waiting) -> None:
+        if len(self._all) >= self._limit:
+            self._all.popleft()
             self.dropped += 1
-        self._batches.append(batch)
+        self._all.append(waiting)
 
-    def oldest(self) -> Batch:
+    def newest(self) -> Waiting:
         """:raises IndexError: if there is none."""
-        return self._batches[0]
+        return self._all[-1]
 
-    def settle(self, batch: Batch) -> None:
-        """Take out the oldest if it is that one: while it was under way it may have been given up."""
-        if self._batches and self._batches[0] is batch:
-            self._batches.popleft()
+    def settle(self, waiting: Waiting) -> None:
+        """Take it out if it is still there: while it was under way it may have been given up."""
+        if waiting in self._all:
+            self._all.remove(waiting)
+
+    def settle_until(self, at: datetime) -> int:
+        """Take out all that were measured until then; how many those were."""
+        kept = [waiting for waiting in self._all if waiting.batch.at > at]
+        count = len(self._all) - len(kept)
+        self._all = deque(kept)
+        return count
+
+    def renumber(self, number: Callable[[], int]) -> None:
+        """Give each another number, in their order."""
+        for waiting in self._all:
+            waiting.number = number()

@@ -11,6 +11,7 @@ import json
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from ninefold_runtime.agent.batches import Batch
@@ -22,6 +23,8 @@ _LONGEST_ANSWER = 64 * 1024
 _LONGEST_WAIT_SECONDS = 300.0
 #: Answers after which the same request may succeed later, beside those of 500 and above.
 _LATER = frozenset({408, 425, 429})
+#: The code of a refusal because of a batch's age.
+_OUTDATED = "push-outdated"
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -38,16 +41,12 @@ class Refused(Exception):
     """It will never take this batch."""
 
 
+class Outdated(Refused):
+    """It will never take this batch nor any that was measured before it."""
+
+
 class Unwelcome(Exception):
     """It takes nothing with this token."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    #: Whether this batch became the newest; False: it had come before, or one of a higher number.
-    taken: bool
-    #: The highest number that the control plane knows of this node.
-    sequence: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +98,12 @@ class Server:
         )
 
 
-def push(server: Server, batch: Batch, *, sequence: int, vendor: str, token: str) -> Taken:
-    """Send one batch.
+def push(server: Server, batch: Batch, *, sequence: int, vendor: str, token: str) -> int:
+    """Send one batch; the highest number that the control plane knows of this node comes back.
 
     :raises Away: if it may be taken later.
     :raises Refused: if it never will be.
+    :raises Outdated: if it was measured too long ago.
     :raises Unwelcome: if the token is none, or another node's.
     """
     headers = {
@@ -133,24 +133,29 @@ def push(server: Server, batch: Batch, *, sequence: int, vendor: str, token: str
     if status in (401, 403):
         raise Unwelcome(f"it answered {status}: {_reason(body)}")
     if status != 200:
-        raise Refused(f"it answered {status}: {_reason(body)}")
-    return _taken(body, sequence=sequence)
+        refusal = Outdated if _problem(body).get("code") == _OUTDATED else Refused
+        raise refusal(f"it answered {status}: {_reason(body)}")
+    return _known(body, sequence=sequence)
 
 
-def _taken(body: bytes, *, sequence: int) -> Taken:
+def _known(body: bytes, *, sequence: int) -> int:
     """:raises Away: if the answer is not the control plane's, as of a proxy that shows a page."""
     try:
-        answer = json.loads(body)
-        return Taken(taken=bool(answer["taken"]), sequence=int(answer["sequence"]))
+        return int(json.loads(body)["sequence"])
     except (ValueError, TypeError, KeyError) as error:
         raise Away(f"its answer to batch {sequence} is not understood: {body[:100]!r}") from error
 
 
 def _reason(body: bytes) -> str:
-    text = body.decode("utf-8", "replace").strip()
+    problem = _problem(body)
+    text = body.decode("utf-8", "replace").strip() or "without a word"
+    return str(problem.get("detail") or problem.get("title") or text)[:300]
+
+
+def _problem(body: bytes) -> dict[str, Any]:
+    """Problem details; empty where the answer has none."""
     try:
-        problem = json.loads(text)
+        problem = json.loads(body)
     except ValueError:
-        return text[:300] or "without a word"
-    detail = problem.get("detail") or problem.get("title") if isinstance(problem, dict) else None
-    return str(detail or text)[:300]
+        return {}
+    return problem if isinstance(problem, dict) else {}

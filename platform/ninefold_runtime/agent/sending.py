@@ -1,19 +1,43 @@
-"""A thread that sends what was read, the oldest first, for as long as it takes."""
+"""A thread that sends what was read: the newest at once, and what was kept while that was not possible behind it.
+
+::
+
+    read ──▶ backlog ──newest──▶ is it above all that were answered? ──yes──▶ sent at once
+                                         └──no──▶ sent as its turn comes, unless a new one comes first
+
+A node that was away is heard of with the first batch that arrives. The others fill the history, at a pace that
+leaves room for new ones below what the control plane takes of one node in a minute.
+"""
 
 from __future__ import annotations
 
 import random
+import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from ninefold_runtime.agent.backlog import Backlog
+from ninefold_runtime.agent.backlog import Backlog, Waiting
 from ninefold_runtime.agent.batches import Batch
-from ninefold_runtime.agent.pushes import Away, Refused, Server, Unwelcome, push
+from ninefold_runtime.agent.pushes import Away, Outdated, Refused, Server, Unwelcome, push
 from ninefold_runtime.agent.sequences import Sequence
 from ninefold_runtime.exits import NotReported
 
-_LONGEST_PAUSE_SECONDS = 60.0
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often is asked, in seconds."""
+
+    #: Before it is asked again; twice as long each time, up to the longest: so long it may take until the node is
+    #: heard of, once the control plane is back.
+    first_pause: float = 1.0
+    longest_pause: float = 15.0
+    #: Between two batches that newer ones have overtaken. 50 of them and 60 new ones, the most that are read, are
+    #: below the 120 that the control plane takes in a minute.
+    behind: float = 1.2
 
 
 class Sender:
@@ -27,7 +51,7 @@ class Sender:
         token: Callable[[], str],
         sequence: Sequence,
         keep: int,
-        first_pause_seconds: float = 1.0,
+        pace: Pace = Pace(),
         say: Callable[[str], None] = print,
     ) -> None:
         self._server = server
@@ -35,7 +59,7 @@ class Sender:
         self._token_now = token
         self._token = token()
         self._sequence = sequence
-        self._first_pause = first_pause_seconds
+        self._pace = pace
         self._say = say
         self._backlog = Backlog(limit=keep)
         self._news = threading.Condition()
@@ -43,6 +67,11 @@ class Sender:
         self._end = ""
         self._away_since: float | None = None
         self._refusal = ""
+        #: The highest number that was answered: what is below it was overtaken.
+        self._answered = 0
+        #: When the next of those may be sent, by the monotonic clock.
+        self._behind_at = 0.0
+        self._pause = pace.first_pause
         #: Batches that the control plane would not take.
         self.refused = 0
 
@@ -60,7 +89,7 @@ class Sender:
 
     def add(self, batch: Batch) -> None:
         with self._news:
-            self._backlog.add(batch)
+            self._backlog.add(Waiting(number=self._sequence.next(), batch=batch))
             self._news.notify_all()
 
     def pause(self, seconds: float) -> None:
@@ -76,47 +105,102 @@ class Sender:
     def _send_forever(self) -> None:
         try:
             while not self._end:
-                with self._news:
-                    self._news.wait_for(lambda: len(self._backlog) > 0)
-                    batch = self._backlog.oldest()
-                self._insist(batch)
-                with self._news:
-                    self._backlog.settle(batch)
+                self._send(self._next())
         except Exception as error:  # a thread that died in silence would look like a node that did
             self._finish(f"sending ended unforeseen: {type(error).__name__}: {error}")
             raise
 
-    def _insist(self, batch: Batch) -> None:
-        """Return once the batch is taken or refused."""
-        number, pause = self._sequence.next(), self._first_pause
-        while not self._end:
-            try:
-                done = push(
-                    self._server, batch, sequence=number, vendor=self._vendor, token=self._token
+    def _next(self) -> Waiting:
+        """The newest batch that waits, once it may be sent."""
+        with self._news:
+            self._news.wait_for(lambda: len(self._backlog) > 0)
+            while True:
+                waiting = self._backlog.newest()
+                early = self._behind_at - time.monotonic() if self._is_behind(waiting) else 0.0
+                if early <= 0:
+                    return waiting
+                self._news.wait(early)
+
+    def _is_behind(self, waiting: Waiting) -> bool:
+        return waiting.number < self._answered
+
+    def _send(self, waiting: Waiting) -> None:
+        """Send it once. Without an answer it waits on, under its number."""
+        behind = self._is_behind(waiting)
+        try:
+            known = push(
+                self._server,
+                waiting.batch,
+                sequence=waiting.number,
+                vendor=self._vendor,
+                token=self._token,
+            )
+        except Away as away:
+            self._hold(away, behind=behind)
+        except Unwelcome as refusal:
+            if not self._has_new_token():
+                self._finish(
+                    f"the control plane refuses the token: {refusal}; "
+                    "give this node a new one, or name the node as the control plane does"
                 )
-            except Away as away:
-                self._note_away(away)
-                # Nodes that lost the control plane together do not come back together.
-                jittered = pause * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-                time.sleep(max(jittered, away.wait_seconds))
-                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
-                continue
-            except Refused as refusal:
-                self._note_refusal(str(refusal))
-                return
-            except Unwelcome as refusal:
-                if not self._has_new_token():
-                    self._finish(
-                        f"the control plane refuses the token: {refusal}; "
-                        "give this node a new one, or name the node as the control plane does"
-                    )
-                continue
-            self._note_back()
-            if done.taken or done.sequence <= number:
-                return
-            # Somebody sent higher numbers for this node, perhaps we before the clock was set back.
-            self._sequence.past(done.sequence)
-            number = self._sequence.next()
+        except Refused as refusal:
+            self._give_up(waiting, refusal)
+        else:
+            self._settle(waiting, known=known)
+        if behind:
+            self._behind_at = max(self._behind_at, time.monotonic() + self._pace.behind)
+
+    def _hold(self, away: Away, *, behind: bool) -> None:
+        """Ask again later; what is overtaken holds up no new batch."""
+        # Nodes that lost the control plane together do not come back together.
+        jittered = self._pause * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        seconds = max(jittered, away.wait_seconds)
+        self._pause = min(self._pause * 2, self._pace.longest_pause)
+        if behind:
+            self._behind_at = time.monotonic() + seconds
+            return
+        if self._away_since is None:
+            self._away_since = time.monotonic()
+            self._say(f"the control plane is away, figures are kept: {away}")
+        time.sleep(seconds)
+
+    def _settle(self, waiting: Waiting, *, known: int) -> None:
+        """It was answered, and the highest number that the control plane knows is that."""
+        with self._news:
+            if known > self._sequence.last:
+                # Somebody sent higher numbers for this node, perhaps we before the clock was set back: below them
+                # nothing counts as new.
+                self._sequence.past(known)
+                self._backlog.renumber(self._sequence.next)
+            else:
+                self._backlog.settle(waiting)
+                self._answered = max(self._answered, waiting.number)
+        self._pause, self._refusal = self._pace.first_pause, ""
+        if self._away_since is not None:
+            seconds = time.monotonic() - self._away_since
+            self._away_since = None
+            self._say(
+                f"the control plane is back after {seconds:.0f} s; "
+                f"{self.waiting} batches wait, {self.dropped} were given up"
+            )
+
+    def _give_up(self, waiting: Waiting, refusal: Refused) -> None:
+        """It is never taken; one that is too old takes those before it along."""
+        with self._news:
+            self._answered = max(self._answered, waiting.number)
+            if isinstance(refusal, Outdated):
+                count = self._backlog.settle_until(waiting.batch.at)
+                words = f"too old for the control plane, {count} batches are dropped: {refusal}"
+            else:
+                count = 1
+                self._backlog.settle(waiting)
+                words = f"a batch is refused and not sent again: {refusal}"
+        self.refused += count
+        # The same with other numbers and times is told once in a row.
+        kind = _NUMBER.sub("", words)
+        if kind != self._refusal:
+            self._say(words)
+        self._refusal = kind
 
     def _has_new_token(self) -> bool:
         """Whether the file holds another token than the one that was refused."""
@@ -126,26 +210,6 @@ class Sender:
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the refusal is the news
             self._say(f"the token cannot be read again: {error}")
         return self._token != before
-
-    def _note_away(self, away: Away) -> None:
-        if self._away_since is None:
-            self._away_since = time.monotonic()
-            self._say(f"the control plane is away, figures are kept: {away}")
-
-    def _note_back(self) -> None:
-        if self._away_since is not None:
-            seconds = time.monotonic() - self._away_since
-            self._away_since = None
-            self._say(
-                f"the control plane is back after {seconds:.0f} s; "
-                f"{self.waiting} batches wait, {self.dropped} were given up"
-            )
-
-    def _note_refusal(self, words: str) -> None:
-        self.refused += 1
-        if words != self._refusal:
-            self._say(f"a batch is refused and not sent again: {words}")
-        self._refusal = words
 
     def _finish(self, words: str) -> None:
         with self._news:

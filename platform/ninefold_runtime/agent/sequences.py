@@ -1,8 +1,9 @@
-"""Numbers of batches: each is above all before it, also after a restart.
+"""Numbers of batches: each is one more than the last, and after a restart above all before it.
 
-A number is at least the time in milliseconds, so that an agent that has forgotten everything goes on above what
-it sent before. The file is for the clock that was set back meanwhile: it holds a number above all that were given,
-and is written once a minute rather than with each batch.
+The first is at least the time in milliseconds, so that an agent that has forgotten everything goes on above what
+it sent before: batches are further apart than that. From then on there is no leap, so that the control plane knows
+which are missing. The file is for the clock that was set back meanwhile: it holds a number above all that were
+given, and is written seldom rather than with each batch.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-#: How far ahead of what was given the file is, as numbers run: a minute.
+#: How far ahead of what was given the file is. An agent that starts again leaps no further than that: a minute, as
+#: milliseconds run.
 _AHEAD = 60_000
 
 
@@ -27,21 +29,22 @@ class Sequence:
         say: Callable[[str], None] = print,
     ) -> None:
         self._path = path
-        self._now = now
         self._say = say
-        self._last = self._bound = self._remembered()
+        self._bound = self._remembered()
+        #: The highest that was given; before the first, the one below it.
+        self.last = max(self._bound, int(now() * 1000), 1) - 1
 
     def next(self) -> int:
-        """A number above every one before, 1 at least."""
-        self._last = max(self._last + 1, int(self._now() * 1000))
-        if self._last >= self._bound:
-            self._bound = self._last + _AHEAD
+        """One more than the last, 1 at least."""
+        self.last += 1
+        if self.last >= self._bound:
+            self._bound = self.last + _AHEAD
             self._remember()
-        return self._last
+        return self.last
 
     def past(self, number: int) -> None:
         """Go on above a number that somebody else gave."""
-        self._last = max(self._last, number)
+        self.last = max(self.last, number)
 
     def _remembered(self) -> int:
         if self._path is None:

@@ -14,7 +14,9 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from apps.accounts.models import User
-from apps.fleet.models import Cluster
+from apps.fleet.models import Cluster, Node
+from apps.fleet.services import inventory_record
+from apps.fleet.services.clusters import cluster_remove
 from apps.fleet.services.watching import LEASE
 from apps.monitoring.models import NodeToken
 from apps.monitoring.services.node_tokens import token_issue
@@ -176,6 +178,13 @@ def test_a_cluster_says_what_it_refused(page: Client) -> None:
     assert "the folder cannot be read" in page.get("/status").text
 
 
+def test_what_a_cluster_refused_is_told_in_the_readers_language(page: Client) -> None:
+    Cluster.objects.create(name="away", kind="local", trouble="it answered with status 503")
+    text = page.get("/status", headers={"accept-language": "zh-hans"}).text
+    assert text.count("它以状态码 503 应答") == 2
+    assert "it answered with status" not in text
+
+
 def test_a_broker_that_is_gone_does_not_take_the_page_with_it(
     page: Client, broker_folder: Path
 ) -> None:
@@ -304,3 +313,33 @@ def test_agents_are_a_part_once_a_node_has_a_token(page: Client) -> None:
     shown = page.get("/status").text
     assert "0 of 1 is heard; last 7 min" in shown
     assert "the page of agents names it" in shown
+
+
+def test_an_agent_whose_node_is_gone_is_no_trouble(page: Client) -> None:
+    cluster = factories.cluster()
+    node = cluster.nodes.get()
+    token_issue(node=node, actor=None)
+    NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
+    assert conditions(page)["agents"] == "troubled"
+    inventory_record(cluster=cluster, nodes=[], isolation="", at=timezone.now())
+    assert "agents" not in conditions(page)
+    # One that is heard all the same is counted.
+    NodeToken.objects.update(used_at=timezone.now())
+    assert "1 of 1 is heard" in page.get("/status").text
+    NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
+    # It is there again, and silent.
+    Node.objects.update(last_seen_at=timezone.now())
+    assert conditions(page)["agents"] == "troubled"
+    # What nobody has asked the cluster about is not gone.
+    Node.objects.update(last_seen_at=None)
+    assert conditions(page)["agents"] == "troubled"
+
+
+def test_an_agent_whose_cluster_was_removed_is_no_trouble(page: Client, admin: User) -> None:
+    cluster = factories.cluster()
+    token_issue(node=cluster.nodes.get(), actor=None)
+    NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=7))
+    assert conditions(page)["agents"] == "troubled"
+    cluster_remove(cluster=cluster, actor=admin, at=timezone.now())
+    assert NodeToken.objects.get().revoked_at is None
+    assert "agents" not in conditions(page)

@@ -11,18 +11,23 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Cluster, Node
+from apps.fleet.services import inventory_record
 from apps.monitoring.models import CardFigures, NodeToken, Source
+from apps.monitoring.reconcilers.telemetry import sources_read
 from apps.monitoring.services.node_tokens import token_issue
 from apps.monitoring.services.sources import push_source, source_in_trouble, source_read
-from apps.monitoring.services.telemetry import Recorded
+from apps.monitoring.services.telemetry import Recorded, readings_record
 from apps.monitoring.web.sources_forms import form_of
 from controlplane.domain.egress import EgressPolicy
 from controlplane.domain.permissions import Role
+from controlplane.domain.telemetry import Metric, Reading
 from controlplane.persistence.encryption import decrypt
-from controlplane.ports.telemetry import Batch
+from controlplane.ports.telemetry import Batch, Refusal
 from tests import factories
+from tests.contract.web_servers import web_server
 
 _AT = "/fleet/sources"
+_CHINESE = {"accept-language": "zh-hans"}
 #: Session, person, what they may, and what the lists ask however long they are.
 SOURCES, AGENTS = 7, 10
 
@@ -48,10 +53,14 @@ def token(cluster: Cluster) -> NodeToken:
     return NodeToken.objects.get()
 
 
+def words_of(text: str) -> str:
+    return " ".join(text.split())
+
+
 def text_of(client: Client, path: str) -> str:
     answer = client.get(path)
     assert answer.status_code == 200, path
-    return " ".join(answer.text.split())
+    return words_of(answer.text)
 
 
 def exporters(where: Cluster, **changes: str) -> dict[str, str]:
@@ -195,6 +204,49 @@ def test_the_page_says_why_values_were_refused_and_who_is_silent(
     assert "it answered with status 503" in page
 
 
+def test_whoever_reads_chinese_reads_in_chinese_what_was_refused_and_what_went_wrong(
+    operator: Client, cluster: Cluster
+) -> None:
+    operator.post(
+        f"{_AT}/new?kind=exporter", exporters(cluster, targets="http://127.0.0.1:9/metrics here-1")
+    )
+    source, at = Source.objects.get(), timezone.now()
+    page = f"{_AT}/{source.uid}"
+    strange = Reading(node="here-1", index=0, at=at, figures={Metric.UTILIZATION: 180.0})
+    odd = Refusal(what="card 7", why="nothing says which node it is in", count=3)
+    recorded = readings_record(source=source, readings=[strange], at=at, refused=[odd])
+    silent = {"here-1": "it answered with status 503"}
+    source_read(source=source, at=at, recorded=recorded, batch=Batch(silent=silent))
+    told = words_of(operator.get(page, headers=_CHINESE).text)
+    for words in (
+        "3 次：没有内容说明它在哪个节点（例如 &#x27;card 7&#x27;）",
+        "1 次：卡的 utilization 不可能是这个值（例如 &#x27;180.0&#x27;）",
+        "它以状态码 503 应答",
+    ):
+        assert words in told
+
+    sources_read(at=at + timedelta(minutes=1))
+    listed = words_of(operator.get(_AT, headers=_CHINESE).text)
+    assert (
+        "1 个导出器均未应答；其中第一个 here-1：无法连接 127.0.0.1（127.0.0.1，端口 9）" in listed
+    )
+    assert "1 个导出器均未应答" in words_of(operator.post(f"{page}/try", headers=_CHINESE).text)
+
+
+def test_what_a_trial_was_refused_is_told_in_the_readers_language(
+    operator: Client, cluster: Cluster
+) -> None:
+    with web_server() as server:
+        server.answers["/metrics"] = (200, {}, b"up 1\n")
+        url = f"http://127.0.0.1:{server.port}/metrics"
+        operator.post(f"{_AT}/new?kind=exporter", exporters(cluster, targets=url))
+        page = f"{_AT}/{Source.objects.get().uid}/try"
+        name = url.removeprefix("http://")
+        assert f"its text holds no card of this vendor ({name})" in operator.post(page).text
+        told = words_of(operator.post(page, headers=_CHINESE).text)
+    assert f"其文本中没有该厂商的卡（{name}）" in told
+
+
 def test_an_exporter_without_a_node_that_did_not_answer_is_not_said_to_have_arrived(
     operator: Client, cluster: Cluster
 ) -> None:
@@ -266,6 +318,8 @@ def test_a_source_that_is_pushed_to_is_not_paused(operator: Client, cluster: Clu
     assert "/pause" not in text_of(operator, page)
     answer = operator.post(f"{page}/pause", follow=True)
     assert "cannot be paused; revoke their tokens instead" in answer.text
+    answer = operator.post(f"{page}/pause", follow=True, headers=_CHINESE)
+    assert "其代理会主动上报，无法暂停" in answer.text
     source.refresh_from_db()
     assert source.enabled
     # One that was paused before is let go on.
@@ -333,6 +387,26 @@ def test_agents_are_heard_silent_or_were_never_heard(
     NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=5))
     assert token.node.name in text_of(operator, f"{_AT}/agents?state=silent")
     assert operator.get(f"{_AT}/agents?format=csv").status_code == 200
+
+
+def test_an_agent_whose_node_is_gone_is_shown_as_that(
+    operator: Client, cluster: Cluster, token: NodeToken
+) -> None:
+    NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=5))
+    inventory_record(cluster=cluster, nodes=[], isolation="", at=timezone.now())
+    page = text_of(operator, f"{_AT}/agents?state=gone")
+    assert token.node.name in page
+    assert "its node is gone" in page
+    assert "/revoke" in page
+    for state in ("silent", "unseen", "well"):
+        shown = text_of(operator, f"{_AT}/agents?state={state}")
+        assert "Nothing matches these filters." in shown
+    assert "节点已不存在" in operator.get(f"{_AT}/agents", headers=_CHINESE).text
+    assert ",gone," in operator.get(f"{_AT}/agents?format=csv").getvalue().decode()
+    NodeToken.objects.update(used_at=None)
+    assert token.node.name in text_of(operator, f"{_AT}/agents?state=gone")
+    NodeToken.objects.update(used_at=timezone.now())
+    assert token.node.name in text_of(operator, f"{_AT}/agents?state=well")
 
 
 def test_a_revoked_token_leaves_the_list_of_those_that_are_good(

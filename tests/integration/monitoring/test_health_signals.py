@@ -150,6 +150,16 @@ def test_what_a_job_left_behind_lapses_when_it_is_not_told_of_again() -> None:
     assert Fault.objects.filter(ended_at=None).get().origin == Origin.EXPORTER
 
 
+def test_what_was_wrong_with_the_nodes_of_a_removed_cluster_is_over_with_the_next_turn() -> None:
+    gone, there = ward("gone"), ward("there")
+    _record(sign(gone), sign(gone, index=None, origin=Origin.CONDITION), sign(there))
+    Node.objects.filter(cluster=gone).update(removed_at=NOON)
+    at = NOON + timedelta(minutes=2)
+    assert faults_lapse(after={}, at=at) == 2
+    assert Fault.objects.filter(ended_at=None).get().node.cluster == there
+    assert faults_lapse(after={}, at=at) == 0
+
+
 def test_statements_do_not_grow_in_number_with_the_signs(
     django_assert_max_num_queries: object,
 ) -> None:

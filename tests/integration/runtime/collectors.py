@@ -9,12 +9,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @dataclass
 class Collector:
-    """Takes batches as the control plane does: each number once, and only those above the last."""
+    """Takes batches as the control plane does: each number once, and none that is below what it remembers."""
 
     port: int = 0
     #: (headers, text) of every request, in the order of arrival.
@@ -23,9 +24,15 @@ class Collector:
     taken: list[tuple[int, str]] = field(default_factory=list)
     #: Status and headers of the next answers; it takes batches once they are used up.
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    #: The same for batches of one text.
+    at_text: dict[str, list[tuple[int, dict[str, str]]]] = field(default_factory=dict)
     #: How many of the next batches are taken without an answer that arrives.
     mute: int = 0
+    #: The highest number that it knows; those up to ``floor`` count as taken.
     last: int = 0
+    floor: int = 0
+    #: What was measured before is too old.
+    oldest_at: datetime = datetime(1, 1, 1, tzinfo=UTC)
     token: str = "nft-right"
 
     @property
@@ -51,10 +58,14 @@ class Collector:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             self.port = taken.getsockname()[1]
 
+    @property
+    def numbers(self) -> set[int]:
+        return {number for number, _ in self.taken}
+
     def take(self, sequence: int, text: str) -> bool:
-        if sequence <= self.last:
+        if sequence <= self.floor or sequence in self.numbers:
             return False
-        self.last = sequence
+        self.last = max(self.last, sequence)
         self.taken.append((sequence, text))
         return True
 
@@ -68,9 +79,13 @@ def _handler(collector: Collector) -> type[BaseHTTPRequestHandler]:
             if self.headers["Authorization"] != f"Bearer {collector.token}":
                 self.answer(401, {"detail": "no such token"}, {})
                 return
-            if collector.answers:
-                status, headers = collector.answers.pop(0)
+            told = collector.at_text.get(text) or collector.answers
+            if told:
+                status, headers = told.pop(0)
                 self.answer(status, {"detail": "as told"}, headers)
+                return
+            if datetime.fromisoformat(self.headers["X-Ninefold-At"]) < collector.oldest_at:
+                self.answer(400, {"code": "push-outdated", "detail": "too old"}, {})
                 return
             taken = collector.take(int(self.headers["X-Ninefold-Sequence"]), text)
             if collector.mute:

@@ -1,16 +1,18 @@
-"""How an agent hands over its batches: each once, in order, whatever becomes of the network."""
+"""How an agent hands over its batches: each once, the newest first, whatever becomes of the network."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import pytest
 
 from ninefold_runtime.agent.batches import Batch
 from ninefold_runtime.agent.pushes import Server
-from ninefold_runtime.agent.sending import Sender
+from ninefold_runtime.agent.sending import Pace, Sender
 from ninefold_runtime.agent.sequences import Sequence
 from ninefold_runtime.exits import NotReported
 from tests.integration.launcher.waiting import wait_for
@@ -33,6 +35,7 @@ def sender_to(
     token: Callable[[], str] = lambda: "nft-right",
     sequence: Sequence | None = None,
     keep: int = 720,
+    behind: float = 0.02,
 ) -> Sender:
     sender = Sender(
         Server.of(collector.url),
@@ -40,7 +43,7 @@ def sender_to(
         token=token,
         sequence=sequence or Sequence(None),
         keep=keep,
-        first_pause_seconds=0.02,
+        pace=Pace(first_pause=0.02, behind=behind),
         say=said.append,
     )
     sender.start()
@@ -48,8 +51,23 @@ def sender_to(
 
 
 def give(sender: Sender, *texts: str) -> None:
+    """One batch a second: a at ``AT``, b a second later, and so on."""
     for text in texts:
-        sender.add(Batch(at=AT, text=text))
+        sender.add(Batch(at=AT + timedelta(seconds=ord(text[0]) - ord("a")), text=text))
+
+
+@contextmanager
+def back_after(
+    collector: Collector, *texts: str, behind: float = 0.02, said: list[str] | None = None
+) -> Iterator[Sender]:
+    """A sender that kept these batches and whose control plane is there again."""
+    said = [] if said is None else said
+    collector.reserve()
+    sender = sender_to(collector, said, behind=behind)
+    give(sender, *texts)
+    wait_for(lambda: len(said) == 1, what="it knows of the outage")
+    with collector.listening():
+        yield sender
 
 
 def texts(collector: Collector) -> list[str]:
@@ -68,7 +86,7 @@ def test_a_batch_comes_as_the_control_plane_reads_it(collector: Collector) -> No
     wait_for(lambda: sender.waiting == 0, what="it is settled")
 
 
-def test_what_was_kept_during_an_outage_comes_oldest_first_and_the_oldest_beyond_the_limit_is_lost() -> (
+def test_what_was_kept_during_an_outage_comes_newest_first_and_the_oldest_beyond_the_limit_is_lost() -> (
     None
 ):
     collector, said = Collector(), list[str]()
@@ -80,11 +98,55 @@ def test_what_was_kept_during_an_outage_comes_oldest_first_and_the_oldest_beyond
     assert (sender.waiting, sender.dropped) == (3, 2)
     with collector.listening():
         wait_for(lambda: sender.waiting == 0, what="all is sent")
-    # The first was under way when it was given up, and arrived all the same.
-    assert texts(collector) == ["a", "c", "d", "e"]
+    assert texts(collector) == ["e", "d", "c"]
+    # They are numbered as they were measured.
+    assert [number for number, _ in collector.taken] == sorted(collector.numbers, reverse=True)
     assert said[0].startswith("the control plane is away, figures are kept: ConnectionRefusedError")
     assert said[1].startswith("the control plane is back after ")
     assert len(said) == 2
+
+
+def test_what_was_kept_never_holds_up_a_new_batch(collector: Collector) -> None:
+    sender = sender_to(collector, [], behind=60.0)
+    collector.mute = 1
+    give(sender, "a", "b")
+    wait_for(lambda: "b" in texts(collector), what="the newer one is there")
+    give(sender, "c")
+    wait_for(lambda: "c" in texts(collector), what="the new one is there")
+    give(sender, "d")
+    wait_for(lambda: "d" in texts(collector), what="and the next")
+
+
+def test_what_was_kept_comes_at_its_pace() -> None:
+    collector = Collector()
+    began = time.monotonic()
+    with back_after(collector, "a", "b", "c", "d", behind=0.3) as sender:
+        wait_for(lambda: sender.waiting == 0, what="all is sent")
+    assert texts(collector) == ["d", "c", "b", "a"]
+    assert time.monotonic() - began >= 0.6
+
+
+@pytest.mark.parametrize("answer", [(503, {}), (429, {"Retry-After": "60"})])
+def test_a_kept_batch_that_cannot_be_taken_now_holds_up_no_new_one(
+    answer: tuple[int, dict[str, str]],
+) -> None:
+    collector = Collector(at_text={"a": [answer]})
+    with back_after(collector, "a", "b") as sender:
+        wait_for(lambda: not collector.at_text["a"], what="the kept one was tried")
+        give(sender, "c")
+        # Well before it may ask for the kept one again, as it was told.
+        wait_for(lambda: "c" in texts(collector), what="the new one is there", seconds=5)
+
+
+def test_a_batch_that_is_too_old_is_dropped_with_all_before_it_and_their_number_is_told() -> None:
+    collector, said = Collector(oldest_at=AT + timedelta(seconds=3)), list[str]()
+    with back_after(collector, "a", "b", "c", "d", "e", said=said) as sender:
+        wait_for(lambda: said[-1].startswith("too old"), what="that they are given up is told")
+    assert (texts(collector), sender.refused, sender.waiting) == (["e", "d"], 3, 0)
+    assert [text for _, text in collector.heard] == ["e", "d", "c"]
+    assert said[-1] == (
+        "too old for the control plane, 3 batches are dropped: it answered 400: too old"
+    )
 
 
 def test_a_batch_whose_answer_was_lost_is_sent_again_under_its_number_and_counts_once(
@@ -92,11 +154,15 @@ def test_a_batch_whose_answer_was_lost_is_sent_again_under_its_number_and_counts
 ) -> None:
     collector.mute = 1
     sender = sender_to(collector, [])
-    give(sender, "a", "b")
+    give(sender, "a")
+    wait_for(lambda: texts(collector) == ["a"], what="it came")
+    give(sender, "b")
     wait_for(lambda: sender.waiting == 0, what="all is sent")
     assert texts(collector) == ["a", "b"]
-    numbers = [headers["X-Ninefold-Sequence"] for headers, _ in collector.heard]
-    assert numbers[0] == numbers[1] != numbers[2]
+    first, *others = (
+        headers["X-Ninefold-Sequence"] for headers, text in collector.heard if text == "a"
+    )
+    assert others == [first]
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503])
@@ -123,9 +189,13 @@ def test_a_batch_that_is_refused_is_not_sent_again_and_the_next_one_is(
     collector.answers = [(status, {}), (status, {})]
     said: list[str] = []
     sender = sender_to(collector, said)
-    give(sender, "a", "b", "c")
+    give(sender, "a")
+    wait_for(lambda: sender.refused == 1, what="it is refused")
+    give(sender, "b")
+    wait_for(lambda: sender.refused == 2, what="so is the next one")
+    give(sender, "c")
     wait_for(lambda: texts(collector) == ["c"], what="the next one is taken")
-    assert (len(collector.heard), sender.refused) == (3, 2)
+    assert len(collector.heard) == 3
     # The same reason is told once.
     assert said == [f"a batch is refused and not sent again: it answered {status}: as told"]
 
@@ -150,12 +220,12 @@ def test_a_token_that_was_changed_in_its_file_is_taken_up(collector: Collector) 
 def test_numbers_of_an_agent_whose_clock_was_set_back_go_on_above_those_that_are_known(
     collector: Collector,
 ) -> None:
-    collector.last = 9_000_000
+    collector.last, collector.floor = 9_000_000, 9_000_000
+    collector.answers = [(503, {})]
     sender = sender_to(collector, [], sequence=Sequence(None, now=lambda: 1.0))
-    give(sender, "a", "b")
-    wait_for(lambda: texts(collector) == ["a", "b"], what="both count")
-    assert collector.last > 9_000_000
-    assert len(collector.heard) == 3
+    give(sender, "a", "b", "c")
+    wait_for(lambda: sender.waiting == 0, what="all are sent")
+    assert sorted(collector.taken) == list(zip(count(9_000_001), "abc", strict=False))
 
 
 def test_a_page_of_some_proxy_is_no_answer(collector: Collector) -> None:

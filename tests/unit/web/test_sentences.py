@@ -72,6 +72,19 @@ def test_a_reader_of_chinese_gets_the_gateways_refusals_and_the_names_of_network
         assert "专用网络" in said(str(refused.value))
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "not the Prometheus text format: {0}",
+        "it answered with status {0}",
+        "no {0} of a card can be that",
+        "{0}× {1} (such as {2})",
+    ],
+)
+def test_what_readers_and_sources_of_figures_say_is_among_what_can_be_said(told: str) -> None:
+    assert told in sentences.spoken()
+
+
 def test_every_sentence_that_can_be_said_has_a_translation() -> None:
     assert sentences.untranslated() == {}
 

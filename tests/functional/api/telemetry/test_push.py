@@ -11,12 +11,17 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 from django.test import Client
+from django.utils import timezone
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.api import telemetry
-from apps.monitoring.models import CardFigures, CardHistory, Fault, NodeToken, Source
-from apps.monitoring.services.node_tokens import token_issue
+from apps.monitoring.models import CardFigures, CardHistory, Decision, Fault, NodeToken, Source
+from apps.monitoring.services import pushes
+from apps.monitoring.services.node_tokens import token_issue, token_revoke
 from apps.monitoring.services.places import places_forget
+from controlplane.domain.health.signals import Origin
+from controlplane.domain.permissions import Role
+from tests import factories
 
 pytestmark = pytest.mark.django_db
 PUSH = "/api/v1/telemetry/push"
@@ -113,12 +118,16 @@ def test_a_batch_asks_the_database_little(
     # Whose it is, that it is taken, its figures in a savepoint of their own, and which faults stood: four. Two for
     # the cluster's cards, which are asked for seldom, and two pairs of savepoints, of which a test makes one.
     with django_assert_max_num_queries(10):
-        assert send(token, text(), sequence=2).json()["taken"] is True
+        assert send(token, text(), sequence=4).json()["taken"] is True
+    # One that comes behind is looked for twice, and which faults stood is not asked.
+    with django_assert_max_num_queries(8):
+        assert send(token, text(), sequence=3).json()["taken"] is True
 
 
-@pytest.mark.parametrize("again", [7, 6, 1])
-def test_a_batch_that_comes_again_or_was_overtaken_changes_nothing(token: str, again: int) -> None:
-    send(token, text(), sequence=7)
+@pytest.mark.parametrize("again", [7, 6, 4])
+def test_a_batch_that_comes_again_changes_nothing(token: str, again: int) -> None:
+    for number in (4, 7, 6):
+        send(token, text(), sequence=number)
     before = CardFigures.objects.values().get()
 
     answer = send(token, text(utilization=1, fault=79), sequence=again)
@@ -126,7 +135,86 @@ def test_a_batch_that_comes_again_or_was_overtaken_changes_nothing(token: str, a
     assert answer.status_code == 200
     assert (answer.json()["taken"], answer.json()["sequence"]) == (False, 7)
     assert CardFigures.objects.values().get() == before
-    assert (CardHistory.objects.count(), Fault.objects.count()) == (1, 0)
+    assert (CardHistory.objects.count(), Fault.objects.count()) == (3, 0)
+
+
+def test_what_was_buffered_comes_in_any_order_and_goes_to_the_history_at_its_own_time(
+    token: str,
+) -> None:
+    now = datetime.now(UTC)
+    times = {number: now - timedelta(minutes=30 - number) for number in range(1, 7)}
+    for number in (1, 6, 5, 2, 4, 3):
+        body = text(utilization=number, fault=79 * (number == 5))
+        answer = send(token, body, sequence=number, at=times[number].isoformat()).json()
+        assert (answer["taken"], answer["readings"]) == (True, 1)
+        assert answer["sequence"] == (1 if number == 1 else 6)
+    assert dict(CardHistory.objects.values_list("utilization", "at")) == times
+    newest = CardFigures.objects.get()
+    assert (newest.utilization, newest.at) == (6, times[6])
+    # What was wrong then and is not now is not wrong.
+    assert not Fault.objects.exists()
+    assert NodeToken.objects.get().gaps == []
+
+
+def test_a_node_is_heard_of_by_what_comes_behind(token: str) -> None:
+    send(token, text(), sequence=9)
+    NodeToken.objects.update(used_at=None)
+    assert send(token, text(), sequence=8).json()["taken"] is True
+    kept = NodeToken.objects.get()
+    assert kept.used_at is not None
+    assert kept.sequence == 9
+
+
+def test_with_a_clock_that_is_ahead_what_comes_behind_is_not_the_newest(token: str) -> None:
+    ahead = datetime.now(UTC) + timedelta(seconds=50)
+    send(token, text(utilization=2), sequence=2, at=ahead.isoformat())
+    earlier = ahead - timedelta(seconds=5)
+    assert send(token, text(utilization=1), sequence=1, at=earlier.isoformat()).json()["taken"]
+    assert CardFigures.objects.get().utilization == 2
+
+
+def test_a_tool_that_was_silent_while_nobody_listened_is_no_fault_now(token: str) -> None:
+    send(token, "ninefold_agent_reader_ok 1\n", sequence=3)
+    assert send(token, "ninefold_agent_reader_ok 0\n", sequence=2).json()["taken"] is True
+    assert not Fault.objects.exists()
+    assert NodeToken.objects.get().agent["reader_ok"] is True
+
+
+def test_few_gaps_are_remembered_and_few_numbers_of_each(token: str) -> None:
+    far = pushes.WIDEST_GAP + 10
+    send(token, "", sequence=far)
+    assert send(token, "", sequence=9).json()["taken"] is False
+    assert send(token, "", sequence=10).json()["taken"] is True
+    for step in range(1, pushes.MOST_GAPS + 1):
+        send(token, "", sequence=far + 3 * step)
+    assert len(NodeToken.objects.get().gaps) == pushes.MOST_GAPS
+    # The lowest is forgotten, and so what was missing there counts as taken.
+    assert send(token, "", sequence=11).json()["taken"] is False
+    assert send(token, "", sequence=far + 1).json()["taken"] is True
+
+
+def test_a_gap_that_is_cut_in_two_makes_no_more_of_them_than_are_remembered(token: str) -> None:
+    for step in range(pushes.MOST_GAPS):
+        send(token, "", sequence=10 * (step + 1))
+    top = 10 * pushes.MOST_GAPS
+    assert send(token, "", sequence=top - 5).json()["taken"] is True
+    gaps = NodeToken.objects.get().gaps
+    assert len(gaps) == pushes.MOST_GAPS
+    assert gaps[0] == [11, 19]
+    assert gaps[-2:] == [[top - 9, top - 6], [top - 4, top - 1]]
+
+
+def test_the_largest_numbers_are_told_apart(token: str) -> None:
+    top = 2**63 - 1
+    for number in (top, top - 2):
+        assert send(token, "", sequence=number).json() == {
+            "sequence": top,
+            "taken": True,
+            "readings": 0,
+            "refused": 0,
+            "refusals": [],
+        }
+    assert send(token, "", sequence=top - 2).json()["taken"] is False
 
 
 def test_what_was_buffered_goes_to_the_history_in_its_order(token: str) -> None:
@@ -178,6 +266,32 @@ def test_too_many_batches_are_told_to_wait(token: str, monkeypatch: pytest.Monke
     answers = [send(token, "", sequence=number + 1) for number in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
     assert int(answers[-1].headers["Retry-After"]) > 0
+
+
+def test_a_batch_that_was_told_to_wait_is_taken_later(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telemetry, "MOST_A_MINUTE", 2)
+    answers = [send(token, text(), sequence=number) for number in (4, 3, 2, 5)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429, 429]
+    cache.clear()
+    assert [send(token, text(), sequence=number).json()["taken"] for number in (5, 2)] == [
+        True,
+        True,
+    ]
+
+
+def test_a_batch_that_is_too_old_is_refused_by_a_name_of_its_own_and_one_ahead_is_not(
+    token: str,
+) -> None:
+    now = datetime.now(UTC)
+    old = send(token, text(), at=(now - timedelta(days=1, minutes=1)).isoformat()).json()
+    assert old["code"] == "push-outdated"
+    assert "is more than a day behind" in old["detail"]
+    ahead = send(token, text(), at=(now + timedelta(minutes=2)).isoformat()).json()
+    assert ahead["code"] == "push-refused"
+    assert "is more than a minute ahead of" in ahead["detail"]
+    assert not CardHistory.objects.exists()
 
 
 def test_a_packed_text_is_unpacked_within_a_bound(token: str) -> None:
@@ -249,6 +363,36 @@ def test_codes_of_an_agent_become_faults_and_end(token: str) -> None:
     assert Fault.objects.get(ended_at=None).code == "79"
     send(token, text(), sequence=2)
     assert not Fault.objects.filter(ended_at=None).exists()
+
+
+def test_what_an_agent_said_is_over_with_the_last_token_of_its_node(token: str, node: Node) -> None:
+    operator = factories.person("olga", team=factories.team(), role=Role.OPERATOR)
+    second, other = token_issue(node=node, actor=None), Node.objects.get(name="n1")
+    send(token, text(fault=79) + "ninefold_agent_reader_ok 0\n")
+    send(token_issue(node=other, actor=None), text(node="n1", fault=79))
+    assert Fault.objects.filter(node=node, ended_at=None).count() == 2
+    at = timezone.now()
+    condition = Fault.objects.create(
+        node=node,
+        origin=Origin.CONDITION,
+        code="Ready",
+        level=6,
+        began_at=at,
+        told_at=at,
+        noticed_at=at,
+    )
+
+    token_revoke(token=NodeToken.objects.filter(node=node).earliest("id"), actor=operator, at=at)
+    assert Fault.objects.filter(node=node, ended_at=None).count() == 3, "another token is good"
+    token_revoke(token=NodeToken.objects.filter(node=node).latest("id"), actor=operator, at=at)
+
+    assert send(second, text(fault=79), sequence=2).status_code == 401
+    assert Fault.objects.filter(node=node, ended_at=None).get() == condition
+    assert Fault.objects.filter(node=other, ended_at=None).get().code == "79"
+    assert set(Decision.objects.values_list("fault__code", "reason", "actor_name")) == {
+        (code, "the last token of n0 was revoked: nobody else would say that it is over", "olga")
+        for code in ("79", "agent-reader-silent")
+    }
 
 
 def test_the_address_takes_posts_only(token: str) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from apps.accounts.models import User
 from apps.fleet.models import Cluster
+from apps.monitoring.api.telemetry_serializers import SourceChangeSerializer
 from apps.monitoring.models import NodeToken, Source
+from apps.monitoring.reconcilers.telemetry import sources_read
+from apps.monitoring.services.sources import push_source
 from controlplane.domain.egress import EgressPolicy
 from controlplane.domain.permissions import Role
 from tests import factories
@@ -83,6 +87,23 @@ def test_trying_a_source_says_what_it_told_or_why_not(client: APIClient, cluster
     answer = client.post(one)
     assert answer.status_code == 422
     assert "none of 1 exporters answered" in answer.json()["detail"]
+
+
+def test_a_source_is_paused_as_its_help_says_and_one_of_agents_is_not(
+    client: APIClient, cluster: Cluster
+) -> None:
+    told = str(SourceChangeSerializer().fields["enabled"].help_text)
+    assert "A source of agents is not read and cannot be paused: false is refused with 422" in told
+    read = client.post(SOURCES, body(cluster)).json()["uid"]
+    assert client.patch(f"{SOURCES}/{read}", {"enabled": False}).json()["enabled"] is False
+    assert sources_read(at=timezone.now()) == 0
+    assert Source.objects.get(uid=read).tried_at is None
+
+    agents = push_source(cluster)
+    refused = client.patch(f"{SOURCES}/{agents.uid}", {"enabled": False})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "enabled")
+    assert Source.objects.get(pk=agents.pk).enabled
+    assert client.post(SOURCES, body(cluster, name="mine", kind="push")).status_code == 422
 
 
 def test_others_see_no_sources_and_make_none(client: APIClient, cluster: Cluster) -> None:

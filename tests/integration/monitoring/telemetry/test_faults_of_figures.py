@@ -9,10 +9,14 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from apps.fleet.models import Card
 from apps.fleet.services import inventory_record
-from apps.monitoring.models import Fault, Source
+from apps.monitoring.models import Decision, Fault, Source
+from apps.monitoring.services.sources import source_delete
 from controlplane.domain.health.signals import Origin
+from controlplane.domain.permissions import Role
 from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.outbox.models import OutboxMessage
 from controlplane.ports.clusters import ObservedCard, ObservedNode
+from tests import factories
 from tests.integration.monitoring.telemetry.worlds import (
     AT,
     cluster_of,
@@ -66,6 +70,54 @@ def test_what_an_exporter_says_an_agent_does_not_take_back(source: Source) -> No
     record(source, reading(faults=("79",)))
     later = AT + timedelta(seconds=5)
     record(source, reading(at=later, faults=()), at=later, origin=Origin.AGENT, node="n0")
+    assert standing() == {("n0", 0, "79", 6)}
+
+
+def test_what_a_deleted_source_alone_told_is_over_and_the_history_says_why(
+    source: Source,
+) -> None:
+    operator = factories.person("olga", team=factories.team(), role=Role.OPERATOR)
+    other = source_of(source.cluster, name="npu")
+    elsewhere = source_of(cluster_of(name="west"), name="west")
+    pushed = source_of(source.cluster, name="agents", kind="push")
+    later = AT + timedelta(seconds=5)
+    for place, told in enumerate((source, other, source)):
+        record(told, reading("n0", place, faults=("79",)))
+    record(elsewhere, reading("n0", faults=("79",)))
+    record(pushed, reading("n1", faults=("31",)), origin=Origin.AGENT, node="n1")
+    # Another exporter, and the node's agent, were the last to tell of these two.
+    record(pushed, reading("n0", 2, at=later, faults=("31",)), at=later, origin=Origin.AGENT)
+    assert len(Fault.objects.filter(ended_at=None)) == 6
+    OutboxMessage.objects.all().delete()
+
+    source_delete(source=pushed, actor=operator, at=later)
+    assert len(Fault.objects.filter(ended_at=None)) == 6, "it comes back with the next batch"
+    source_delete(source=source, actor=operator, at=later)
+
+    over = Fault.objects.filter(ended_at=later)
+    assert sorted(over.values_list("origin", "card__index")) == [("exporter", 0), ("exporter", 2)]
+    assert standing() == {
+        ("n0", 0, "79", 6),
+        ("n0", 1, "79", 6),
+        ("n1", 0, "31", 3),
+        ("n0", 2, "31", 3),
+    }
+    assert Fault.objects.filter(ended_at=None, node__cluster=elsewhere.cluster).count() == 1
+    assert set(Decision.objects.values_list("fault", "reason", "actor_name")) == {
+        (fault.pk, "the source dcgm was deleted: nobody else would say that it is over", "olga")
+        for fault in over
+    }
+    assert OutboxMessage.objects.filter(topic="faults.changed").count() == 1
+
+
+def test_what_still_stands_is_told_again_by_the_source_that_comes_after(source: Source) -> None:
+    operator = factories.person("olga", team=factories.team(), role=Role.OPERATOR)
+    later = AT + timedelta(seconds=5)
+    record(source, reading(faults=("79",)))
+    source_delete(source=source, actor=operator, at=AT)
+    assert standing() == set()
+    again = source_of(source.cluster, name="again")
+    record(again, reading(at=later, faults=("79",)), at=later)
     assert standing() == {("n0", 0, "79", 6)}
 
 

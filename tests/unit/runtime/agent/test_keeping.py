@@ -2,40 +2,81 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
-from ninefold_runtime.agent.backlog import Backlog
+from ninefold_runtime.agent.backlog import Backlog, Waiting
 from ninefold_runtime.agent.batches import Batch
 from ninefold_runtime.agent.sequences import Sequence
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def batch(text: str) -> Batch:
-    return Batch(at=NOW, text=text)
+def waiting(number: int) -> Waiting:
+    """The batch of that number: one was measured each second."""
+    return Waiting(number=number, batch=Batch(at=NOW + timedelta(seconds=number), text=""))
+
+
+def backlog_of(*numbers: int, limit: int = 100) -> Backlog:
+    backlog = Backlog(limit=limit)
+    for number in numbers:
+        backlog.add(waiting(number))
+    return backlog
+
+
+def emptied(backlog: Backlog) -> list[int]:
+    """The numbers that were left, as they go out."""
+    numbers = []
+    while backlog:
+        newest = backlog.newest()
+        numbers.append(newest.number)
+        backlog.settle(newest)
+    return numbers
+
+
+def test_the_newest_goes_out_first() -> None:
+    assert emptied(backlog_of(1, 2, 3)) == [3, 2, 1]
 
 
 def test_the_oldest_batch_goes_when_there_are_too_many_and_is_counted() -> None:
-    backlog = Backlog(limit=2)
-    for text in ("a", "b", "c"):
-        backlog.add(batch(text))
-    assert (backlog.oldest().text, len(backlog), backlog.dropped) == ("b", 2, 1)
+    backlog = backlog_of(1, 2, 3, limit=2)
+    assert backlog.dropped == 1
+    assert emptied(backlog) == [3, 2]
+
+
+def test_a_batch_that_was_overtaken_while_it_was_sent_is_settled_by_itself() -> None:
+    backlog = backlog_of(1, 2)
+    under_way = backlog.newest()
+    backlog.add(waiting(3))
+    backlog.settle(under_way)
+    assert emptied(backlog) == [3, 1]
 
 
 def test_a_batch_that_was_given_up_while_it_was_sent_takes_no_other_with_it() -> None:
-    backlog = Backlog(limit=1)
-    first, second = batch("a"), batch("b")
-    backlog.add(first)
-    backlog.add(second)
-    backlog.settle(first)
-    assert backlog.oldest() is second
-    backlog.settle(second)
-    assert len(backlog) == 0
+    backlog = backlog_of(1, limit=1)
+    under_way = backlog.newest()
+    backlog.add(waiting(2))
+    backlog.settle(under_way)
+    assert emptied(backlog) == [2]
 
 
-def test_numbers_begin_at_the_time_and_never_repeat_within_one_millisecond(tmp_path: Path) -> None:
-    sequence = Sequence(tmp_path / "n", now=lambda: 1000.0)
+def test_what_was_measured_until_an_instant_goes_together_and_is_counted() -> None:
+    backlog = backlog_of(1, 2, 3, 4)
+    assert backlog.settle_until(NOW + timedelta(seconds=3)) == 3
+    assert emptied(backlog) == [4]
+
+
+def test_other_numbers_are_given_in_the_same_order() -> None:
+    backlog = backlog_of(1, 2, 3)
+    backlog.renumber(count(50).__next__)
+    assert backlog.newest().batch.at == NOW + timedelta(seconds=3)
+    assert emptied(backlog) == [52, 51, 50]
+
+
+def test_numbers_begin_at_the_time_and_go_on_without_a_leap(tmp_path: Path) -> None:
+    clock = iter([1000.0, 1005.0, 1010.0])
+    sequence = Sequence(tmp_path / "n", now=lambda: next(clock))
     assert [sequence.next() for _ in range(3)] == [1_000_000, 1_000_001, 1_000_002]
 
 
@@ -57,14 +98,16 @@ def test_a_number_that_somebody_else_gave_is_passed() -> None:
 
 
 def test_the_file_is_written_rarely_and_a_broken_one_is_said(tmp_path: Path) -> None:
-    path, clock = tmp_path / "n", iter([1000.0 + step for step in range(200)])
+    path = tmp_path / "n"
     said: list[str] = []
     path.write_text("many")
-    sequence = Sequence(path, now=lambda: next(clock), say=said.append)
+    sequence = Sequence(path, now=lambda: 1000.0, say=said.append)
     written = set()
-    for _ in range(120):
-        sequence.next()
-        written.add(path.read_text())
+    for _ in range(90_000):
+        given = sequence.next()
+        if given % 30_000 == 0:
+            written.add(int(path.read_text()))
+            assert given < max(written)
     assert len(written) == 2
     assert len(said) == 1
     assert "cannot be used" in said[0]
