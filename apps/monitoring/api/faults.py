@@ -56,8 +56,8 @@ class FaultViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVie
     def acknowledge(self, request: Request) -> Response:
         given = self.checked(serializers.AcknowledgeSerializer)
         actor, at = acting_user(request), timezone.now()
-        count = faults.faults_acknowledge(actor=actor, at=at, **given)
-        return Response({"acknowledged": count})
+        read = faults.faults_acknowledge(actor=actor, at=at, **given)
+        return Response({"acknowledged": len(read)})
 
 
 @extend_schema_view(

@@ -2,9 +2,9 @@
 
 ::
 
-    decision held back ──┬── its fault is over, or somebody acknowledged it ──▶ gone
-                         ├── its place went out of use since ────────────────▶ gone
-                         └── else ───────────────────────────────────────────▶ waits, counted with its pool
+    decision held back ──┬── its fault is over, or acknowledged since ──▶ gone
+                         ├── its place went out of use since ───────────▶ gone
+                         └── else ──────────────────────────────────────▶ waits, counted with its pool
 
 Read from what the guard wrote down, not decided anew: a page costs a few statements however many wait. A
 suspicion that no fault tells of is not among it, for nobody could acknowledge it. Nor is the statement that a
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from apps.fleet.models import Card
 from apps.monitoring.models import Decision, Isolation
@@ -44,6 +44,8 @@ class HeldPlace:
     node: str
     card: str
     action: Action
+    #: Uid and code of the fault behind it.
+    fault: str
     code: str
     #: The innermost part of the network that the node is in, ``rack/r12``; empty where no label names one.
     within: str
@@ -71,6 +73,8 @@ class HeldPool:
     #: When the oldest was held back, and uid of the newest decision: what comes later has not been seen.
     since: datetime
     until: str
+    #: When the newest was held back: who acknowledged a fault before then has not seen all of it.
+    newest: datetime
     #: Cards that would go out of use beside those that are, and how many of them can be used now.
     cards: int
     usable_lost: int
@@ -176,14 +180,16 @@ def _waiting() -> QuerySet[Decision]:
         action__in=_TAKING_OUT,
         fault__isnull=False,
         fault__ended_at=None,
-        fault__acknowledged_at=None,
         card__removed_at=None,
         node__removed_at=None,
         node__cluster__removed_at=None,
     )
+    unread = Q(fault__acknowledged_at=None) | Q(fault__acknowledged_at__lt=F("at"))
     # What took no new work before may have become stricter in the row that it had.
-    return rows.exclude(card__state=CardState.ISOLATED).exclude(
-        Q(reason__startswith=TOGETHER) | Exists(gone_out)
+    return (
+        rows.filter(unread)
+        .exclude(card__state=CardState.ISOLATED)
+        .exclude(Q(reason__startswith=TOGETHER) | Exists(gone_out))
     )
 
 
@@ -230,6 +236,7 @@ def _pool(chip: str, held: Sequence[Decision], nodes: _Cards, counts: figures.Co
         faults=list(dict.fromkeys(row.fault.uid for row in held if row.fault)),
         since=min(row.at for row in held),
         until=held[-1].uid,
+        newest=max(row.at for row in held),
         cards=len(lost),
         usable_lost=sum(_is_usable(card) for card in lost),
         works=len(nodes.works(stopping)),
@@ -257,6 +264,7 @@ def _place(row: Decision) -> HeldPlace:
         node=row.node.uid,
         card=row.card.uid if row.card else "",
         action=Action(row.action),
+        fault=row.fault.uid if row.fault else "",
         code=row.fault.code if row.fault else "",
         within="/".join(domains[-1]) if domains else "",
     )

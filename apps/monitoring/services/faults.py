@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q, QuerySet, Value
+from django.db.models.functions import Greatest
 
 from apps.accounts.models import User
 from apps.accounts.services import audit
@@ -27,6 +28,9 @@ _LONGEST_CODE = 120
 #: How long what is over is kept, and how much of it one turn forgets at most; the next one goes on.
 KEPT = timedelta(days=90)
 _FORGOTTEN_A_TURN = 5000
+
+#: As faults are locked where signs come in; whoever locks several does it in this order.
+_AS_TOLD = ("node_id", F("card_id").asc(nulls_first=True), "origin", "code")
 
 Place = tuple[int, int | None]
 
@@ -220,16 +224,9 @@ def faults_lapse(*, after: Mapping[Origin, timedelta], at: datetime) -> int:
 def faults_end(*, faults: QuerySet[Fault], reason: str, actor: User, at: datetime) -> int:
     """End those that nobody is left to take back, and write down with each why; how many there were."""
     rows = faults.filter(ended_at=None).select_related("node__cluster")
-    over = list(
-        rows.select_for_update(no_key=True, of=("self",)).order_by(
-            # As they are locked where signs come in.
-            "node_id",
-            F("card_id").asc(nulls_first=True),
-            "origin",
-            "code",
-        )
-    )
-    Fault.objects.filter(pk__in=[fault.pk for fault in over]).update(ended_at=at)
+    over = list(rows.select_for_update(no_key=True, of=("self",)).order_by(*_AS_TOLD))
+    ended = Fault.objects.filter(pk__in=[fault.pk for fault in over])
+    ended.update(ended_at=Greatest("began_at", Value(at)))
     Decision.objects.bulk_create(
         Decision(
             node_id=fault.node_id,
@@ -265,17 +262,23 @@ def faults_prune(*, at: datetime) -> int:
 
 
 @transaction.atomic
-def faults_acknowledge(*, uids: Sequence[str], note: str, actor: User, at: datetime) -> int:
-    """Say that somebody has read them, and leave a word; how many were not acknowledged before.
+def faults_acknowledge(
+    *, uids: Sequence[str], note: str, actor: User, at: datetime, news: datetime | None = None
+) -> frozenset[str]:
+    """Say that somebody has read them, and leave a word; those of them that were not acknowledged before.
 
+    :param news: there is news of them since: who acknowledged one before that instant has not read it.
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
     require_operator(actor)
+    unread = Q(acknowledged_at=None)
+    if news is not None:
+        unread |= Q(acknowledged_at__lt=news)
     rows = Fault.objects.select_for_update(no_key=True, of=("self",)).select_related("node", "card")
-    faults = list(rows.filter(uid__in=uids, acknowledged_at=None).order_by("pk"))
+    faults = list(rows.filter(unread, uid__in=uids).order_by(*_AS_TOLD))
     for fault in faults:
         fault.acknowledged_at, fault.acknowledged_by_name = at, actor.username
         fault.note = note[:_LONGEST_MESSAGE]
         audit(actor=actor, action="fault.acknowledge", uid=fault.uid, name=str(fault), note=note)
     Fault.objects.bulk_update(faults, ["acknowledged_at", "acknowledged_by_name", "note"])
-    return len(faults)
+    return frozenset(fault.uid for fault in faults)

@@ -64,11 +64,14 @@ def held_isolate(ask: HeldAsk, *, reason: str, actor: User, at: datetime) -> Hel
     """
     require_operator(actor)
     check_reason(reason)
-    pool = _pool(ask, at=at)
-    places = pool.places if pool else ()
-    done = sum(_order(some, reason=reason, actor=actor, at=at) for some in _batches(places))
-    if pool and done:
-        _audit(pool, actor=actor, action="held_back.isolate", count=done, reason=reason)
+    pool, done = _pool(ask, at=at), 0
+    try:
+        for some in _batches(pool.places if pool else ()):
+            done += _order(some, reason=reason, actor=actor, at=at)
+    finally:
+        # Should one batch fail, those before it are done.
+        if pool and done:
+            _audit(pool, actor=actor, action="held_back.isolate", count=done, reason=reason)
     return HeldDone(pool=pool, done=done, left_out=_left_out(ask, done))
 
 
@@ -81,13 +84,16 @@ def held_leave(ask: HeldAsk, *, reason: str, actor: User, at: datetime) -> HeldD
     require_operator(actor)
     check_reason(reason)
     pool = _pool(ask, at=at)
-    read = sum(
-        faults_acknowledge(uids=some, note=reason, actor=actor, at=at)
-        for some in _batches(pool.faults if pool else ())
-    )
-    done = pool.isolations if pool and read else 0
-    if pool and done:
-        _audit(pool, actor=actor, action="held_back.leave", count=done, reason=reason)
+    if pool is None:
+        return HeldDone(pool=None, left_out=_left_out(ask, 0))
+    read: set[str] = set()
+    try:
+        for some in _batches(pool.faults):
+            read |= faults_acknowledge(uids=some, note=reason, actor=actor, at=at, news=pool.newest)
+    finally:
+        done = sum(place.fault in read for place in pool.places)
+        if done:
+            _audit(pool, actor=actor, action="held_back.leave", count=done, reason=reason)
     return HeldDone(pool=pool, done=done, left_out=_left_out(ask, done))
 
 

@@ -15,7 +15,7 @@ from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.models import Cluster
 from apps.fleet.selectors import require_operator
-from apps.monitoring.models import Fault, Source
+from apps.monitoring.models import CardFigures, Fault, Source
 from apps.monitoring.selectors.sources import PUSH, adapter_for, kinds_readable
 from apps.monitoring.services.faults import faults_end
 from apps.monitoring.services.telemetry import TOLD, Recorded
@@ -155,6 +155,10 @@ def source_delete(*, source: Source, actor: User, at: datetime) -> None:
     """
     require_operator(actor)
     _audit(source, actor=actor, action="source.delete")
+    # Figures before faults, each in one order, as a reading of it has them.
+    figures = CardFigures.objects.select_for_update(no_key=True).filter(source=source)
+    list(figures.order_by("card_id").values_list("pk"))
+    CardFigures.objects.filter(source=source).update(source=None)
     if source.kind != PUSH:
         faults_end(
             faults=_faults_left_by(source),

@@ -193,12 +193,13 @@ def _act(request: SignedIn, act: Callable[[], str]) -> HttpResponse:
 @require_POST
 def faults_acknowledged(request: SignedIn) -> HttpResponse:
     def act() -> str:
-        count = faults_acknowledge(
+        read = faults_acknowledge(
             uids=_chosen(request),
             note=_note(request, "acknowledge"),
             actor=request.user,
             at=timezone.now(),
         )
+        count = len(read)
         words = ngettext("%(count)d fault acknowledged.", "%(count)d faults acknowledged.", count)
         return words % {"count": count}
 

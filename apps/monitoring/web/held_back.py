@@ -27,6 +27,9 @@ from controlplane.web.pages import acted
 from controlplane.web.sentences import said
 from controlplane.web.templatetags.ninefold import figure
 
+#: Nothing has so many.
+_DIGITS = 10
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolLine:
@@ -127,7 +130,7 @@ def _ask(request: SignedIn) -> HeldAsk:
         cluster=request.GET.get("cluster", ""),
         chip=request.GET.get("chip", ""),
         until=request.GET.get("until", ""),
-        shown=int(shown) if shown.isdecimal() else 0,
+        shown=int(shown) if shown.isdecimal() and len(shown) < _DIGITS else 0,
     )
 
 

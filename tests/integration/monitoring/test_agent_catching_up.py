@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.cache import cache
-from django.db import connections
+from django.db import connections, transaction
 from pytest_django.live_server_helper import LiveServer
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.api import telemetry
-from apps.monitoring.models import CardFigures, CardHistory, NodeToken
+from apps.monitoring.models import CardFigures, CardHistory, CardHour, NodeToken, SummedHour
+from apps.monitoring.services import history as history_service
+from apps.monitoring.services import pushes
 from apps.monitoring.services.node_tokens import token_issue
-from apps.monitoring.services.pushes import Push, Pushed, push_record
+from apps.monitoring.services.pushes import Push, PushBusy, Pushed, push_record
 from ninefold_runtime.agent.batches import Batch
 from ninefold_runtime.agent.pushes import Server
 from ninefold_runtime.agent.sending import Pace, Sender
@@ -74,7 +78,7 @@ def kept(live_server: LiveServer, node: Node) -> Callable[[], Sender]:
             token=lambda: token,
             sequence=Sequence(None),
             keep=720,
-            pace=Pace(first_pause=0.02, behind=0.05),
+            pace=Pace(first_pause=0.02, behind=0.05, again=0.05),
             say=said.append,
         )
         sender.start()
@@ -150,3 +154,103 @@ def test_batches_that_come_together_in_any_order_all_count(node: Node) -> None:
     assert history() == list(range(1, 9))
     assert CardFigures.objects.get().utilization == 8
     assert NodeToken.objects.get().gaps == []
+
+
+HOUR = AT.replace(minute=0, second=0) - timedelta(hours=1)
+LATER = AT + timedelta(minutes=1)
+
+
+def of_the_hour_before(number: int) -> Push:
+    at = HOUR + timedelta(minutes=55, seconds=number)
+    return Push(vendor="nvidia", sequence=number, measured_at=at, text=text(number))
+
+
+@pytest.fixture
+def token(node: Node) -> NodeToken:
+    """It has sent 1 and 9."""
+    token_issue(node=node, actor=None)
+    token = NodeToken.objects.select_related("node__cluster").get()
+    for number in (1, 9):
+        push_record(token=token, push=push(number), at=AT + timedelta(seconds=number))
+    return token
+
+
+def started(pool: ThreadPoolExecutor, work: Callable[[], object]) -> Future[object]:
+    def alone() -> object:
+        try:
+            return work()
+        finally:
+            connections.close_all()
+
+    return pool.submit(alone)
+
+
+@contextmanager
+def unfinished(work: Callable[[], object]) -> Iterator[ThreadPoolExecutor]:
+    """What else a pool does while the transaction with that work in it does not end."""
+    done, end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            work()
+            done.set()
+            assert end.wait(30)
+
+    with ThreadPoolExecutor(3) as pool:
+        held = started(pool, hold)
+        try:
+            assert done.wait(30)
+            yield pool
+        finally:
+            end.set()
+        held.result(30)
+
+
+def summing() -> None:
+    history_service._sum_hour(HOUR, at=AT)
+
+
+def test_a_late_batch_is_put_off_while_its_hour_is_summed_up_and_holds_up_no_new_one(
+    token: NodeToken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pushes, "_BEHIND_WAIT", "20s")
+    with unfinished(summing) as pool:
+        late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(5), at=LATER))
+        new = started(pool, lambda: push_record(token=token, push=push(10), at=LATER))
+        assert isinstance(taken := new.result(10), Pushed)
+        assert taken.taken
+        assert not late.done()
+    assert isinstance(taken := late.result(10), Pushed)
+    assert taken.taken
+    assert SummedHour.objects.get(hour=HOUR).summed_at is None
+
+    monkeypatch.setattr(pushes, "_BEHIND_WAIT", "100ms")
+    with unfinished(summing) as pool:
+        late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(6), at=LATER))
+        with pytest.raises(PushBusy, match="send it again shortly"):
+            late.result(10)
+    assert push_record(token=token, push=of_the_hour_before(6), at=LATER).taken
+    assert CardHour.objects.count() == 1
+
+
+def test_late_batches_of_one_hour_do_not_wait_for_each_other(
+    token: NodeToken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SummedHour.objects.update_or_create(hour=HOUR, defaults={"summed_at": None})
+    monkeypatch.setattr(pushes, "_BEHIND_WAIT", "5s")
+    with unfinished(lambda: history_service.hours_reopen(hours=[HOUR])) as pool:
+        late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(5), at=LATER))
+        assert isinstance(taken := late.result(10), Pushed)
+        assert taken.taken
+
+
+def test_an_hour_is_summed_up_with_what_was_being_kept_of_it(token: NodeToken) -> None:
+    SummedHour.objects.update_or_create(hour=HOUR, defaults={"summed_at": None})
+    late = of_the_hour_before(5)
+    with unfinished(lambda: push_record(token=token, push=late, at=LATER)) as pool:
+        summed = started(pool, summing)
+        with pytest.raises(TimeoutError):
+            summed.result(0.5)
+    summed.result(10)
+    hour = CardHour.objects.get(card__in=Card.objects.all(), hour=HOUR)
+    assert (hour.samples, hour.utilization_max) == (1, 5)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.models import AuditEntry, User
@@ -279,11 +280,57 @@ def test_statements_do_not_grow_with_what_waits(operator: User) -> None:
     assert counts == [5, 5]
 
 
-def test_faults_that_somebody_read_before_do_not_wait(operator: User) -> None:
+def test_faults_that_somebody_read_since_do_not_wait(operator: User) -> None:
     _storm()
     uids = list(Fault.objects.values_list("uid", flat=True))
     faults_acknowledge(uids=uids, note="", actor=operator, at=seconds_later(2))
     assert held_counted().isolations == 0
+
+
+def test_who_read_a_fault_before_it_was_held_back_has_not_decided(operator: User) -> None:
+    cluster = ward(nodes=5)
+    _tell(*(sign(cluster, node=f"north-{node}") for node in range(5)))
+    uids = list(Fault.objects.values_list("uid", flat=True))
+    faults_acknowledge(uids=uids, note="harmless", actor=operator, at=NOON)
+    health_turn(at=seconds_later(1))
+    assert _only().isolations == 3
+    done = held_leave(_ask(_only()), reason="it is not", actor=operator, at=seconds_later(3))
+    assert (done.done, done.left_out, held_counted().isolations) == (3, 0, 0)
+    assert Fault.objects.filter(note="it is not").count() == 3
+
+
+def test_only_what_nobody_had_read_is_said_to_be_left(
+    operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _storm()
+    ask = _ask(_only())
+
+    def overtaken(*, uids: Sequence[str], **rest: Any) -> frozenset[str]:
+        faults_acknowledge(uids=uids[1:], note="", actor=operator, at=seconds_later(2))
+        return faults_acknowledge(uids=uids, **rest)
+
+    monkeypatch.setattr(held_back, "faults_acknowledge", overtaken)
+    done = held_leave(ask, reason="later", actor=operator, at=seconds_later(3))
+    assert (done.done, done.left_out) == (1, 2)
+    assert AuditEntry.objects.get(action="held_back.leave").detail["count"] == 1
+
+
+def test_what_was_done_before_a_failure_is_in_the_audit(
+    operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _storm()
+
+    def fail_at_the_third(**terms: Any) -> object:
+        if _out() == at_first + 2:
+            raise DatabaseError("the disk is full")
+        return isolations_order(**terms)
+
+    at_first = _out()
+    monkeypatch.setattr(held_back, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(held_back, "isolations_order", fail_at_the_third)
+    with pytest.raises(DatabaseError):
+        _isolate(_only(), operator)
+    assert AuditEntry.objects.get(action="held_back.isolate").detail["count"] == 2
 
 
 @pytest.mark.django_db(transaction=True)
