@@ -21,7 +21,7 @@ from apps.monitoring.services.node_tokens import token_issue, token_revoke
 from apps.monitoring.services.pushes import Push, push_record
 from apps.monitoring.services.sources import source_delete
 from controlplane.domain.permissions import Role
-from controlplane.ports.telemetry import Reading
+from controlplane.domain.telemetry import Reading
 from tests import factories
 from tests.contract.waiting import until
 from tests.integration.monitoring.wards import NOON, seconds_later, sign, ward
