@@ -5,7 +5,7 @@ from __future__ import annotations
 from apps.monitoring.services.alerts import AlertRefused
 from apps.monitoring.services.isolations import IsolationRefused
 from apps.monitoring.services.policies import PolicyRefused
-from apps.monitoring.services.pushes import AnotherNode, PushOutdated, PushRefused
+from apps.monitoring.services.pushes import AnotherNode, PushBusy, PushOutdated, PushRefused
 from apps.monitoring.services.sources import SourceRefused
 from apps.monitoring.services.waves import RolloutRefused
 from apps.monitoring.services.webhooks import WebhookRefused
@@ -54,6 +54,12 @@ def _push_refused(error: PushRefused) -> Problem:
 def _push_outdated(error: PushOutdated) -> Problem:
     errors = [{"field": error.field, "message": str(error)}]
     return Problem(status=400, code="push-outdated", detail=str(error), errors=errors)
+
+
+@translates(PushBusy)
+def _push_busy(error: PushBusy) -> Problem:
+    headers = {"Retry-After": "2"}
+    return Problem(status=503, code="push-busy", detail=str(error), headers=headers)
 
 
 @translates(AnotherNode)

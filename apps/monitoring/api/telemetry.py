@@ -45,6 +45,7 @@ most 20 of them.
  413   more than 4 MiB, or more than 16 MiB unpacked
  415   another Content-Type or Content-Encoding
  429   more than 120 batches a minute; ``Retry-After`` says how long to wait
+ 503   held up, as by the summing of its hour, where it came behind; ``Retry-After`` says how long to wait
  5xx   keep the batch and send it later
 =====  ==================================================================================================
 """

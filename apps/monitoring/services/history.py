@@ -97,13 +97,23 @@ def _drop_days(*, before: date) -> None:
                 )
 
 
-def hours_reopen(*, hours: Collection[datetime]) -> None:
-    """Have hours summed up again into which figures came late; call it after those were written.
+def hours_keep(*, hours: Collection[datetime]) -> None:
+    """Have nobody sum them up until the transaction ends; it waits for whoever does at that moment.
 
-    It waits for whoever sums one of them up at that moment.
+    Any number keep an hour at once: they wait for no other.
     """
+    for hour in sorted(hours):
+        lock_in_transaction(AdvisoryLock.SUM_HOUR, _key(hour), shared=True)
+
+
+def hours_reopen(*, hours: Collection[datetime]) -> None:
+    """Have hours summed up again into which figures came late; it keeps them (``hours_keep``)."""
+    hours_keep(hours=hours)
+    # What is open stays so while it is kept: its row is left alone, since all who write it wait for each other.
+    open_already = SummedHour.objects.filter(hour__in=hours, summed_at=None)
+    closed = set(hours).difference(open_already.values_list("hour", flat=True))
     SummedHour.objects.bulk_create(
-        [SummedHour(hour=hour) for hour in sorted(hours)],
+        [SummedHour(hour=hour) for hour in sorted(closed)],
         update_conflicts=True,
         unique_fields=["hour"],
         update_fields=["summed_at"],
@@ -113,6 +123,11 @@ def hours_reopen(*, hours: Collection[datetime]) -> None:
 def hour_of(at: datetime) -> datetime:
     """The beginning of the hour that an instant is in."""
     return at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def _key(hour: datetime) -> int:
+    """The hour's number since 1970."""
+    return int(hour.timestamp()) // 3600
 
 
 def _sum_up(*, at: datetime) -> int:
@@ -172,7 +187,8 @@ SELECT card_id, %(hour)s, count(*), {sums}
 
 @transaction.atomic
 def _sum_hour(hour: datetime, *, at: datetime) -> None:
-    # Noted first: figures that come late while it is summed up reopen it, and wait for this transaction to do so.
+    # Figures that come late are there by now, or wait for this transaction and then reopen the hour.
+    lock_in_transaction(AdvisoryLock.SUM_HOUR, _key(hour))
     SummedHour.objects.update_or_create(hour=hour, defaults={"summed_at": at})
     with connection.cursor() as cursor:
         cursor.execute(_SUM_HOUR, {"hour": hour})

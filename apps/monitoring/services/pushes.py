@@ -6,8 +6,9 @@
     taken     x x x . . . . x x          gaps     [[4, 7]]
 
 A batch above ``sequence`` says what is so now; the numbers that it leaps over become a gap. One that falls into a
-gap was buffered: it goes to the history at its own time and leaves the gap. Any other came before. An agent that
-gives its numbers without leaps has one gap for each time that it was away, so a few are enough to remember.
+gap was buffered: it goes to the history at its own time and leaves the gap, and is put off rather than held up,
+since whoever sent it has newer ones to send. Any other came before. An agent that gives its numbers without leaps
+has one gap for each time that it was away, so a few are enough to remember.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
+from psycopg.errors import LockNotAvailable
 
 from apps.monitoring.models import NodeToken
 from apps.monitoring.selectors.sources import PUSH
 from apps.monitoring.services.faults import signals_record
+from apps.monitoring.services.history import hour_of, hours_keep
 from apps.monitoring.services.sheets import AHEAD, OLD
 from apps.monitoring.services.sources import push_source, source_pushed
 from apps.monitoring.services.telemetry import Recorded, readings_record
@@ -42,6 +45,8 @@ READER_SILENT = "agent-reader-silent"
 #: Gaps that are remembered of one token, the highest ones, and how many numbers one may have: a day of a batch
 #: each second. What would be older is refused by its time anyway.
 MOST_GAPS, WIDEST_GAP = 16, 86_400
+#: How long a batch that comes behind waits for each lock.
+_BEHIND_WAIT = "2s"
 #: The source of the cluster's agents, where there is one.
 _SOURCE = """
 SELECT source.id FROM monitoring_source AS source
@@ -93,6 +98,10 @@ class PushOutdated(PushRefused):
     """A batch that was measured too long ago, and with it every one from before."""
 
 
+class PushBusy(Exception):
+    """A batch that came behind cannot be kept now; it can be sent again."""
+
+
 class AnotherNode(Exception):
     """A token was used to speak for a node that it is not of."""
 
@@ -126,6 +135,7 @@ def push_record(*, token: NodeToken, push: Push, at: datetime) -> Pushed:
 
     :raises PushRefused: if the vendor, the time or the text is wrong.
     :raises PushOutdated: if it was measured too long ago.
+    :raises PushBusy: if it comes behind, and what it changes is held up, as while its hour is summed up.
     :raises AnotherNode: if every card of it is of another node.
     """
     _require_time(push.measured_at, at=at)
@@ -139,7 +149,12 @@ def push_record(*, token: NodeToken, push: Push, at: datetime) -> Pushed:
     node = token.node.name
     if batch.readings and all(reading.node != node for reading in batch.readings):
         raise AnotherNode(own=node)
-    return _record(token=token, push=push, batch=batch, at=at)
+    try:
+        return _record(token=token, push=push, batch=batch, at=at)
+    except OperationalError as error:
+        if not isinstance(error.__cause__, LockNotAvailable):
+            raise
+        raise PushBusy("what it changes is held up by others; send it again shortly") from None
 
 
 def _require_time(measured_at: datetime, *, at: datetime) -> None:
@@ -169,6 +184,10 @@ def _record(*, token: NodeToken, push: Push, batch: Batch, at: datetime) -> Push
         cursor.execute(_TAKE, parameters)
         taken = cursor.fetchone()
         if behind := taken is None:
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [_BEHIND_WAIT])
+            # Before its token's row is held, which newer batches wait for.
+            if (hour := hour_of(push.measured_at)) < hour_of(at):
+                hours_keep(hours=[hour])
             cursor.execute(_TAKE_BEHIND, parameters)
             taken = cursor.fetchone()
     if taken is None:
@@ -188,7 +207,9 @@ def _record(*, token: NodeToken, push: Push, batch: Batch, at: datetime) -> Push
     # Whether its tool answered then says nothing of now.
     if not behind and (reader_ok is False or (reader_ok and token.agent.get("reader_ok") is False)):
         signals_record(signals=[_reader_signal(token, push, stands=not reader_ok)], at=at)
-    source_pushed(source=source, at=at, recorded=recorded)
+    # Nor does what was refused of it.
+    if not behind:
+        source_pushed(source=source, at=at, recorded=recorded)
     return Pushed(sequence=newest, taken=True, recorded=recorded)
 
 

@@ -23,17 +23,19 @@ class AdvisoryLock(IntEnum):
     CHANGE_QUEUES = 11
     APPROVE_REARRANGEMENT = 12
     PARTITION_HISTORY = 13
+    SUM_HOUR = 14
 
 
-def lock_in_transaction(lock: AdvisoryLock, key: int = 0) -> None:
-    """Wait for the lock and hold it until the transaction ends.
+def lock_in_transaction(lock: AdvisoryLock, key: int = 0, *, shared: bool = False) -> None:
+    """Wait for the lock and hold it until the transaction ends; ``shared`` with others that take it so.
 
     :raises RuntimeError: outside a transaction, where it would be given back at once.
     """
     if not connection.in_atomic_block:
         raise RuntimeError("an advisory lock must be taken inside a transaction")
+    function = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [int(lock), key])
+        cursor.execute(f"SELECT {function}(%s, %s)", [int(lock), key])
 
 
 @contextmanager

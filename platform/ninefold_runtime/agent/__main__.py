@@ -72,6 +72,7 @@ def watch(reader: Reader, *, sender: Sender, every_seconds: float) -> None:
             "batches_waiting": sender.waiting,
             "batches_dropped_total": sender.dropped,
             "batches_refused_total": sender.refused,
+            "batches_untaken_total": sender.untaken,
         }
         own = [Sample(name=f"ninefold_agent_{name}", value=figures[name]) for name in figures]
         sender.add(Batch(at=at, text=exposition((*reading.samples, *own))))

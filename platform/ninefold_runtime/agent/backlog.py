@@ -16,6 +16,9 @@ class Waiting:
 
     number: int
     batch: Batch
+    #: How often the control plane failed on it, and when it may be sent again, by the monotonic clock.
+    failures: int = 0
+    not_before: float = 0.0
 
 
 class Backlog:
@@ -39,9 +42,15 @@ class Backlog:
             self.dropped += 1
         self._all.append(waiting)
 
-    def newest(self) -> Waiting:
-        """:raises IndexError: if there is none."""
-        return self._all[-1]
+    def newest(self, *, now: float) -> Waiting:
+        """The newest that may be sent now; where none may, the one that may be soonest.
+
+        :raises ValueError: if there is none.
+        """
+        for waiting in reversed(self._all):
+            if waiting.not_before <= now:
+                return waiting
+        return min(self._all, key=lambda waiting: waiting.not_before)
 
     def settle(self, waiting: Waiting) -> None:
         """Take it out if it is still there: while it was under way it may have been given up."""

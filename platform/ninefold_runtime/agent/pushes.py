@@ -18,7 +18,6 @@ from ninefold_runtime.agent.batches import Batch
 from ninefold_runtime.exits import BadInput
 
 _PATH = "/api/v1/telemetry/push"
-_TIMEOUT_SECONDS = 10.0
 _LONGEST_ANSWER = 64 * 1024
 _LONGEST_WAIT_SECONDS = 300.0
 #: Answers after which the same request may succeed later, beside those of 500 and above.
@@ -37,6 +36,10 @@ class Away(Exception):
         self.wait_seconds = wait_seconds
 
 
+class Failed(Away):
+    """It failed on this batch, and perhaps on this one alone: it did not ask to wait."""
+
+
 class Refused(Exception):
     """It will never take this batch."""
 
@@ -47,6 +50,16 @@ class Outdated(Refused):
 
 class Unwelcome(Exception):
     """It takes nothing with this token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the control plane says where nothing is wrong."""
+
+    #: The highest number that it knows of this node.
+    known: int
+    #: Whether the batch counted. Not where it did before, nor where its number is not remembered as missing.
+    taken: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,20 +101,29 @@ class Server:
         """Whether the token crosses a network in the clear."""
         return not self.secure and self.host not in _LOOPBACK
 
-    def connect(self) -> http.client.HTTPConnection:
+    def connect(self, *, timeout_seconds: float) -> http.client.HTTPConnection:
         if not self.secure:
-            return http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT_SECONDS)
+            return http.client.HTTPConnection(self.host, self.port, timeout=timeout_seconds)
         cafile = str(self.authorities) if self.authorities else None
         context = ssl.create_default_context(cafile=cafile)
         return http.client.HTTPSConnection(
-            self.host, self.port, timeout=_TIMEOUT_SECONDS, context=context
+            self.host, self.port, timeout=timeout_seconds, context=context
         )
 
 
-def push(server: Server, batch: Batch, *, sequence: int, vendor: str, token: str) -> int:
-    """Send one batch; the highest number that the control plane knows of this node comes back.
+def push(
+    server: Server,
+    batch: Batch,
+    *,
+    sequence: int,
+    vendor: str,
+    token: str,
+    timeout_seconds: float,
+) -> Answer:
+    """Send one batch; each step, as to connect and to be answered, may take as long as the time-out.
 
     :raises Away: if it may be taken later.
+    :raises Failed: if it may be taken later, and nothing says when.
     :raises Refused: if it never will be.
     :raises Outdated: if it was measured too long ago.
     :raises Unwelcome: if the token is none, or another node's.
@@ -115,7 +137,7 @@ def push(server: Server, batch: Batch, *, sequence: int, vendor: str, token: str
         "X-Ninefold-Vendor": vendor,
         "X-Ninefold-Agent": "ninefold-agent",
     }
-    connection = server.connect()
+    connection = server.connect(timeout_seconds=timeout_seconds)
     try:
         connection.request(
             "POST", server.path, gzip.compress(batch.text.encode(), compresslevel=1), headers
@@ -129,19 +151,21 @@ def push(server: Server, batch: Batch, *, sequence: int, vendor: str, token: str
         connection.close()
     if status >= 500 or status in _LATER:
         seconds = min(float(wait), _LONGEST_WAIT_SECONDS) if wait.isdecimal() else 0.0
-        raise Away(f"it answered {status}", wait_seconds=seconds)
+        kind = Failed if status >= 500 and not seconds else Away
+        raise kind(f"it answered {status}", wait_seconds=seconds)
     if status in (401, 403):
         raise Unwelcome(f"it answered {status}: {_reason(body)}")
     if status != 200:
         refusal = Outdated if _problem(body).get("code") == _OUTDATED else Refused
         raise refusal(f"it answered {status}: {_reason(body)}")
-    return _known(body, sequence=sequence)
+    return _answer(body, sequence=sequence)
 
 
-def _known(body: bytes, *, sequence: int) -> int:
+def _answer(body: bytes, *, sequence: int) -> Answer:
     """:raises Away: if the answer is not the control plane's, as of a proxy that shows a page."""
     try:
-        return int(json.loads(body)["sequence"])
+        answer = json.loads(body)
+        return Answer(known=int(answer["sequence"]), taken=bool(answer["taken"]))
     except (ValueError, TypeError, KeyError) as error:
         raise Away(f"its answer to batch {sequence} is not understood: {body[:100]!r}") from error
 

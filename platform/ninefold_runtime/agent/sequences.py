@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+#: The highest number that the control plane takes.
+_LARGEST = 2**63 - 1
 #: How far ahead of what was given the file is. An agent that starts again leaps no further than that: a minute, as
 #: milliseconds run.
 _AHEAD = 60_000
@@ -50,7 +52,10 @@ class Sequence:
         if self._path is None:
             return 0
         try:
-            return max(0, int(self._path.read_text(encoding="ascii")))
+            number = int(self._path.read_text(encoding="ascii"))
+            if not 0 <= number <= _LARGEST - _AHEAD:
+                raise ValueError(f"{number} is no number that can be gone on from")
+            return number
         except FileNotFoundError:
             return 0
         except (OSError, ValueError) as error:

@@ -238,13 +238,21 @@ def _faults(who: People) -> None:
         actor=who.admin,
         at=NOW - timedelta(hours=18),
     )
-    factories.fault(
-        _card("sample-npus-2", 6),
-        code="80E01801",
-        vendor="ascend",
-        at=NOW - timedelta(minutes=12),
-        message="HBM multi-bit ECC error",
-    )
+    for index in (5, 6):
+        memory = factories.fault(
+            _card("sample-npus-2", index),
+            code="80E01801",
+            vendor="ascend",
+            at=NOW - timedelta(minutes=12),
+            message="HBM multi-bit ECC error",
+        )
+        _decided(
+            memory,
+            Action.ISOLATE_CARD,
+            "80E01801 is of level L6; would be 4 of 32 cards of huawei-ascend-910b4 in sample out of use (12.5%); "
+            "the policy allows 3",
+            outcome=Decision.Outcome.HELD_BACK,
+        )
     factories.fault(
         Node.objects.get(name="sample-npus-3"),
         code="MemoryPressure",
@@ -262,13 +270,19 @@ def _faults(who: People) -> None:
         Fault.objects.filter(pk=over.pk).update(ended_at=at + timedelta(minutes=6))
 
 
-def _decided(fault: Fault, action: Action, reason: str) -> None:
+def _decided(
+    fault: Fault,
+    action: Action,
+    reason: str,
+    *,
+    outcome: Decision.Outcome = Decision.Outcome.DONE,
+) -> None:
     Decision.objects.create(
         node=fault.node,
         card=fault.card,
         fault=fault,
         action=action,
-        outcome=Decision.Outcome.DONE,
+        outcome=outcome,
         reason=reason,
         at=fault.began_at + timedelta(seconds=1),
     )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.cache import cache
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 from pytest_django.live_server_helper import LiveServer
 
 from apps.fleet.models import Card, Cluster, Node
@@ -20,6 +20,7 @@ from apps.monitoring.services import history as history_service
 from apps.monitoring.services import pushes
 from apps.monitoring.services.node_tokens import token_issue
 from apps.monitoring.services.pushes import Push, PushBusy, Pushed, push_record
+from controlplane.persistence.locks import AdvisoryLock
 from ninefold_runtime.agent.batches import Batch
 from ninefold_runtime.agent.pushes import Server
 from ninefold_runtime.agent.sending import Pace, Sender
@@ -210,12 +211,23 @@ def summing() -> None:
     history_service._sum_hour(HOUR, at=AT)
 
 
+def an_hour_is_waited_for() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid = %s AND database ="
+            " (SELECT oid FROM pg_database WHERE datname = current_database())",
+            [int(AdvisoryLock.SUM_HOUR)],
+        )
+        return cursor.fetchone() is not None
+
+
 def test_a_late_batch_is_put_off_while_its_hour_is_summed_up_and_holds_up_no_new_one(
     token: NodeToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pushes, "_BEHIND_WAIT", "20s")
     with unfinished(summing) as pool:
         late = started(pool, lambda: push_record(token=token, push=of_the_hour_before(5), at=LATER))
+        wait_for(an_hour_is_waited_for, what="the late one waits for its hour")
         new = started(pool, lambda: push_record(token=token, push=push(10), at=LATER))
         assert isinstance(taken := new.result(10), Pushed)
         assert taken.taken

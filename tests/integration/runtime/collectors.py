@@ -6,6 +6,7 @@ import gzip
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,10 @@ class Collector:
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     #: The same for batches of one text.
     at_text: dict[str, list[tuple[int, dict[str, str]]]] = field(default_factory=dict)
+    #: Seconds before the answer to batches of one text.
+    slow: dict[str, float] = field(default_factory=dict)
+    #: Whether it takes no batch below the highest, as the first control planes did.
+    in_order: bool = False
     #: How many of the next batches are taken without an answer that arrives.
     mute: int = 0
     #: The highest number that it knows; those up to ``floor`` count as taken.
@@ -63,7 +68,8 @@ class Collector:
         return {number for number, _ in self.taken}
 
     def take(self, sequence: int, text: str) -> bool:
-        if sequence <= self.floor or sequence in self.numbers:
+        floor = self.last if self.in_order else self.floor
+        if sequence <= floor or sequence in self.numbers:
             return False
         self.last = max(self.last, sequence)
         self.taken.append((sequence, text))
@@ -79,6 +85,7 @@ def _handler(collector: Collector) -> type[BaseHTTPRequestHandler]:
             if self.headers["Authorization"] != f"Bearer {collector.token}":
                 self.answer(401, {"detail": "no such token"}, {})
                 return
+            time.sleep(collector.slow.get(text, 0))
             told = collector.at_text.get(text) or collector.answers
             if told:
                 status, headers = told.pop(0)

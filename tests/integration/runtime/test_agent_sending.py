@@ -36,6 +36,7 @@ def sender_to(
     sequence: Sequence | None = None,
     keep: int = 720,
     behind: float = 0.02,
+    patience_behind: float = 10.0,
 ) -> Sender:
     sender = Sender(
         Server.of(collector.url),
@@ -43,7 +44,7 @@ def sender_to(
         token=token,
         sequence=sequence or Sequence(None),
         keep=keep,
-        pace=Pace(first_pause=0.02, behind=behind),
+        pace=Pace(first_pause=0.02, behind=behind, again=0.05, patience_behind=patience_behind),
         say=said.append,
     )
     sender.start()
@@ -58,12 +59,16 @@ def give(sender: Sender, *texts: str) -> None:
 
 @contextmanager
 def back_after(
-    collector: Collector, *texts: str, behind: float = 0.02, said: list[str] | None = None
+    collector: Collector,
+    *texts: str,
+    behind: float = 0.02,
+    patience_behind: float = 10.0,
+    said: list[str] | None = None,
 ) -> Iterator[Sender]:
     """A sender that kept these batches and whose control plane is there again."""
     said = [] if said is None else said
     collector.reserve()
-    sender = sender_to(collector, said, behind=behind)
+    sender = sender_to(collector, said, behind=behind, patience_behind=patience_behind)
     give(sender, *texts)
     wait_for(lambda: len(said) == 1, what="it knows of the outage")
     with collector.listening():
@@ -136,6 +141,63 @@ def test_a_kept_batch_that_cannot_be_taken_now_holds_up_no_new_one(
         give(sender, "c")
         # Well before it may ask for the kept one again, as it was told.
         wait_for(lambda: "c" in texts(collector), what="the new one is there", seconds=5)
+
+
+def test_a_kept_batch_that_fails_holds_up_no_older_one_and_is_given_up_in_the_end() -> None:
+    collector, said = Collector(at_text={"c": [(500, {})] * 9}), list[str]()
+    with back_after(collector, "a", "b", "c", "d", said=said) as sender:
+        wait_for(lambda: sender.waiting == 0, what="nothing waits any more")
+    assert texts(collector) == ["d", "b", "a"]
+    assert len([text for _, text in collector.heard if text == "c"]) == 5
+    assert sender.refused == 1
+    assert said[-1] == (
+        "a kept batch is given up: the control plane failed on it 5 times: it answered 500"
+    )
+
+
+def test_a_kept_batch_that_failed_is_sent_again_later() -> None:
+    collector = Collector(at_text={"c": [(500, {})] * 4})
+    with back_after(collector, "a", "b", "c", "d") as sender:
+        wait_for(lambda: sender.waiting == 0, what="all is sent")
+    assert texts(collector) == ["d", "b", "a", "c"]
+    assert sender.refused == 0
+
+
+def test_a_kept_batch_that_was_put_off_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ninefold_runtime.agent.sending._MOST_FAILURES", 1)
+    collector = Collector(at_text={"a": [(503, {"Retry-After": "1"})]})
+    with back_after(collector, "a", "b") as sender:
+        wait_for(lambda: sender.waiting == 0, what="all is sent")
+    assert texts(collector) == ["b", "a"]
+
+
+def test_a_new_batch_waits_for_the_answer_to_a_kept_one_no_longer_than_its_patience() -> None:
+    collector = Collector(slow={"a": 6.0})
+    with back_after(collector, "a", "b", patience_behind=0.2) as sender:
+        wait_for(lambda: "a" in [text for _, text in collector.heard], what="it is under way")
+        began = time.monotonic()
+        give(sender, "c")
+        wait_for(lambda: "c" in texts(collector), what="the new one is there")
+        assert time.monotonic() - began < 3.0
+        collector.slow.clear()
+
+
+def test_what_the_control_plane_did_not_take_is_counted_and_told_once() -> None:
+    collector, said = Collector(in_order=True), list[str]()
+    with back_after(collector, "a", "b", "c", "d", said=said) as sender:
+        wait_for(lambda: sender.waiting == 0, what="all is answered")
+    assert (texts(collector), sender.untaken) == (["d"], 3)
+    (words,) = said[2:]
+    assert words.startswith(
+        "a kept batch was not taken: counted before, or no longer remembered by the control plane"
+    )
+
+
+def test_where_all_was_taken_nothing_is_told() -> None:
+    collector, said = Collector(), list[str]()
+    with back_after(collector, "a", "b", "c", said=said) as sender:
+        wait_for(lambda: sender.waiting == 0, what="all is answered")
+    assert (sender.untaken, len(said)) == (0, 2)
 
 
 def test_a_batch_that_is_too_old_is_dropped_with_all_before_it_and_their_number_is_told() -> None:

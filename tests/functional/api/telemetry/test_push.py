@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
+from psycopg.errors import LockNotAvailable
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.api import telemetry
@@ -119,8 +121,8 @@ def test_a_batch_asks_the_database_little(
     # the cluster's cards, which are asked for seldom, and two pairs of savepoints, of which a test makes one.
     with django_assert_max_num_queries(10):
         assert send(token, text(), sequence=4).json()["taken"] is True
-    # One that comes behind is looked for twice, and which faults stood is not asked.
-    with django_assert_max_num_queries(8):
+    # One that comes behind is looked for twice and bounds its waiting; which faults stood is not asked.
+    with django_assert_max_num_queries(9):
         assert send(token, text(), sequence=3).json()["taken"] is True
 
 
@@ -171,6 +173,31 @@ def test_with_a_clock_that_is_ahead_what_comes_behind_is_not_the_newest(token: s
     earlier = ahead - timedelta(seconds=5)
     assert send(token, text(utilization=1), sequence=1, at=earlier.isoformat()).json()["taken"]
     assert CardFigures.objects.get().utilization == 2
+
+
+def test_what_was_refused_of_a_batch_that_comes_behind_is_not_said_of_the_source(
+    token: str,
+) -> None:
+    for number in (1, 3):
+        send(token, text(), sequence=number)
+    before = Source.objects.values().get()
+
+    answer = send(token, text() + text(node="n9"), sequence=2).json()
+
+    assert (answer["taken"], answer["refused"]) == (True, 1)
+    assert Source.objects.values().get() == before
+
+
+def test_a_batch_that_is_held_up_is_sent_again_as_it_is_told(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def held_up(**_: object) -> None:
+        raise OperationalError from LockNotAvailable()
+
+    monkeypatch.setattr(pushes, "_record", held_up)
+    answer = send(token, text())
+    assert (answer.status_code, answer.json()["code"]) == (503, "push-busy")
+    assert int(answer.headers["Retry-After"]) > 0
 
 
 def test_a_tool_that_was_silent_while_nobody_listened_is_no_fault_now(token: str) -> None:

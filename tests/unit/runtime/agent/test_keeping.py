@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
+import pytest
+
 from ninefold_runtime.agent.backlog import Backlog, Waiting
 from ninefold_runtime.agent.batches import Batch
 from ninefold_runtime.agent.sequences import Sequence
@@ -29,7 +31,7 @@ def emptied(backlog: Backlog) -> list[int]:
     """The numbers that were left, as they go out."""
     numbers = []
     while backlog:
-        newest = backlog.newest()
+        newest = backlog.newest(now=0.0)
         numbers.append(newest.number)
         backlog.settle(newest)
     return numbers
@@ -47,7 +49,7 @@ def test_the_oldest_batch_goes_when_there_are_too_many_and_is_counted() -> None:
 
 def test_a_batch_that_was_overtaken_while_it_was_sent_is_settled_by_itself() -> None:
     backlog = backlog_of(1, 2)
-    under_way = backlog.newest()
+    under_way = backlog.newest(now=0.0)
     backlog.add(waiting(3))
     backlog.settle(under_way)
     assert emptied(backlog) == [3, 1]
@@ -55,10 +57,24 @@ def test_a_batch_that_was_overtaken_while_it_was_sent_is_settled_by_itself() -> 
 
 def test_a_batch_that_was_given_up_while_it_was_sent_takes_no_other_with_it() -> None:
     backlog = backlog_of(1, limit=1)
-    under_way = backlog.newest()
+    under_way = backlog.newest(now=0.0)
     backlog.add(waiting(2))
     backlog.settle(under_way)
     assert emptied(backlog) == [2]
+
+
+def test_a_batch_that_has_to_wait_lets_the_next_lower_one_go_first() -> None:
+    backlog = backlog_of(1, 2, 3)
+    backlog.newest(now=0.0).not_before = 7.0
+    assert backlog.newest(now=6.0).number == 2
+    assert backlog.newest(now=7.0).number == 3
+
+
+def test_where_all_have_to_wait_it_is_the_one_that_may_be_sent_soonest() -> None:
+    backlog = backlog_of(1, 2)
+    for until in (9.0, 8.0):
+        backlog.newest(now=0.0).not_before = until
+    assert backlog.newest(now=0.0).number == 1
 
 
 def test_what_was_measured_until_an_instant_goes_together_and_is_counted() -> None:
@@ -70,7 +86,7 @@ def test_what_was_measured_until_an_instant_goes_together_and_is_counted() -> No
 def test_other_numbers_are_given_in_the_same_order() -> None:
     backlog = backlog_of(1, 2, 3)
     backlog.renumber(count(50).__next__)
-    assert backlog.newest().batch.at == NOW + timedelta(seconds=3)
+    assert backlog.newest(now=0.0).batch.at == NOW + timedelta(seconds=3)
     assert emptied(backlog) == [52, 51, 50]
 
 
@@ -95,6 +111,17 @@ def test_a_number_that_somebody_else_gave_is_passed() -> None:
     sequence = Sequence(None, now=lambda: 1.0)
     sequence.past(5_000)
     assert sequence.next() == 5_001
+
+
+@pytest.mark.parametrize("remembered", [2**63 - 1, 2**63, 10**25, -5])
+def test_a_number_that_cannot_be_gone_on_from_is_none_and_said(
+    tmp_path: Path, remembered: int
+) -> None:
+    path, said = tmp_path / "n", list[str]()
+    path.write_text(f"{remembered}\n")
+    assert Sequence(path, now=lambda: 1000.0, say=said.append).next() == 1_000_000
+    assert len(said) == 1
+    assert f"{remembered} is no number that can be gone on from" in said[0]
 
 
 def test_the_file_is_written_rarely_and_a_broken_one_is_said(tmp_path: Path) -> None:
