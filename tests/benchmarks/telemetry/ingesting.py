@@ -1,7 +1,7 @@
 """The product's side of ``ingestion``: run with a database of its own, prints JSON.
 
-``ingesting PORT CARDS TARGETS TURNS EVERY``: reads exporters at that port as the loop does, first every so many
-seconds, then as fast as it can; then nodes push.
+``ingesting PORT CARDS TARGETS TURNS FLAT_OUT EVERY``: reads exporters at that port as the loop does, so many turns
+one every so many seconds, then some as fast as it can; then nodes push.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def agents(cluster: Cluster, cards: int) -> Callable[[int], float]:
     client = Client(SERVER_NAME="localhost")
 
     def send(number: int) -> float:
-        which = number % len(nodes)
+        turn, which = divmod(number, len(nodes))
         began = time.monotonic()
         answer = client.post(
             "/api/v1/telemetry/push",
@@ -125,7 +125,7 @@ def agents(cluster: Cluster, cards: int) -> Callable[[int], float]:
             content_type="text/plain",
             headers={
                 "Authorization": f"Bearer {tokens[which]}",
-                "X-Ninefold-Sequence": str(number + 1),
+                "X-Ninefold-Sequence": str(turn + 1),
                 "X-Ninefold-At": timezone.now().isoformat(),
                 "X-Ninefold-Vendor": "nvidia",
             },
@@ -151,7 +151,9 @@ def centile(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
-def main(port: int, cards: int, targets: int, turns: int, every: float) -> dict[str, Any]:
+def main(
+    port: int, cards: int, targets: int, turns: int, flat_out: int, every: float
+) -> dict[str, Any]:
     settings.NINEFOLD_TELEMETRY = EgressPolicy.parse(
         allow=["127.0.0.0/8"], schemes=["http"], ports=range(1, 65536)
     )
@@ -165,10 +167,10 @@ def main(port: int, cards: int, targets: int, turns: int, every: float) -> dict[
     samples = cards * len(SERIES)
     lags: list[float] = []
     in_steps = measured(lambda: lags.extend(steady(turns, every=every)))
-    flat_out = measured(lambda: [turn() for _ in range(turns)])
+    at_once = measured(lambda: [turn() for _ in range(flat_out)])
     assert CardFigures.objects.count() == cards
     rows = CardHistory.objects.count()
-    assert rows == cards * (2 * turns + 1)
+    assert rows == cards * (turns + flat_out + 1)
     send, pushed = agents(cluster, cards), list[float]()
     # The first request of a process loads all addresses of the product: that is no agent's.
     send(0)
@@ -179,17 +181,19 @@ def main(port: int, cards: int, targets: int, turns: int, every: float) -> dict[
     return {
         "samples_a_turn": samples,
         "turns": turns,
+        "flat_out": flat_out,
         "every": every,
         "steady": asdict(in_steps),
         "lag_p50": statistics.median(lags),
         "lag_p99": centile(lags, 0.99),
-        "ceiling": asdict(flat_out),
+        "ceiling": asdict(at_once),
         "push": asdict(by_push),
         "pushes": PUSHES,
         "figures_a_push": len(SERIES) * CARDS_A_NODE,
         "push_p50": statistics.median(pushed),
         "push_p99": centile(pushed, 0.99),
         "sum_up": asdict(summing),
+        "history_rows": kept,
         "bytes_a_history_row": size_of("monitoring_history") / kept,
         "newest_bytes": size_of("monitoring_cardfigures"),
     }
@@ -197,4 +201,5 @@ def main(port: int, cards: int, targets: int, turns: int, every: float) -> dict[
 
 if __name__ == "__main__":
     numbers = sys.argv[1:]
-    print(json.dumps(main(*map(int, numbers[:4]), float(numbers[4]))))  # type: ignore[call-arg]
+    port, cards, targets, turns, flat_out = map(int, numbers[:5])
+    print(json.dumps(main(port, cards, targets, turns, flat_out, float(numbers[5]))))

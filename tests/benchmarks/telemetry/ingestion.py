@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks ingestion``: figures of 10,000 cards, ten of each every ten seconds.
+"""``python -m tests.benchmarks ingestion``: ten figures of 10,000 cards each, every ten seconds for ten minutes.
 
 The product reads them from exporters as its loop does, once in its usual rhythm and once as fast as it can; a
 Prometheus reads the same exporters in the same run. Seconds of processors are compared, of every process that
@@ -26,7 +26,7 @@ from tests.benchmarks.telemetry.exporters import shares
 from tests.prometheus_servers import PROGRAM, prometheus
 
 RESULTS = ROOT / "var" / "bench" / "ingestion.json"
-CARDS, TARGETS, TURNS, EVERY = 10_000, 50, 6, 10.0
+CARDS, TARGETS, TURNS, FLAT_OUT, EVERY = 10_000, 50, 60, 6, 10.0
 _SCRAPES = 10
 
 
@@ -35,7 +35,7 @@ def ingestion(one_in: int) -> int:
     cards, every = CARDS // one_in, EVERY / one_in
     with exporters(cards) as port:
         with product_database() as environment:
-            words = (str(port), str(cards), str(TARGETS), str(TURNS), str(every))
+            words = map(str, (port, cards, TARGETS, TURNS, FLAT_OUT, every))
             ours = json.loads(
                 ran("tests.benchmarks.telemetry.ingesting", *words, environment=environment)
             )
@@ -51,10 +51,10 @@ def ingestion(one_in: int) -> int:
 
 
 @contextmanager
-def exporters(cards: int) -> Iterator[int]:
-    """The port of a process that prints what exporters of so many cards do."""
+def exporters(cards: int, targets: int = TARGETS) -> Iterator[int]:
+    """The port of a process that prints what so many exporters of so many cards do."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.benchmarks.telemetry.exporters", str(cards), str(TARGETS)],
+        [sys.executable, "-m", "tests.benchmarks.telemetry.exporters", str(cards), str(targets)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -100,7 +100,7 @@ def _rates(ours: Mapping[str, Any]) -> tuple[float, float, float]:
     """The share of a core in the usual rhythm; samples a second flat out, and of a core's second."""
     steady, flat_out = ours["steady"], ours["ceiling"]
     share = (steady["ours"] + steady["database"]) / steady["wall"]
-    samples = ours["samples_a_turn"] * ours["turns"]
+    samples = ours["samples_a_turn"] * ours["flat_out"]
     core_seconds = flat_out["ours"] + flat_out["database"]
     return share, samples / flat_out["wall"], samples / core_seconds
 
@@ -122,7 +122,7 @@ def _told(ours: Mapping[str, Any], theirs: Mapping[str, float] | None) -> str:
     steady, flat_out, push = ours["steady"], ours["ceiling"], ours["push"]
     rows = [
         ("figures a turn", f"{ours['samples_a_turn']:,}"),
-        ("every", f"{ours['every']:g} s"),
+        ("turns, one every", f"{ours['turns']}, {ours['every']:g} s"),
         ("share of a core", f"{share:.3f}"),
         ("… of the product's process", f"{steady['ours'] / steady['wall']:.3f}"),
         ("… of the database", f"{steady['database'] / steady['wall']:.3f}"),
@@ -136,7 +136,8 @@ def _told(ours: Mapping[str, Any], theirs: Mapping[str, float] | None) -> str:
             "processor of a post",
             f"{(push['ours'] + push['database']) / ours['pushes'] * 1e3:.1f} ms",
         ),
-        ("bytes of a card's row in the history", f"{ours['bytes_a_history_row']:.0f}"),
+        ("rows in the history", f"{ours['history_rows']:,}"),
+        ("bytes of each", f"{ours['bytes_a_history_row']:.0f}"),
         ("newest figures", f"{ours['newest_bytes'] / 1e6:.1f} MB"),
         ("summing up an hour, wall", f"{ours['sum_up']['wall']:.2f} s"),
     ]
@@ -148,4 +149,4 @@ def _told(ours: Mapping[str, Any], theirs: Mapping[str, float] | None) -> str:
 
 
 def _of(ours: Mapping[str, Any], seconds: float) -> float:
-    return float(ours["samples_a_turn"] * ours["turns"] / max(seconds, 1e-9))
+    return float(ours["samples_a_turn"] * ours["flat_out"] / max(seconds, 1e-9))

@@ -1,0 +1,37 @@
+"""The benchmark of ingestion at small size: what exporters print is all in the history, and what agents push."""
+
+from __future__ import annotations
+
+import pytest
+from pytest_django import Settings
+
+from apps.monitoring.api import telemetry
+from apps.monitoring.models import CardFigures, CardHistory, Source
+from apps.monitoring.selectors.sources import PUSH
+from tests.benchmarks.telemetry import ingesting, ingestion
+from tests.benchmarks.telemetry.exporters import SERIES
+
+CARDS, TARGETS = 480, 3
+#: A minute's rhythm in six seconds.
+TURNS, FLAT_OUT, EVERY = 6, 2, 1.0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_all_that_is_printed_is_kept_and_seen_before_the_next_is_read(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingesting, "PUSHES", 100)
+    # What it changes for its own process goes with this test.
+    monkeypatch.setattr(telemetry, "MOST_A_MINUTE", telemetry.MOST_A_MINUTE)
+    settings.NINEFOLD_TELEMETRY = settings.NINEFOLD_TELEMETRY
+    with ingestion.exporters(CARDS, TARGETS) as port:
+        told = ingesting.main(port, CARDS, TARGETS, TURNS, FLAT_OUT, EVERY)
+    assert told["samples_a_turn"] == CARDS * len(SERIES)
+    # One turn before the clock runs, and each push of eight cards.
+    assert told["history_rows"] == CARDS * (1 + TURNS + FLAT_OUT) + 8 * 101
+    assert CardHistory.objects.count() == told["history_rows"]
+    assert CardFigures.objects.count() == CARDS
+    assert told["lag_p99"] < EVERY
+    assert told["push_p99"] < 1.0
+    read, pushed = Source.objects.exclude(kind=PUSH).get(), Source.objects.get(kind=PUSH)
+    assert (read.trouble, read.refused, pushed.refused) == ("", 0, 0)
