@@ -81,7 +81,7 @@ def test_it_says_how_much_waits_under_which_limits_and_since_when(
     text = words(viewer.get(ADDRESS).text)
     assert "nvidia-h800 in here 8" in text
     assert "Rules may have 4 of 40 cards out of use at once (10 %); 4 are out of use now." in text
-    assert "They may touch 10 nodes within 10 minutes. Held back since" in text
+    assert "They may touch 10 nodes within 10 minutes. The oldest was held back" in text
     assert "Held back 8 on 1 node" in text
     assert "Usable cards left 28 70.0 % of 40" in text
     assert "79 × " in text
