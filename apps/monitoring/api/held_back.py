@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -96,10 +96,15 @@ class HeldBackView(APIView):
 
 
 class _ActView(APIView):
+    """Decide about all of a pool at once; each of the two acts says by which service."""
+
     token_scope = Scope.ADMIN
     parser_classes = (BoundedJSONParser,)
+    does: ClassVar[Callable[..., HeldDone]]
 
-    def act(self, request: Request, does: Callable[..., HeldDone]) -> Response:
+    @extend_schema(tags=_TAGS, request=HeldActSerializer, responses=HeldDoneSerializer)
+    @idempotent
+    def post(self, request: Request) -> Response:
         Query.read(request)
         body = HeldActSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -109,35 +114,29 @@ class _ActView(APIView):
         if dry_run:
             done = held_back.held_preview(ask, actor=actor, at=at)
         else:
-            done = does(ask, reason=reason, actor=actor, at=at)
+            done = self.does(ask, reason=reason, actor=actor, at=at)
         return Response(HeldDoneSerializer(done).data)
 
 
+@extend_schema_view(
+    post=extend_schema(
+        summary="Isolate all that is held back of a pool",
+        description="For operators, with a reason. Only a person gives it back.",
+    )
+)
 class HeldIsolateView(_ActView):
     """Take all of it out of use."""
 
-    @extend_schema(
-        summary="Isolate all that is held back of a pool",
-        description="For operators, with a reason. Only a person gives it back.",
-        tags=_TAGS,
-        request=HeldActSerializer,
-        responses=HeldDoneSerializer,
+    does = staticmethod(held_back.held_isolate)
+
+
+@extend_schema_view(
+    post=extend_schema(
+        summary="Leave all that is held back of a pool",
+        description="For operators, with a reason: the faults behind it are acknowledged.",
     )
-    @idempotent
-    def post(self, request: Request) -> Response:
-        return self.act(request, held_back.held_isolate)
-
-
+)
 class HeldLeaveView(_ActView):
     """Leave all of it in use."""
 
-    @extend_schema(
-        summary="Leave all that is held back of a pool",
-        description="For operators, with a reason: the faults behind it are acknowledged.",
-        tags=_TAGS,
-        request=HeldActSerializer,
-        responses=HeldDoneSerializer,
-    )
-    @idempotent
-    def post(self, request: Request) -> Response:
-        return self.act(request, held_back.held_leave)
+    does = staticmethod(held_back.held_leave)

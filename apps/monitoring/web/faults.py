@@ -33,7 +33,6 @@ from apps.monitoring.web.fault_words import ORIGINS, fault_line
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.machines import IllegalTransition
 from controlplane.web.pages import acted
-from controlplane.web.sentences import said
 from controlplane.web.tables import BulkAction, Column, FilterForm, Row, Table
 
 #: More are not acted on at once.
@@ -177,16 +176,9 @@ def _note(request: SignedIn, act: str) -> str:
 
 
 def _act(request: SignedIn, act: Callable[[], str]) -> HttpResponse:
-    """Do it and go back; a refusal is a message."""
-
-    def refused_in_words() -> str:
-        try:
-            return act()
-        except IsolationRefused as refusal:
-            raise IsolationRefused(said(str(refusal))) from refusal
-
+    """Do it and go back; a refusal is a message in the reader's language."""
     refusals = (IllegalTransition, IsolationRefused)
-    return acted(request, refused_in_words, back=reverse("faults"), refusals=refusals)
+    return acted(request, act, back=reverse("faults"), refusals=refusals)
 
 
 @login_required

@@ -24,7 +24,6 @@ from apps.monitoring.services.isolations import IsolationRefused
 from apps.monitoring.web.faults import isolated_words
 from controlplane.domain.health.guards import most_out
 from controlplane.web.pages import acted
-from controlplane.web.sentences import said
 from controlplane.web.templatetags.ninefold import figure
 
 #: Nothing has so many.
@@ -113,15 +112,7 @@ def held_back_left(request: SignedIn) -> HttpResponse:
 
 def _act(request: SignedIn, act: Callable[[], str]) -> HttpResponse:
     """Do it and go back; a refusal is a message in the reader's language."""
-
-    def refused_in_words() -> str:
-        try:
-            return act()
-        except IsolationRefused as refusal:
-            raise IsolationRefused(said(str(refusal))) from refusal
-
-    back = reverse("held-back")
-    return acted(request, refused_in_words, back=back, refusals=(IsolationRefused,))
+    return acted(request, act, back=reverse("held-back"), refusals=(IsolationRefused,))
 
 
 def _ask(request: SignedIn) -> HeldAsk:

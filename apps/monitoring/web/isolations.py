@@ -25,19 +25,11 @@ from apps.monitoring.services.isolations import (
 from apps.monitoring.web.faults import isolated_words, released_words
 from controlplane.domain.machines import IllegalTransition
 from controlplane.web.pages import acted
-from controlplane.web.sentences import said
 
 
 def _act(request: HttpRequest, act: Callable[[], str], *, back: str) -> HttpResponse:
     """Do it and go back to the page; a refusal is a message in the reader's language."""
-
-    def worded() -> str:
-        try:
-            return act()
-        except IsolationRefused as refusal:
-            raise IsolationRefused(said(str(refusal))) from refusal
-
-    return acted(request, worded, back=back, refusals=(IllegalTransition, IsolationRefused))
+    return acted(request, act, back=back, refusals=(IllegalTransition, IsolationRefused))
 
 
 def _card(uid: str) -> Card:

@@ -58,8 +58,16 @@ def stranger(company: Company) -> APIClient:
 @pytest.fixture
 def viewer(company: Company) -> APIClient:
     """Somebody who may look at the engineer's team and no more."""
-    user = User.objects.create(username="vera")
-    accounts.membership_set(
-        team=company.team, user=user, roles=frozenset({Role.VIEWER}), actor=None
-    )
+    return _colleague(company, "vera", role=Role.VIEWER)
+
+
+@pytest.fixture
+def operator(company: Company) -> APIClient:
+    """Somebody of the engineer's team who operates the fleet."""
+    return _colleague(company, "olga", role=Role.OPERATOR)
+
+
+def _colleague(company: Company, name: str, *, role: Role) -> APIClient:
+    user = User.objects.create(username=name)
+    accounts.membership_set(team=company.team, user=user, roles=frozenset({role}), actor=None)
     return caller(user)

@@ -9,30 +9,20 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from apps.accounts import services as accounts
-from apps.accounts.models import AuditEntry, User
+from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import CardFigures, CardHistory, Fault, HealthRule, Isolation
 from apps.monitoring.reconcilers.health import health_turn
 from apps.monitoring.reconcilers.health_rules import rules_turn
 from apps.monitoring.services.faults import signals_record
 from controlplane.domain.accelerators import CardState
-from controlplane.domain.permissions import Role
-from tests.functional.api.callers import API, caller, problem, wrong_fields
+from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company
 from tests.integration.monitoring.wards import sign
 
 pytestmark = pytest.mark.django_db
 
 HOT = {"metric": "temperature", "op": ">", "value": 90, "for": "30s"}
-
-
-@pytest.fixture
-def operator(company: Company) -> APIClient:
-    user = User.objects.create(username="olga")
-    roles = frozenset({Role.OPERATOR})
-    accounts.membership_set(team=company.team, user=user, roles=roles, actor=None)
-    return caller(user)
 
 
 @pytest.fixture

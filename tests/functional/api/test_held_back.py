@@ -7,27 +7,16 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from apps.accounts import services as accounts
-from apps.accounts.models import User
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Fault, HealthPolicy
 from apps.monitoring.reconcilers.health import health_turn
 from apps.monitoring.services.faults import signals_record
 from controlplane.domain.accelerators import CardState
-from controlplane.domain.permissions import Role
-from tests.functional.api.callers import API, caller, problem, wrong_fields
+from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company
 from tests.integration.monitoring.wards import sign
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator(company: Company) -> APIClient:
-    user = User.objects.create(username="olga")
-    roles = frozenset({Role.OPERATOR})
-    accounts.membership_set(team=company.team, user=user, roles=roles, actor=None)
-    return caller(user)
 
 
 @pytest.fixture

@@ -60,8 +60,12 @@ def static_folder() -> None:
 
 
 @pytest.fixture
-def empty(db: None) -> Empty:
-    team = factories.team()
+def team(db: None) -> Team:
+    return factories.team("maps")
+
+
+@pytest.fixture
+def empty(team: Team) -> Empty:
     return Empty(team=team, user=factories.person(team=team), queue=factories.queue())
 
 
@@ -139,9 +143,26 @@ def outsider(empty: Empty) -> Client:
     return client
 
 
-@pytest.fixture
-def viewer(empty: Empty) -> Client:
-    """Logged in as somebody who may only look."""
+def logged_in(name: str, *, team: Team, role: Role = Role.VIEWER) -> Client:
+    """Logged in as somebody new in the team, who by default may only look."""
     client = Client()
-    client.force_login(factories.person("vera", team=empty.team, role=Role.VIEWER))
+    client.force_login(factories.person(name, team=team, role=role))
     return client
+
+
+@pytest.fixture
+def viewer(team: Team) -> Client:
+    """Logged in as somebody who may only look."""
+    return logged_in("vera", team=team)
+
+
+@pytest.fixture
+def operator(team: Team) -> Client:
+    """Logged in as somebody who operates the fleet."""
+    return logged_in("otto", team=team, role=Role.OPERATOR)
+
+
+@pytest.fixture
+def cluster(db: None) -> Cluster:
+    """One node of four cards."""
+    return factories.cluster(cards=4)

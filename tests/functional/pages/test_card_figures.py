@@ -9,21 +9,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from apps.accounts.models import Team
 from apps.fleet.models import Card
 from apps.monitoring.models import CardHour
-from controlplane.domain.permissions import Role
 from tests import factories
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def viewer() -> Client:
-    team: Team = factories.team("maps")
-    browser = Client()
-    browser.force_login(factories.person("vera", team=team, role=Role.VIEWER))
-    return browser
 
 
 @pytest.fixture

@@ -9,20 +9,14 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from apps.accounts.models import AuditEntry, Team
+from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Fault, Isolation
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin
-from controlplane.domain.permissions import Role
 from tests import factories
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def team() -> Team:
-    return factories.team("maps")
 
 
 @pytest.fixture
@@ -30,22 +24,6 @@ def cluster() -> Cluster:
     found = factories.cluster(cards=4)
     Card.objects.update(chip="nvidia-h800")
     return found
-
-
-def logged_in(name: str, *, team: Team, role: Role) -> Client:
-    browser = Client()
-    browser.force_login(factories.person(name, team=team, role=role))
-    return browser
-
-
-@pytest.fixture
-def viewer(team: Team) -> Client:
-    return logged_in("vera", team=team, role=Role.VIEWER)
-
-
-@pytest.fixture
-def operator(team: Team) -> Client:
-    return logged_in("otto", team=team, role=Role.OPERATOR)
 
 
 def card(index: int = 0) -> Card:

@@ -17,7 +17,6 @@ from pytest_django import DjangoAssertNumQueries
 from apps.accounts.models import Team
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import CardFigures
-from controlplane.domain.permissions import Role
 from tests import factories
 from tests.factories.crowds import crowd
 from tests.functional.quickest import seconds_of
@@ -27,18 +26,6 @@ pytestmark = pytest.mark.django_db
 QUERIES = 10
 #: Seconds of one request that would be far too many even on a machine that does much else.
 TOO_LONG = 1.0
-
-
-@pytest.fixture
-def team() -> Team:
-    return factories.team("maps")
-
-
-@pytest.fixture
-def viewer(team: Team) -> Client:
-    browser = Client()
-    browser.force_login(factories.person("vera", team=team, role=Role.VIEWER))
-    return browser
 
 
 def cards(browser: Client, query: str = "") -> dict[str, Any]:

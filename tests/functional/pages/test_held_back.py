@@ -10,22 +10,16 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from apps.accounts.models import AuditEntry, Team
+from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import Fault, HealthPolicy
 from apps.monitoring.reconcilers.health import health_turn
-from controlplane.domain.permissions import Role
 from tests import factories
 
 pytestmark = pytest.mark.django_db
 
 #: Session, person, what they may, the rail, and what the page asks, however much is held back.
 QUERIES = 9
-
-
-@pytest.fixture
-def team() -> Team:
-    return factories.team("maps")
 
 
 @pytest.fixture
@@ -43,22 +37,6 @@ def storm(cluster: Cluster) -> Cluster:
         factories.fault(card, code="79" if card.index else "48")
     health_turn(at=timezone.now())
     return cluster
-
-
-def logged_in(name: str, *, team: Team, role: Role) -> Client:
-    browser = Client()
-    browser.force_login(factories.person(name, team=team, role=role))
-    return browser
-
-
-@pytest.fixture
-def viewer(team: Team) -> Client:
-    return logged_in("vera", team=team, role=Role.VIEWER)
-
-
-@pytest.fixture
-def operator(team: Team) -> Client:
-    return logged_in("otto", team=team, role=Role.OPERATOR)
 
 
 def words(text: str) -> str:

@@ -17,11 +17,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def team() -> Team:
-    return factories.team("maps")
-
-
-@pytest.fixture
 def head(team: Team) -> User:
     return factories.person("hana", team=team, role=Role.QUEUE_ADMIN)
 

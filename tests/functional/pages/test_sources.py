@@ -1,4 +1,4 @@
-"""Where figures come from: sources that are read, agents that send, and what becomes of their tokens."""
+"""Where figures come from: sources that are read, what was wrong with them, and what they cost to list."""
 
 from __future__ import annotations
 
@@ -11,56 +11,31 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.services import inventory_record
-from apps.monitoring.models import CardFigures, NodeToken, Source
+from apps.monitoring.models import CardFigures, Source
 from apps.monitoring.reconcilers.telemetry import sources_read
 from apps.monitoring.services.node_tokens import token_issue
-from apps.monitoring.services.sources import push_source, source_in_trouble, source_read
+from apps.monitoring.services.sources import source_in_trouble, source_read
 from apps.monitoring.services.telemetry import Recorded, readings_record
 from apps.monitoring.web.sources_forms import form_of
 from controlplane.domain.egress import EgressPolicy
-from controlplane.domain.permissions import Role
 from controlplane.domain.telemetry import Metric, Reading
 from controlplane.persistence.encryption import decrypt
 from controlplane.ports.telemetry import Batch, Refusal
 from tests import factories
 from tests.contract.web_servers import web_server
+from tests.functional.pages.conftest import logged_in
+from tests.functional.pages.reading import CHINESE, text_of, words_of
 
 _AT = "/fleet/sources"
-_CHINESE = {"accept-language": "zh-hans"}
 #: Session, person, what they may, and what the lists ask however long they are.
 SOURCES, AGENTS = 7, 10
 
 
-@pytest.fixture
-def operator(db: None, settings: Settings) -> Client:
+@pytest.fixture(autouse=True)
+def loopback_may_be_read(settings: Settings) -> None:
     settings.NINEFOLD_TELEMETRY = EgressPolicy.parse(
         allow=["127.0.0.0/8"], schemes=["http"], ports=range(1, 65536)
     )
-    client = Client()
-    client.force_login(factories.person("otto", team=factories.team("maps"), role=Role.OPERATOR))
-    return client
-
-
-@pytest.fixture
-def cluster(operator: Client) -> Cluster:
-    return factories.cluster(cards=4)
-
-
-@pytest.fixture
-def token(cluster: Cluster) -> NodeToken:
-    token_issue(node=Node.objects.get(), actor=None)
-    return NodeToken.objects.get()
-
-
-def words_of(text: str) -> str:
-    return " ".join(text.split())
-
-
-def text_of(client: Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, path
-    return words_of(answer.text)
 
 
 def exporters(where: Cluster, **changes: str) -> dict[str, str]:
@@ -217,7 +192,7 @@ def test_whoever_reads_chinese_reads_in_chinese_what_was_refused_and_what_went_w
     recorded = readings_record(source=source, readings=[strange], at=at, refused=[odd])
     silent = {"here-1": "it answered with status 503"}
     source_read(source=source, at=at, recorded=recorded, batch=Batch(silent=silent))
-    told = words_of(operator.get(page, headers=_CHINESE).text)
+    told = words_of(operator.get(page, headers=CHINESE).text)
     for words in (
         "3 次：没有内容说明它在哪个节点（例如 &#x27;card 7&#x27;）",
         "1 次：卡的 utilization 不可能是这个值（例如 &#x27;180.0&#x27;）",
@@ -226,11 +201,11 @@ def test_whoever_reads_chinese_reads_in_chinese_what_was_refused_and_what_went_w
         assert words in told
 
     sources_read(at=at + timedelta(minutes=1))
-    listed = words_of(operator.get(_AT, headers=_CHINESE).text)
+    listed = words_of(operator.get(_AT, headers=CHINESE).text)
     assert (
         "1 个导出器均未应答；其中第一个 here-1：无法连接 127.0.0.1（127.0.0.1，端口 9）" in listed
     )
-    assert "1 个导出器均未应答" in words_of(operator.post(f"{page}/try", headers=_CHINESE).text)
+    assert "1 个导出器均未应答" in words_of(operator.post(f"{page}/try", headers=CHINESE).text)
 
 
 def test_what_a_trial_was_refused_is_told_in_the_readers_language(
@@ -243,7 +218,7 @@ def test_what_a_trial_was_refused_is_told_in_the_readers_language(
         page = f"{_AT}/{Source.objects.get().uid}/try"
         name = url.removeprefix("http://")
         assert f"its text holds no card of this vendor ({name})" in operator.post(page).text
-        told = words_of(operator.post(page, headers=_CHINESE).text)
+        told = words_of(operator.post(page, headers=CHINESE).text)
     assert f"其文本中没有该厂商的卡（{name}）" in told
 
 
@@ -312,115 +287,6 @@ def test_a_token_that_no_key_decrypts_is_a_refusal_and_can_be_replaced(
     assert decrypt(source.credential or b"") == b"new"
 
 
-def test_a_source_that_is_pushed_to_is_not_paused(operator: Client, cluster: Cluster) -> None:
-    source = push_source(cluster)
-    page = f"{_AT}/{source.uid}"
-    assert "/pause" not in text_of(operator, page)
-    answer = operator.post(f"{page}/pause", follow=True)
-    assert "cannot be paused; revoke their tokens instead" in answer.text
-    answer = operator.post(f"{page}/pause", follow=True, headers=_CHINESE)
-    assert "其代理会主动上报，无法暂停" in answer.text
-    source.refresh_from_db()
-    assert source.enabled
-    # One that was paused before is let go on.
-    Source.objects.update(enabled=False)
-    assert "/resume" in text_of(operator, page)
-    operator.post(f"{page}/resume")
-    source.refresh_from_db()
-    assert source.enabled
-
-
-def test_a_source_that_is_pushed_to_is_not_tried_and_tells_of_its_agents(
-    operator: Client, cluster: Cluster, token: NodeToken
-) -> None:
-    NodeToken.objects.update(used_at=timezone.now())
-    source = push_source(cluster)
-    page = text_of(operator, f"{_AT}/{source.uid}")
-    assert "/try" not in page
-    assert "of 1 nodes with a token" in page
-    form = text_of(operator, f"{_AT}/{source.uid}/change")
-    assert 'name="token"' not in form
-    assert operator.post(f"{_AT}/{source.uid}/change", {"every": "20"}).status_code == 302
-    source.refresh_from_db()
-    assert source.every == 20
-
-
-def test_a_token_is_shown_once_with_the_command_that_uses_it(
-    operator: Client, cluster: Cluster
-) -> None:
-    node = Node.objects.get()
-    assert f'value="{cluster.name}/{node.name}"' in text_of(
-        operator, f"{_AT}/tokens/new?node={node.uid}"
-    )
-    answer = operator.post(f"{_AT}/tokens/new", {"node": node.name})
-    assert "nft-" in answer.text
-    assert f"--node {node.name} " in answer.text
-    assert "no-store" in answer.headers["Cache-Control"]
-    assert "nft-" not in text_of(operator, f"{_AT}/agents")
-
-
-def test_a_node_that_is_not_there_or_there_twice_has_no_token(
-    operator: Client, cluster: Cluster
-) -> None:
-    name = Node.objects.get().name
-    answer = operator.post(f"{_AT}/tokens/new", {"node": "nowhere-1"})
-    assert answer.status_code == 422
-    assert "No cluster has a node “nowhere-1”" in answer.text
-    other = factories.cluster(name="west", cards=1)
-    Node.objects.filter(cluster=other).update(name=name)
-    answer = operator.post(f"{_AT}/tokens/new", {"node": name})
-    assert f"{cluster.name}/{name}, west/{name}" in answer.text
-    assert not NodeToken.objects.exists()
-    assert operator.post(f"{_AT}/tokens/new", {"node": f"west/{name}"}).status_code == 200
-
-
-def test_agents_are_heard_silent_or_were_never_heard(
-    operator: Client, cluster: Cluster, token: NodeToken
-) -> None:
-    assert "never heard" in text_of(operator, f"{_AT}/agents")
-    heard = {"name": "ninefold-agent", "vendor": "nvidia", "reader_ok": False}
-    NodeToken.objects.update(used_at=timezone.now(), agent=heard)
-    page = text_of(operator, f"{_AT}/agents?state=well")
-    assert "ninefold-agent · nvidia" in page
-    assert "the tool that reads its cards does not answer" in page
-    assert "Nothing matches these filters." in text_of(operator, f"{_AT}/agents?state=silent")
-    NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=5))
-    assert token.node.name in text_of(operator, f"{_AT}/agents?state=silent")
-    assert operator.get(f"{_AT}/agents?format=csv").status_code == 200
-
-
-def test_an_agent_whose_node_is_gone_is_shown_as_that(
-    operator: Client, cluster: Cluster, token: NodeToken
-) -> None:
-    NodeToken.objects.update(used_at=timezone.now() - timedelta(minutes=5))
-    inventory_record(cluster=cluster, nodes=[], isolation="", at=timezone.now())
-    page = text_of(operator, f"{_AT}/agents?state=gone")
-    assert token.node.name in page
-    assert "its node is gone" in page
-    assert "/revoke" in page
-    for state in ("silent", "unseen", "well"):
-        shown = text_of(operator, f"{_AT}/agents?state={state}")
-        assert "Nothing matches these filters." in shown
-    assert "节点已不存在" in operator.get(f"{_AT}/agents", headers=_CHINESE).text
-    assert ",gone," in operator.get(f"{_AT}/agents?format=csv").getvalue().decode()
-    NodeToken.objects.update(used_at=None)
-    assert token.node.name in text_of(operator, f"{_AT}/agents?state=gone")
-    NodeToken.objects.update(used_at=timezone.now())
-    assert token.node.name in text_of(operator, f"{_AT}/agents?state=well")
-
-
-def test_a_revoked_token_leaves_the_list_of_those_that_are_good(
-    operator: Client, token: NodeToken
-) -> None:
-    operator.post(f"{_AT}/tokens/{token.uid}/revoke")
-    token.refresh_from_db()
-    assert token.revoked_at is not None
-    assert "/revoke" not in text_of(operator, f"{_AT}/agents")
-    listed = text_of(operator, f"{_AT}/agents?state=revoked")
-    assert f">{token.node.name}</a>" in listed
-    assert "/revoke" not in listed
-
-
 def test_the_lists_cost_the_same_however_long_they_are(
     operator: Client, cluster: Cluster, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
@@ -436,8 +302,7 @@ def test_the_lists_cost_the_same_however_long_they_are(
 
 
 def test_who_does_not_operate_the_fleet_sees_no_addresses(cluster: Cluster) -> None:
-    viewer = Client()
-    viewer.force_login(factories.person("vera", team=factories.team("ads"), role=Role.VIEWER))
+    viewer = logged_in("vera", team=factories.team("ads"))
     source = factories.source(cluster)
     for path in ("", "/new", "/agents", "/tokens/new", f"/{source.uid}"):
         assert viewer.get(f"{_AT}{path}").status_code == 403, path

@@ -15,9 +15,9 @@ from pytest_django import DjangoAssertNumQueries
 from apps.accounts.models import Team
 from apps.fleet.models import Card, Node
 from apps.quotas.models import Claim
-from controlplane.domain.permissions import Role
 from tests import factories
 from tests.factories.crowds import crowd
+from tests.functional.pages.conftest import logged_in
 from tests.functional.quickest import seconds_of
 
 pytestmark = pytest.mark.django_db
@@ -28,23 +28,8 @@ TOO_LONG = 2.0
 
 
 @pytest.fixture
-def team() -> Team:
-    return factories.team("maps")
-
-
-@pytest.fixture
-def viewer(team: Team) -> Client:
-    browser = Client()
-    browser.force_login(factories.person("vera", team=team, role=Role.VIEWER))
-    return browser
-
-
-@pytest.fixture
 def outsider() -> Client:
-    browser = Client()
-    other = factories.team("search")
-    browser.force_login(factories.person("otto", team=other, role=Role.VIEWER))
-    return browser
+    return logged_in("otto", team=factories.team("search"))
 
 
 def cards(browser: Client) -> dict[str, Any]:

@@ -16,28 +16,17 @@ from apps.models.services.catalog import catalog_load
 from apps.monitoring.models import CardHour
 from apps.monitoring.selectors.waste import idle_cards
 from apps.quotas.models import Claim, Queue
-from controlplane.domain.permissions import Role
 from tests import factories
 from tests.factories import usage
+from tests.functional.pages.conftest import logged_in
 
 pytestmark = pytest.mark.django_db
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 @pytest.fixture
-def team() -> Team:
-    return factories.team("maps")
-
-
-@pytest.fixture
 def queue() -> Queue:
     return factories.queue()
-
-
-def logged_in(name: str, team: Team) -> Client:
-    browser = Client()
-    browser.force_login(factories.person(name, team=team, role=Role.VIEWER))
-    return browser
 
 
 def csv(browser: Client, address: str) -> str:
@@ -102,7 +91,7 @@ def test_a_card_that_nobody_measures_is_not_called_idle(team: Team, queue: Queue
     factories.figures([never], utilization=None)
     factories.figures([old], utilization=0.0, at=timezone.now() - 10 * MINUTE)
     assert idle_cards(at=timezone.now()) == []
-    text = logged_in("vera", team).get("/fleet/waste").text
+    text = logged_in("vera", team=team).get("/fleet/waste").text
     assert "Nothing stands idle" in text
 
 
@@ -130,21 +119,21 @@ def test_waste_names_the_work_to_its_team_and_the_team_to_everybody(
     for card in cards(count=2):
         idle(card, minutes=120)
     held(team, queue)
-    own = logged_in("vera", team).get("/fleet/waste").text
-    others = logged_in("otto", factories.team("search")).get("/fleet/waste").text
+    own = logged_in("vera", team=team).get("/fleet/waste").text
+    others = logged_in("otto", team=factories.team("search")).get("/fleet/waste").text
     assert "notebook" in own
     assert "notebook" not in others
     assert "work of team maps" in others
     assert "2 of 2" in own
     assert "of 2 that are held" in own
-    assert "notebook" in csv(logged_in("vik", team), "/fleet/waste?format=csv")
+    assert "notebook" in csv(logged_in("vik", team=team), "/fleet/waste?format=csv")
 
 
 def test_the_overview_counts_what_is_wasted(team: Team, queue: Queue) -> None:
     for card in cards(count=2):
         idle(card, minutes=120)
     held(team, queue)
-    text = logged_in("vera", team).get("/fleet").text
+    text = logged_in("vera", team=team).get("/fleet").text
     assert 'data-label="Wasted">2</td>' in " ".join(text.split())
 
 
@@ -153,14 +142,14 @@ def test_an_exposure_says_how_much_rests_on_one_maker(team: Team, queue: Queue) 
     held(team, queue, hours=10, cards=3)
     Card.objects.filter(index=3).update(chip="ascend-910b3")
     usage.holding(since=timezone.now() - 10 * HOUR, queue=queue, team=team, chip="ascend-910b3")
-    browser = logged_in("vera", team)
+    browser = logged_in("vera", team=team)
     text = browser.get("/fleet/exposure").text
     assert "75 % of the card-hours are on chips of NVIDIA" in text
     # 0.75² + 0.25²
     assert "0.62" in text or "0.63" in text
     lines = csv(browser, "/fleet/exposure?format=csv").splitlines()
     assert lines[1].startswith("NVIDIA,30.")
-    other = logged_in("otto", factories.team("search"))
+    other = logged_in("otto", team=factories.team("search"))
     assert "Nothing was used in the last 30 days" in other.get("/fleet/exposure").text
 
 
@@ -171,7 +160,7 @@ def test_a_deployment_could_move_where_a_source_says_so(team: Team, queue: Queue
     row = factories.deployment(actor=person, team=team, queue=queue, model=model, name="talk")
     claim = held(team, queue)
     Claim.objects.filter(pk=claim.pk).update(work_kind="deployment", work_uid=row.uid)
-    browser = logged_in("vera", team)
+    browser = logged_in("vera", team=team)
     assert "The catalog does not know this model" in browser.get("/fleet/exposure").text
     catalog_load(catalog=published(), at=timezone.now())
     known = CatalogModel.objects.get(key="qwen2.5-7b-instruct")

@@ -49,6 +49,12 @@ def office(db: None) -> Office:
     return Office(team=team, queue=factories.queue(), **people)
 
 
+@pytest.fixture
+def operator(db: None) -> User:
+    """Somebody who operates the fleet, of a team that has nothing else."""
+    return factories.person("olga", team=factories.team("plant"), role=Role.OPERATOR)
+
+
 class Postbox:
     """Takes e-mail by SMTP and keeps it; ``refuse`` is what it says instead, if anything."""
 

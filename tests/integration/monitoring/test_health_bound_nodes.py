@@ -17,8 +17,6 @@ from apps.quotas.models import Claim
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.faults import FaultLevel
-from controlplane.domain.permissions import Role
-from tests import factories
 from tests.integration.company import Company
 from tests.integration.founding import company, installation
 from tests.integration.monitoring.wards import sign
@@ -34,11 +32,6 @@ RESTARTS = pytest.mark.parametrize("level", [FaultLevel.RESTART_REQUEST, FaultLe
 def bound(company: Company) -> None:
     Cluster.objects.update(binding=Cluster.Binding.NODE)
     company.cluster_row.refresh_from_db()
-
-
-@pytest.fixture
-def operator() -> User:
-    return factories.person("olga", team=factories.team("plant"), role=Role.OPERATOR)
 
 
 def _claim(attempt: Attempt) -> Claim:

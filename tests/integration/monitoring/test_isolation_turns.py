@@ -19,10 +19,8 @@ from apps.monitoring.services.provings import burn_in_end
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.health.isolations import IsolationState
-from controlplane.domain.permissions import Role
 from controlplane.persistence.models import Lease
 from controlplane.ports.diagnoses import Markable
-from tests import factories
 from tests.integration.company import Company
 from tests.integration.founding import company, installation
 from tests.integration.monitoring.wards import card, seconds_later, sign, ward
@@ -32,11 +30,6 @@ __all__ = ["company", "installation"]
 pytestmark = pytest.mark.django_db
 
 AT = seconds_later(0)
-
-
-@pytest.fixture
-def operator() -> User:
-    return factories.person("olga", team=factories.team("plant"), role=Role.OPERATOR)
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""An agent sends figures of its node: each batch once, and of no other node."""
+"""An agent sends figures of its node, and of no other: what is taken, refused and told to wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 from psycopg.errors import LockNotAvailable
 
-from apps.fleet.models import Card, Cluster, Node
+from apps.fleet.models import Node
 from apps.monitoring.api import telemetry
 from apps.monitoring.models import CardFigures, CardHistory, Decision, Fault, NodeToken, Source
 from apps.monitoring.services import pushes
@@ -24,58 +24,9 @@ from apps.monitoring.services.places import places_forget
 from controlplane.domain.health.signals import Origin
 from controlplane.domain.permissions import Role
 from tests import factories
+from tests.functional.api.telemetry.batches import PUSH, send, text
 
-pytestmark = pytest.mark.django_db
-PUSH = "/api/v1/telemetry/push"
-
-
-@pytest.fixture(autouse=True)
-def nothing_counted() -> None:
-    cache.clear()
-
-
-@pytest.fixture
-def node() -> Node:
-    cluster = Cluster.objects.create(name="east", kind="simulated")
-    rows = Node.objects.bulk_create([Node(cluster=cluster, name=f"n{number}") for number in (0, 1)])
-    Card.objects.bulk_create(
-        [Card(node=row, index=index, chip="nvidia-h200") for row in rows for index in range(2)]
-    )
-    return rows[0]
-
-
-@pytest.fixture
-def token(node: Node) -> str:
-    return token_issue(node=node, actor=None)
-
-
-def text(*, node: str = "n0", utilization: float = 93, fault: int = 0) -> str:
-    labels = f'gpu="1",UUID="GPU-1b",Hostname="{node}"'
-    return (
-        f"DCGM_FI_DEV_GPU_UTIL{{{labels}}} {utilization}\n"
-        f"DCGM_FI_DEV_XID_ERRORS{{{labels}}} {fault}\n"
-    )
-
-
-def send(
-    token: str,
-    body: str | bytes,
-    *,
-    sequence: object = 1,
-    at: object = None,
-    vendor: str = "nvidia",
-    content_type: str = "text/plain; version=0.0.4",
-    **headers: str,
-) -> Any:
-    sent = {
-        "Authorization": f"Bearer {token}",
-        "X-Ninefold-Sequence": str(sequence),
-        "X-Ninefold-At": str(at or datetime.now(UTC).isoformat()),
-        "X-Ninefold-Vendor": vendor,
-        "X-Ninefold-Agent": "ninefold-agent/1.0",
-        **{name.replace("_", "-"): value for name, value in headers.items()},
-    }
-    return Client().post(PUSH, body, content_type=content_type, headers=sent)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nothing_counted")]
 
 
 def test_figures_come_in_and_the_token_remembers_the_batch(token: str) -> None:
@@ -126,68 +77,6 @@ def test_a_batch_asks_the_database_little(
         assert send(token, text(), sequence=3).json()["taken"] is True
 
 
-@pytest.mark.parametrize("again", [7, 6, 4])
-def test_a_batch_that_comes_again_changes_nothing(token: str, again: int) -> None:
-    for number in (4, 7, 6):
-        send(token, text(), sequence=number)
-    before = CardFigures.objects.values().get()
-
-    answer = send(token, text(utilization=1, fault=79), sequence=again)
-
-    assert answer.status_code == 200
-    assert (answer.json()["taken"], answer.json()["sequence"]) == (False, 7)
-    assert CardFigures.objects.values().get() == before
-    assert (CardHistory.objects.count(), Fault.objects.count()) == (3, 0)
-
-
-def test_what_was_buffered_comes_in_any_order_and_goes_to_the_history_at_its_own_time(
-    token: str,
-) -> None:
-    now = datetime.now(UTC)
-    times = {number: now - timedelta(minutes=30 - number) for number in range(1, 7)}
-    for number in (1, 6, 5, 2, 4, 3):
-        body = text(utilization=number, fault=79 * (number == 5))
-        answer = send(token, body, sequence=number, at=times[number].isoformat()).json()
-        assert (answer["taken"], answer["readings"]) == (True, 1)
-        assert answer["sequence"] == (1 if number == 1 else 6)
-    assert dict(CardHistory.objects.values_list("utilization", "at")) == times
-    newest = CardFigures.objects.get()
-    assert (newest.utilization, newest.at) == (6, times[6])
-    # What was wrong then and is not now is not wrong.
-    assert not Fault.objects.exists()
-    assert NodeToken.objects.get().gaps == []
-
-
-def test_a_node_is_heard_of_by_what_comes_behind(token: str) -> None:
-    send(token, text(), sequence=9)
-    NodeToken.objects.update(used_at=None)
-    assert send(token, text(), sequence=8).json()["taken"] is True
-    kept = NodeToken.objects.get()
-    assert kept.used_at is not None
-    assert kept.sequence == 9
-
-
-def test_with_a_clock_that_is_ahead_what_comes_behind_is_not_the_newest(token: str) -> None:
-    ahead = datetime.now(UTC) + timedelta(seconds=50)
-    send(token, text(utilization=2), sequence=2, at=ahead.isoformat())
-    earlier = ahead - timedelta(seconds=5)
-    assert send(token, text(utilization=1), sequence=1, at=earlier.isoformat()).json()["taken"]
-    assert CardFigures.objects.get().utilization == 2
-
-
-def test_what_was_refused_of_a_batch_that_comes_behind_is_not_said_of_the_source(
-    token: str,
-) -> None:
-    for number in (1, 3):
-        send(token, text(), sequence=number)
-    before = Source.objects.values().get()
-
-    answer = send(token, text() + text(node="n9"), sequence=2).json()
-
-    assert (answer["taken"], answer["refused"]) == (True, 1)
-    assert Source.objects.values().get() == before
-
-
 def test_a_batch_that_is_held_up_is_sent_again_as_it_is_told(
     token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,61 +87,6 @@ def test_a_batch_that_is_held_up_is_sent_again_as_it_is_told(
     answer = send(token, text())
     assert (answer.status_code, answer.json()["code"]) == (503, "push-busy")
     assert int(answer.headers["Retry-After"]) > 0
-
-
-def test_a_tool_that_was_silent_while_nobody_listened_is_no_fault_now(token: str) -> None:
-    send(token, "ninefold_agent_reader_ok 1\n", sequence=3)
-    assert send(token, "ninefold_agent_reader_ok 0\n", sequence=2).json()["taken"] is True
-    assert not Fault.objects.exists()
-    assert NodeToken.objects.get().agent["reader_ok"] is True
-
-
-def test_few_gaps_are_remembered_and_few_numbers_of_each(token: str) -> None:
-    far = pushes.WIDEST_GAP + 10
-    send(token, "", sequence=far)
-    assert send(token, "", sequence=9).json()["taken"] is False
-    assert send(token, "", sequence=10).json()["taken"] is True
-    for step in range(1, pushes.MOST_GAPS + 1):
-        send(token, "", sequence=far + 3 * step)
-    assert len(NodeToken.objects.get().gaps) == pushes.MOST_GAPS
-    # The lowest is forgotten, and so what was missing there counts as taken.
-    assert send(token, "", sequence=11).json()["taken"] is False
-    assert send(token, "", sequence=far + 1).json()["taken"] is True
-
-
-def test_a_gap_that_is_cut_in_two_makes_no_more_of_them_than_are_remembered(token: str) -> None:
-    for step in range(pushes.MOST_GAPS):
-        send(token, "", sequence=10 * (step + 1))
-    top = 10 * pushes.MOST_GAPS
-    assert send(token, "", sequence=top - 5).json()["taken"] is True
-    gaps = NodeToken.objects.get().gaps
-    assert len(gaps) == pushes.MOST_GAPS
-    assert gaps[0] == [11, 19]
-    assert gaps[-2:] == [[top - 9, top - 6], [top - 4, top - 1]]
-
-
-def test_the_largest_numbers_are_told_apart(token: str) -> None:
-    top = 2**63 - 1
-    for number in (top, top - 2):
-        assert send(token, "", sequence=number).json() == {
-            "sequence": top,
-            "taken": True,
-            "readings": 0,
-            "refused": 0,
-            "refusals": [],
-        }
-    assert send(token, "", sequence=top - 2).json()["taken"] is False
-
-
-def test_what_was_buffered_goes_to_the_history_in_its_order(token: str) -> None:
-    now = datetime.now(UTC)
-    for number in range(3):
-        at = now - timedelta(minutes=30 - number)
-        assert send(token, text(utilization=number), sequence=number + 1, at=at.isoformat()).json()[
-            "taken"
-        ]
-    assert CardFigures.objects.get().utilization == 2
-    assert CardHistory.objects.count() == 3
 
 
 def test_a_token_speaks_for_no_other_node(token: str) -> None:
