@@ -90,6 +90,11 @@ class Claim(Entity):
                 name="claim_waiting",
                 condition=models.Q(state=ClaimState.PENDING),
             ),
+            models.Index(
+                fields=("id",),
+                name="claim_holding",
+                condition=models.Q(state__in=(ClaimState.ADMITTED, ClaimState.REVOKING)),
+            ),
             models.Index(fields=("work_uid", "-id"), name="claim_of_work"),
         )
 

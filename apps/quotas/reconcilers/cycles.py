@@ -29,7 +29,6 @@ from apps.quotas import selectors, services
 from apps.quotas.models import Claim
 from apps.quotas.reconcilers.paces import Pace
 from controlplane.domain.claims import ClaimState
-from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import (
     Placement,
     Plan,
@@ -39,6 +38,7 @@ from controlplane.domain.scheduling.plans import (
 )
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.snapshots import Snapshot
+from controlplane.domain.scheduling.standstill import Planner
 from controlplane.persistence.durability import commit_soon
 from controlplane.persistence.leases import LoopLease, loop_lease
 
@@ -47,6 +47,7 @@ log = logging.getLogger(__name__)
 LEASE = "quotas.cycle"
 LEASE_TTL = timedelta(seconds=30)
 PACE = Pace()
+PLANNER = Planner()
 #: Placements in one transaction.
 BATCH = 400
 #: Cycles in a row, each with a new snapshot, before the next beat has to call for more.
@@ -123,7 +124,7 @@ def _turned(policy: Policy, lease: LoopLease, at: datetime, *, turn: int) -> _Ro
     with done.timed("load"), transaction.atomic():
         snapshot, told = selectors.snapshot_and_reasons()
     with done.timed("plan"):
-        decided = plan(snapshot, PACE.widened(policy), at)
+        decided = PLANNER.plan(snapshot, PACE.widened(policy), at)
     with done.timed("commit"):
         try:
             _commit(done, decided, snapshot, policy, lease, at)

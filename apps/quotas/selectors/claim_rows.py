@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db import connection
 
 from apps.quotas.models import Allocation
-from apps.quotas.selectors.shelves import Shelf, marks_now
+from apps.quotas.selectors.followers import Follower, Look
 from controlplane.domain.claims import ClaimState, GangShape
+from controlplane.domain.scheduling.lines import ByKind, Waiting
 from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
+from controlplane.domain.scheduling.snapshots import ClaimView, Kind, RunningView
 
 #: Different texts of which what they say is remembered; most claims ask for what others asked for.
 REMEMBERED = 4096
@@ -26,6 +28,8 @@ HOLDING = (ClaimState.ADMITTED, ClaimState.REVOKING)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Held = Mapping[tuple[str, int], list[str]]
+
+_place = attrgetter("place")
 
 
 class Where(NamedTuple):
@@ -66,7 +70,7 @@ class _Row(NamedTuple):
 class LiveClaims:
     """All that wait or hold something, in the order in which they were asked for."""
 
-    waiting: tuple[ClaimView, ...]
+    waiting: Waiting
     running: tuple[RunningView, ...]
     #: What those that wait were told last, by uid.
     told: Mapping[str, str]
@@ -78,27 +82,49 @@ class _Waiting(NamedTuple):
 
 
 #: In the words of the partial index of claims that wait.
-_WAITING = """
-    SELECT string_agg(claim.id || claim.ctid::text || claim.xmin::text
+_WAITING = Look(
+    changed="""
+    SELECT pg_snapshot_xmin(pg_current_snapshot())::text,
+           pg_current_xact_id_if_assigned() IS NULL,
+           count(*),
+           string_agg(claim.id || claim.ctid::text || claim.xmin::text
                       || CASE WHEN person.id IS NULL THEN '' ELSE person.ctid::text || person.xmin::text END,
                       ' ' ORDER BY claim.id)
+               FILTER (WHERE (age(claim.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE
+                          OR (person.id IS NOT NULL AND age(person.xmin) <= age(%(since)s::xid8::xid)))
       FROM quotas_claim AS claim
       LEFT JOIN accounts_user AS person ON person.id = claim.person_id
      WHERE claim.state = 'pending'
-"""
-#: In the words of the partial index of claims that are not released. Who no longer waits is nobody's heir. Heirs
+""",
+    keys="""
+    SELECT string_agg(claim.id::text, ' ') FROM quotas_claim AS claim WHERE claim.state = 'pending'
+""",
+)
+#: In the words of the partial index of claims that hold something. Who no longer waits is nobody's heir. Heirs
 #: are few and looked for one by one: joined, they may be looked for among all claims that ever were.
-_HOLDING = """
-    SELECT string_agg(claim.id || claim.ctid::text || claim.xmin::text
+_HOLDING = Look(
+    changed="""
+    SELECT pg_snapshot_xmin(pg_current_snapshot())::text,
+           pg_current_xact_id_if_assigned() IS NULL,
+           count(*),
+           string_agg(claim.id || claim.ctid::text || claim.xmin::text
                       || CASE WHEN person.id IS NULL THEN '' ELSE person.ctid::text || person.xmin::text END
                       || CASE WHEN claim.revoked_for_id IS NULL THEN '' ELSE coalesce(
                              (SELECT heir.uid FROM quotas_claim AS heir
                                WHERE heir.id = claim.revoked_for_id AND heir.state = 'pending'), '') END,
                       ' ' ORDER BY claim.id)
+               FILTER (WHERE (age(claim.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE
+                          OR (person.id IS NOT NULL AND age(person.xmin) <= age(%(since)s::xid8::xid))
+                          OR claim.revoked_for_id IS NOT NULL)
       FROM quotas_claim AS claim
       LEFT JOIN accounts_user AS person ON person.id = claim.person_id
-     WHERE NOT claim.state = 'released' AND NOT claim.state = 'pending'
-"""
+     WHERE claim.state IN ('admitted', 'revoking')
+""",
+    keys="""
+    SELECT string_agg(claim.id::text, ' ') FROM quotas_claim AS claim
+     WHERE claim.state IN ('admitted', 'revoking')
+""",
+)
 _ROWS = """
     SELECT claim.id, claim.uid, claim.state, queue.uid, claim.shape::text, claim.chips::text,
            claim.priority, (extract(epoch FROM claim.created_at) * 1000000)::bigint,
@@ -121,13 +147,58 @@ def live_claims(*, server: object) -> LiveClaims:
 
     :param server: as ``shelves.server_started`` says.
     """
-    waiting = _WAITING_SHELF.values(marks_now(_WAITING), server=server)
-    holding = _HOLDING_SHELF.values(marks_now(_HOLDING), server=server)
+    holding = _RUNNING.now(server=server)
+    # Who holds something waits no more, and never will again.
+    waiting = _LINE.now(server=server, gone=holding.values)
+    views = [each.view for each in waiting.values.values()]
     return LiveClaims(
-        waiting=tuple([each.view for each in waiting]),
-        running=tuple(holding),
-        told={each.view.uid: each.told for each in waiting},
+        waiting=Waiting.of(views, waiting.sum.by_kind),
+        running=tuple(holding.values.values()),
+        told=waiting.sum.told,
     )
+
+
+class _InLine(NamedTuple):
+    """All that wait, together."""
+
+    by_kind: ByKind
+    #: What each was told last, by uid.
+    told: Mapping[str, str]
+
+
+def _lined_up(
+    before: _InLine | None, went: Sequence[_Waiting], came: Sequence[_Waiting]
+) -> _InLine:
+    told = dict(before.told) if before else {}
+    by_kind = dict(before.by_kind) if before else {}
+    were = {each.view.uid: each.view for each in went}
+    are = {each.view.uid: each.view for each in came}
+    for uid in were:
+        del told[uid]
+    told.update((each.view.uid, each.told) for each in came)
+    # Most of them were only told something new.
+    left = _kinds_of(view for uid, view in were.items() if are.get(uid) != view)
+    joined = _kinds_of(view for uid, view in are.items() if were.get(uid) != view)
+    for kind in left.keys() | joined.keys():
+        uids = {view.uid for view in left.get(kind, ())}
+        stayed = [view for view in by_kind.get(kind, ()) if view.uid not in uids]
+        alike = sorted((*stayed, *joined.get(kind, ())), key=_place)
+        if alike:
+            by_kind[kind] = alike
+        else:
+            del by_kind[kind]
+    return _InLine(by_kind, told)
+
+
+def _kinds_of(views: Iterable[ClaimView]) -> Mapping[Kind, Sequence[ClaimView]]:
+    kinds: dict[Kind, list[ClaimView]] = {}
+    for view in views:
+        kinds.setdefault(view.kind, []).append(view)
+    return kinds
+
+
+def _nothing(_before: None, _went: Sequence[RunningView], _came: Sequence[RunningView]) -> None:
+    """Nothing is asked of all together."""
 
 
 def _read_waiting(keys: Collection[int]) -> Mapping[int, _Waiting]:
@@ -150,8 +221,8 @@ def _rows(keys: Collection[int]) -> list[_Row]:
         return [_Row(*row) for row in cursor.fetchall()]
 
 
-_WAITING_SHELF: Shelf[_Waiting] = Shelf(_read_waiting)
-_HOLDING_SHELF: Shelf[RunningView] = Shelf(_read_holding)
+_LINE: Follower[_Waiting, _InLine] = Follower(_WAITING, _read_waiting, _lined_up)
+_RUNNING: Follower[RunningView, None] = Follower(_HOLDING, _read_holding, _nothing)
 
 
 def _claim_view(row: _Row) -> ClaimView:

@@ -49,7 +49,7 @@ def snapshot_and_reasons() -> tuple[Snapshot, Mapping[str, str]]:
     used: dict[str, Counter[str]] = defaultdict(Counter)
     for claim in claims.running:
         used[claim.queue][claim.chip] += sum(replica.count for replica in claim.replicas)
-    live = used.keys() | {claim.queue for claim in claims.waiting}
+    live = used.keys() | {kind.queue for kind in claims.waiting.by_kind}
     queues = {
         uid: replace(view, used=used[uid]) if uid in used else view
         for uid, (view, retired) in stated_queues(server=server).items()

@@ -50,6 +50,9 @@ def nominations_taken_up(*, claims: Iterable[Claim]) -> None:
 
 def nominations_prune(*, at: datetime) -> int:
     """Let anybody have cards whose time is over, or whose claim no longer waits; says how many those were."""
+    # Mostly there are none, and the scheduler asks before each of its cycles.
+    if not Nomination.objects.exists():
+        return 0
     settled = Q(claim__isnull=False) & ~Q(claim__state=ClaimState.PENDING)
     pruned, _ = Nomination.objects.filter(Q(until__lte=at) | settled).delete()
     return pruned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,7 +14,6 @@ from django.db.models.functions import Now
 
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.durability import commit_soon
-from controlplane.persistence.updates import insert_each
 
 KEPT_AFTER_DELIVERY = timedelta(days=1)
 
@@ -71,7 +71,16 @@ def publish_each(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
     """
     if not connection.in_atomic_block:
         raise RuntimeError(f"publish_each({topic!r}) must be called inside a transaction")
-    insert_each([OutboxMessage(topic=topic, payload=dict(payload)) for payload in payloads])
+    # A row of the model for each would take longer to make than all of them take to write.
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO outbox_message (topic, payload, created_at)
+            SELECT %s, told, now() FROM json_array_elements(%s::json) WITH ORDINALITY AS each(told, place)
+             ORDER BY place
+            """,
+            [topic, json.dumps([dict(payload) for payload in payloads])],
+        )
     _wake_when_committed()
 
 
@@ -97,6 +106,9 @@ def relay(send: Send, *, limit: int = 200) -> int:
     News that nobody hears stays, out of the way of all other, until a version runs that hears it.
     ``send`` may see a message twice (a crash between sending and marking), never not at all.
     """
+    # Asked most often when there is none.
+    if not OutboxMessage.objects.filter(delivered_at=None, topic__in=_heard).order_by().exists():
+        return 0
     with transaction.atomic():
         rows = (
             OutboxMessage.objects.select_for_update(skip_locked=True)

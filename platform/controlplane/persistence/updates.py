@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import date
+from operator import attrgetter
 from typing import TypeAlias
 
 from django.db import connection, models
@@ -18,6 +19,16 @@ from psycopg import sql
 from psycopg.types.json import Json, Jsonb
 
 Field: TypeAlias = "models.Field[object, object]"
+
+#: Fields that write such values as they are.
+_PLAIN_FIELDS = (
+    models.CharField,
+    models.TextField,
+    models.IntegerField,
+    models.BooleanField,
+    models.ForeignKey,
+)
+_PLAIN_TYPES = frozenset({str, int, bool, type(None)})
 
 
 def update_each(rows: Sequence[models.Model], names: Sequence[str]) -> int:
@@ -70,20 +81,29 @@ def insert_each(rows: Sequence[models.Model]) -> int:
 def _executed(
     statement: sql.Composed, rows: Sequence[models.Model], fields: Sequence[Field], *, add: bool
 ) -> int:
-    document = json.dumps([_document(row, fields, add=add) for row in rows], default=_plain)
+    names = [str(field.column) for field in fields]
+    columns = [_column(rows, field, add=add) for field in fields]
+    written = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    document = json.dumps(written, default=_plain)
     with connection.cursor() as cursor:
         cursor.execute(statement.as_string(cursor.connection), [document])
-        written: int = cursor.rowcount
-    return written
+        count: int = cursor.rowcount
+    return count
 
 
-def _document(row: models.Model, fields: Sequence[Field], *, add: bool) -> dict[str, object]:
-    return {
-        str(field.column): field.get_db_prep_save(
-            field.pre_save(row, add) if add else getattr(row, field.attname), connection
-        )
-        for field in fields
-    }
+def _column(rows: Sequence[models.Model], field: Field, *, add: bool) -> list[object]:
+    """What the field has for each row; what is the same for all of them is prepared once."""
+    # Most fields know of nothing but what the row has.
+    if add and type(field).pre_save is not models.Field.pre_save:
+        values = [field.pre_save(row, add) for row in rows]
+    else:
+        values = list(map(attrgetter(field.attname), rows))
+    if isinstance(field, _PLAIN_FIELDS) and all(type(value) in _PLAIN_TYPES for value in values):
+        return values
+    first = values[0]
+    if all(value is first for value in values):
+        return [field.get_db_prep_save(first, connection)] * len(values)
+    return [field.get_db_prep_save(value, connection) for value in values]
 
 
 def _plain(value: object) -> object:

@@ -24,6 +24,7 @@ from apps.quotas import services
 from apps.quotas.models import Queue
 from controlplane.domain.claims import ReleaseReason
 from controlplane.outbox import messages
+from tests.benchmarks.queues.bells import Bell
 from tests.benchmarks.queues.companies import CHIP, leaf, shape_of
 from tests.benchmarks.queues.loads import Load, Piece
 from tests.benchmarks.queues.processors import spent
@@ -34,6 +35,8 @@ TOPICS = ("claim.requested", "claim.admitted", "claim.revoking", "claim.released
 AT_ONCE = 100
 #: Seconds between two looks when nothing is due.
 PAUSE = 0.002
+#: Seconds after which news is looked for without being told of any.
+BEAT = 0.05
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,6 +60,8 @@ class Owners:
 
     load: Load
     team: Team
+    #: Rung when there may be some.
+    news: Bell
     #: By claim, that waits or runs.
     work: dict[str, Work] = field(default_factory=dict)
     finished: list[Work] = field(default_factory=list)
@@ -90,7 +95,7 @@ class Owners:
             try:
                 while (not asking.done() or self.work) and not giving.done():
                     if not self._hear(queues):
-                        time.sleep(PAUSE)
+                        self.news.wait(seconds=BEAT)
                     if time.monotonic() - first > within:
                         raise TimeoutError(
                             f"{len(self.finished)} of {self.load.pieces} pieces have ended within {within} s"

@@ -19,6 +19,7 @@ from django.utils import timezone
 from apps.quotas.models import Allocation, Claim, UsageRecord
 from controlplane.domain.claims import ClaimState
 from controlplane.outbox import messages
+from tests.benchmarks.queues.bells import Bell
 from tests.benchmarks.queues.companies import company
 from tests.benchmarks.queues.databases import ROOT, program
 from tests.benchmarks.queues.loads import LOADS, Load
@@ -56,7 +57,7 @@ class Played:
 def prepared(load: Load) -> Owners:
     """The owners of the load, in an empty database; whatever it is about, they hear it."""
     messages.hear(TOPICS)
-    return Owners(load=load, team=record(company(load), at=timezone.now()))
+    return Owners(load=load, team=record(company(load), at=timezone.now()), news=Bell.hung())
 
 
 def figures_of(owners: Owners, *, seconds: float, processors: Spent) -> Played:
@@ -92,19 +93,23 @@ def _card_seconds() -> float:
 
 def main() -> int:
     name, one_in = sys.argv[1], int(sys.argv[2])
-    owners = prepared(LOADS[name].shortened(one_in=one_in))
+    owners, work = prepared(LOADS[name].shortened(one_in=one_in)), Bell.hung()
+    pipes = (work.heard, owners.news.rung)
     scheduler = subprocess.Popen(
-        program("tests.benchmarks.queues.schedulers"),
+        program("tests.benchmarks.queues.schedulers", *map(str, pipes)),
         cwd=ROOT,
         env=dict(os.environ),
-        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        pass_fds=pipes,
         text=True,
     )
+    messages.wake_with(work.ring)
     before = spent()
     try:
         seconds = owners.run(within=PATIENCE)
     finally:
+        messages.wake_with()
+        os.close(work.rung)
         cycles, _ = scheduler.communicate(timeout=60)
     used = spent().since(before)
     used = replace(used, database=used.database + owners.database)

@@ -1,14 +1,13 @@
-"""The scheduler as the worker runs it: a cycle whenever a claim came or went, one after the other.
+"""The scheduler as the worker runs it: a cycle whenever it is woken, one after the other.
 
-As a program, ``tests.benchmarks.queues.schedulers``, it runs until its standard input ends, then prints its
-figures as JSON.
+As a program, ``tests.benchmarks.queues.schedulers HEARD RUNG``, it is woken by the one pipe until that ends and
+rings the other whenever it has committed news; then it prints its figures as JSON.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import threading
 import time
 from dataclasses import asdict, dataclass
 
@@ -17,11 +16,12 @@ from django.utils import timezone
 from apps.quotas import reconcilers
 from apps.quotas.selectors.policies import CYCLE
 from controlplane.domain.scheduling.policies import Policy
-from controlplane.outbox.models import OutboxMessage
+from controlplane.outbox import messages
+from tests.benchmarks.queues.bells import Bell
 from tests.benchmarks.queues.processors import Spent, spent
 
-#: Seconds between two looks when there is no news.
-PAUSE = 0.002
+#: Seconds after which it looks without being woken.
+BEAT = 1.0
 POLICY = Policy(cycle=CYCLE)
 
 
@@ -37,15 +37,15 @@ class Figures:
     spent: Spent | None = None
 
 
-def schedule(stop: threading.Event) -> Figures:
-    """Run cycles until it is told to stop."""
-    figures, heard, again, before = Figures(), 0, False, spent()
-    while not stop.is_set():
-        newest = _newest()
-        if newest == heard and not again:
-            time.sleep(PAUSE)
-            continue
-        heard, begin = newest, time.monotonic()
+def schedule(work: Bell) -> Figures:
+    """Run cycles until nobody can ring the bell any more."""
+    figures, again, before = Figures(), False, spent()
+    while True:
+        try:
+            work.wait(seconds=0 if again else BEAT)
+        except EOFError:
+            break
+        begin = time.monotonic()
         admitted = reconcilers.cycle_run(policy=POLICY, at=timezone.now())
         took = time.monotonic() - begin
         again = admitted >= POLICY.placements_per_cycle
@@ -57,21 +57,10 @@ def schedule(stop: threading.Event) -> Figures:
     return figures
 
 
-def _newest() -> int:
-    """The number of the newest news that a claim came or went."""
-    news = OutboxMessage.objects.filter(topic__in=("claim.requested", "claim.released"))
-    return news.order_by("-id").values_list("id", flat=True).first() or 0
-
-
 def main() -> int:
-    stop = threading.Event()
-
-    def listen() -> None:
-        sys.stdin.read()
-        stop.set()
-
-    threading.Thread(target=listen, daemon=True).start()
-    print(json.dumps(asdict(schedule(stop))))
+    heard, rung = map(int, sys.argv[1:])
+    messages.wake_with(Bell(rung, rung).ring)
+    print(json.dumps(asdict(schedule(Bell(heard, heard)))))
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,7 +12,9 @@ from django.db import connection
 
 from apps.quotas.models import Allocation, Claim, UsageRecord
 from controlplane.domain.claims import ClaimState
+from controlplane.outbox import messages
 from tests.benchmarks.queues import cycles, players, schedulers
+from tests.benchmarks.queues.bells import Bell
 from tests.benchmarks.queues.loads import BASELINE, LOADS, TOPOLOGY, Fleet, Load
 from tests.benchmarks.queues.processors import spent
 
@@ -25,22 +27,24 @@ TOPOLOGY_SMALL = TOPOLOGY.thinned(
 
 
 @contextmanager
-def scheduler() -> Iterator[Future[schedulers.Figures]]:
-    """A thread that schedules until the block is left."""
-    stop = threading.Event()
+def scheduler(news: Bell) -> Iterator[Future[schedulers.Figures]]:
+    """A thread that schedules until the block is left; everybody's commits wake everybody."""
+    work = Bell.hung()
 
     def run() -> schedulers.Figures:
         try:
-            return schedulers.schedule(stop)
+            return schedulers.schedule(work)
         finally:
             connection.close()
 
+    messages.wake_with(work.ring, news.ring)
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(run)
         try:
             yield future
         finally:
-            stop.set()
+            messages.wake_with()
+            os.close(work.rung)
         future.result(timeout=PATIENCE)
 
 
@@ -49,7 +53,7 @@ def scheduler() -> Iterator[Future[schedulers.Figures]]:
 def test_every_piece_is_admitted_and_ends_and_the_ledger_has_what_was_held(load: Load) -> None:
     owners = players.prepared(load)
     before = spent()
-    with scheduler() as figures:
+    with scheduler(owners.news) as figures:
         seconds = owners.run(within=PATIENCE)
     played = players.figures_of(owners, seconds=seconds, processors=spent().since(before))
 

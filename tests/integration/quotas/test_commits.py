@@ -42,7 +42,7 @@ def changed_meanwhile(
         return decided
 
     with monkeypatch.context() as patch:
-        patch.setattr(cycles, "plan", plan_then_change)
+        patch.setattr(cycles.PLANNER, "plan", plan_then_change)
         yield
 
 

@@ -43,7 +43,7 @@ def planned_before(monkeypatch: pytest.MonkeyPatch, change: object) -> Iterator[
         return decided
 
     with monkeypatch.context() as patch:
-        patch.setattr(cycles, "plan", plan_then_change)
+        patch.setattr(cycles.PLANNER, "plan", plan_then_change)
         yield
 
 

@@ -37,11 +37,11 @@ def test_only_rows_whose_mark_changed_are_read_and_what_is_gone_is_forgotten() -
 
 
 def test_a_second_snapshot_of_the_same_rows_is_the_same_and_asks_for_versions_alone(
-    company: Company,
+    committed_company: Company,
 ) -> None:
-    company.submit("first", cards=1)
-    company.schedule()
-    company.submit("second", cards=1)
+    committed_company.submit("first", cards=1)
+    committed_company.schedule()
+    committed_company.submit("second", cards=1)
     first = selectors.snapshot()
     assert (len(first.claims), len(first.running)) == (1, 1)
     with CaptureQueriesContext(connection) as asked:

@@ -199,7 +199,7 @@ def test_nobody_is_stopped_for_what_no_longer_holds(
         return decided
 
     with monkeypatch.context() as patch:
-        patch.setattr(cycles, "plan", plan_then_change)
+        patch.setattr(cycles.PLANNER, "plan", plan_then_change)
         sharing.company.schedule()
 
     assert state_of(borrower) == ClaimState.ADMITTED

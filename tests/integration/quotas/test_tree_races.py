@@ -13,6 +13,7 @@ from django.db import transaction
 from apps.accounts.models import User
 from apps.quotas import services
 from apps.quotas.models import Allocation, Claim, Queue, QueueChange
+from apps.quotas.reconcilers import cycles
 from apps.quotas.selectors.trees import tree_documents, tree_fingerprint
 from apps.quotas.services import TreeEdit, TreeMoved, TreeRefused
 from controlplane.domain.claims import ClaimState
@@ -156,6 +157,6 @@ def test_a_queue_closed_while_a_cycle_plans_admits_nothing(
         )
         return decided
 
-    monkeypatch.setattr("apps.quotas.reconcilers.cycles.plan", plan_then_close)
+    monkeypatch.setattr(cycles.PLANNER, "plan", plan_then_close)
     assert company.schedule() == 0
     assert not Allocation.objects.exists()

@@ -13,10 +13,14 @@ Nominated = Mapping[str, Counter[str]]
 
 
 def nominated(snapshot: Snapshot) -> Nominated:
-    """No more than each asks for: who stopped for it may have held more, which its queue has no use for."""
+    """No more than each asks for: who stopped for it may have held more, which its queue has no use for.
+
+    Cards of a node that takes no work by now are of use to nobody.
+    """
     kept = [
         part.cards[position]
         for node in snapshot.nodes
+        if node.takes_work
         for part in node.parts
         for position in part.freed
     ]

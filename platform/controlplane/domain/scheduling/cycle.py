@@ -16,6 +16,7 @@ database or chance: the same snapshot always gives the same plan.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -34,8 +35,9 @@ from controlplane.domain.scheduling.explain import (
     not_looked_at,
 )
 from controlplane.domain.scheduling.fleet import Fleet
+from controlplane.domain.scheduling.lines import Line
 from controlplane.domain.scheduling.obstacles import LASTING, Obstacles
-from controlplane.domain.scheduling.ordering import Line, Order
+from controlplane.domain.scheduling.ordering import Order
 from controlplane.domain.scheduling.people import People
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import (
@@ -48,6 +50,7 @@ from controlplane.domain.scheduling.plans import (
     ReplicaPlacement,
     Reservation,
     Revocation,
+    Verdict,
 )
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.preemption import Preemptor, Room
@@ -70,7 +73,13 @@ def plan(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
     :raises ValueError: if a claim accepts no chip.
     """
     cycle = Cycle(snapshot, policy, at)
-    order = Order(snapshot.claims, cycle.tree, settle=cycle.settle, freed=cycle.freed)
+    order = Order(
+        snapshot.claims,
+        cycle.tree,
+        settle=cycle.settle,
+        freed=cycle.freed,
+        alone=cycle.like_no_other,
+    )
     for claim in order if not cycle.spent else ():
         cycle.decide(claim)
         if cycle.spent:
@@ -133,9 +142,8 @@ class Cycle:
         self._revocations: list[Revocation] = []
         self._promised: list[Reservation] = []
         #: Cards are on their way to these: what holds for others of their kind does not hold for them.
-        self._like_no_other = {*self.freed, *self._fleet.nominated, *self._stopping}
-        #: By the kind, or the uid of one that is like no other.
-        self._refused: dict[Kind | str, Reason] = {}
+        self.like_no_other = {*self.freed, *self._fleet.nominated, *self._stopping}
+        self._verdicts: dict[Kind, Verdict] = {}
         #: Claims that others stop for, and claims that keep room.
         self._reclaims = self._waiting = 0
 
@@ -145,53 +153,33 @@ class Cycle:
             refusals=Refusals(self._refusals),
             revocations=tuple(self._revocations),
             reservations=(*self._promised, *self._reservations.made),
+            verdicts=self._verdicts,
         )
 
     def decide(self, claim: ClaimView) -> bool:
         """Place the claim, or keep why it waits; say whether it was placed."""
-        kind = self._kind(claim)
-        reason = self._refused.get(kind) or self._consider(claim)
+        reason = self._consider(claim)
         if reason is None:
             return True
         self._refusals.append(Refused(reason, (claim.uid,)))
-        if reason.code not in _ITS_OWN:
-            self._refused[kind] = reason
+        if reason.code not in _ITS_OWN and claim.uid not in self.like_no_other:
+            self._verdicts[claim.kind] = Verdict(reason, claim.place)
         return False
 
     def settle(self, line: Line) -> None:
         """Refuse the next in the line for as long as one like it was refused; they leave it."""
-        while line:
-            kind, first = self._run(line)
-            reason = self._refused.get(kind)
-            if reason is None:
-                return
-            self._refuse(line, first, reason)
+        while line and (kind := line.kind) is not None and kind in self._verdicts:
+            self._refuse(line.drop(), self._verdicts[kind].reason)
 
     def pass_over(self, line: Line) -> None:
         """Refuse all of the line: as one like it was, or as nobody had the time to look at it."""
         spent = not_looked_at(len(self._placements), self._placer.searches)
         while line:
-            kind, first = self._run(line)
-            self._refuse(line, first, self._refused.get(kind, spent))
+            verdict = self._verdicts.get(line.kind) if line.kind else None
+            self._refuse(line.drop(), verdict.reason if verdict else spent)
 
-    def _run(self, line: Line) -> tuple[Kind | str, int]:
-        """The kind of the next in the line, and where those begin that are of it up to there."""
-        alone, first = self._like_no_other, len(line) - 1
-        claim = line[first]
-        if claim.uid in alone:
-            return claim.uid, first
-        kind = claim.kind
-        while first and (claim := line[first - 1]).kind is kind and claim.uid not in alone:
-            first -= 1
-        return kind, first
-
-    def _refuse(self, line: Line, first: int, reason: Reason) -> None:
-        claims = tuple([claim.uid for claim in reversed(line[first:])])
-        self._refusals.append(Refused(reason, claims))
-        del line[first:]
-
-    def _kind(self, claim: ClaimView) -> Kind | str:
-        return claim.uid if claim.uid in self._like_no_other else claim.kind
+    def _refuse(self, claims: Sequence[ClaimView], reason: Reason) -> None:
+        self._refusals.append(Refused(reason, tuple([claim.uid for claim in claims])))
 
     @property
     def spent(self) -> bool:

@@ -20,17 +20,14 @@ there is a heap of lines below each topmost queue, ranked without its share, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
-from operator import attrgetter
 from typing import NamedTuple
 
 from controlplane.domain.quotas import QueueTree
 from controlplane.domain.scheduling.accounts import Nominated
+from controlplane.domain.scheduling.lines import Line, lines_of
 from controlplane.domain.scheduling.snapshots import ClaimView
-
-#: Claims of one queue; the one that is next is the last of them.
-Line = list[ClaimView]
 
 #: Priority, right, shares from the top down, age and name; the smaller goes first.
 Rank = tuple[int, int, tuple[float, ...], tuple[object, ...]]
@@ -57,8 +54,6 @@ class _First(NamedTuple):
 
 OWN_GUARANTEE, GUARANTEE_ABOVE, BORROWED = range(3)
 
-_place = attrgetter("place")
-
 
 class Order:
     """Iterates over waiting claims while the tree changes with each that is admitted."""
@@ -70,21 +65,16 @@ class Order:
         *,
         settle: Callable[[Line], None] | None = None,
         freed: Nominated | None = None,
+        alone: Collection[str] = (),
     ) -> None:
-        """:param settle: takes those off the end of a line of which is known that they are not admitted.
+        """:param settle: takes those out of a line who are next, and of whom is known that they are not admitted.
         :param freed: cards that the tree counts as held by the queue of the claim that they were freed for.
+        :param alone: uids of claims that are like no other, whatever they ask for.
         """
         self._tree = tree
         self._freed = freed or {}
         self._settle = settle
-        self._lines: dict[str, Line] = {}
-        for claim in claims:
-            line = self._lines.get(claim.queue)
-            if line is None:
-                line = self._lines[claim.queue] = []
-            line.append(claim)
-        for line in self._lines.values():
-            line.sort(key=_place, reverse=True)
+        self._lines = lines_of(claims, alone=alone)
         self._heads: dict[str, list[_Head]] = {}
 
     def __iter__(self) -> Iterator[ClaimView]:
@@ -106,7 +96,6 @@ class Order:
             queue = heappop(heads).queue
             line = self._lines[queue]
             yield line.pop()
-            # Behind one that was refused wait others like it, often thousands: they need no place in the heap.
             if line and self._settle:
                 self._settle(line)
             if line:
@@ -124,7 +113,7 @@ class Order:
         return -claim.priority, self._right(claim), standing, claim.place
 
     def _head(self, queue: str) -> _Head:
-        whole = priority, right, standing, place = self.rank(self._lines[queue][-1])
+        whole = priority, right, standing, place = self.rank(self._lines[queue].next)
         below = priority, right, standing[1:], place
         return _Head(below, queue, self._tree.version_of(queue), whole)
 

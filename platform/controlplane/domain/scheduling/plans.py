@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from itertools import accumulate
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+if TYPE_CHECKING:
+    from controlplane.domain.scheduling.snapshots import Kind, Place
 
 
 class RefusalCode(StrEnum):
@@ -163,9 +166,18 @@ class Reservation:
     starts_at: datetime | None
 
 
+class Verdict(NamedTuple):
+    """Why all claims of a kind wait that are behind a place in their line."""
+
+    reason: Reason
+    behind: Place
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     placements: tuple[Placement, ...] = ()
     refusals: Refusals = field(default_factory=Refusals)
     revocations: tuple[Revocation, ...] = ()
     reservations: tuple[Reservation, ...] = ()
+    #: What holds for others of a kind too, were there more of them.
+    verdicts: Mapping[Kind, Verdict] = field(default_factory=dict, repr=False)

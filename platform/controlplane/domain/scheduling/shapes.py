@@ -6,6 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from controlplane.domain.claims import WHOLE_CARD, GangShape, RoleShape
+from controlplane.domain.scheduling.lines import by_kind
 from controlplane.domain.scheduling.snapshots import ClaimView, Snapshot
 
 #: Shapes that the fragmentation of a node is measured against: so much of all that is asked for.
@@ -70,9 +71,9 @@ def typical_of(snapshot: Snapshot) -> tuple[Typical, ...]:
     gangs: dict[int, GangShape] = {}
     # Claims that are read from a database share their shapes: to count those is quick.
     alike: Counter[tuple[int, tuple[str, ...]]] = Counter()
-    for kind, count in Counter([claim.kind for claim in snapshot.claims]).items():
+    for kind, claims in by_kind(snapshot.claims).items():
         gangs[id(kind.shape)] = kind.shape
-        alike[id(kind.shape), kind.chips] += count
+        alike[id(kind.shape), kind.chips] += len(claims)
     for running in snapshot.running:
         gangs[id(running.shape)] = running.shape
         alike[id(running.shape), (running.chip,)] += 1

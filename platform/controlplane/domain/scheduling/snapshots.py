@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from math import inf
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 from controlplane.domain.accelerators import CardState
@@ -198,15 +198,20 @@ class QueueView:
     running_per_person: int | None = None
 
 
+#: In a line: priority, larger first, then age and uid.
+Place: TypeAlias = tuple[int, datetime, str]
+
+
 class Kind:
     """What claims of one queue are that ask for the same: where one is refused, those behind it are too.
 
     Kinds are told apart by what they are, not by what they say: ``kind is other``.
     """
 
-    __slots__ = ("__weakref__", "chips", "fewest_cards", "most_cards", "searches", "shape")
+    __slots__ = ("__weakref__", "chips", "fewest_cards", "most_cards", "queue", "searches", "shape")
 
     def __init__(self, claim: ClaimView) -> None:
+        self.queue = claim.queue
         self.shape = claim.shape
         self.chips = claim.chips
         self.fewest_cards = claim.shape.fewest_cards
@@ -244,7 +249,7 @@ class ClaimView:
     #: Whose it is; empty where nobody knows.
     person: str = ""
     #: Among the claims of its queue the smaller goes first: the more urgent, then the older.
-    place: tuple[int, datetime, str] = field(init=False, repr=False, compare=False)
+    place: Place = field(init=False, repr=False, compare=False)
     _kind: Kind | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

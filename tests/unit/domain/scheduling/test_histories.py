@@ -26,6 +26,7 @@ from controlplane.domain.scheduling.snapshots import (
     QueueView,
     Snapshot,
 )
+from controlplane.domain.scheduling.standstill import Planner
 from controlplane.domain.scheduling.timelines import Timeline, waits_again
 from tests.unit.domain.scheduling import promises
 from tests.unit.domain.scheduling.fleets import (
@@ -123,7 +124,9 @@ class Histories(RuleBasedStateMachine):
         self.timeline = Timeline(snapshot(*fleet(), queues=QUEUES))
         self.now = AT
         self.asked = 0
-        self.last: Plan | None = None
+        self.planner = Planner()
+        #: Those who wait, with what each was told last by the planner.
+        self.told: dict[str, str] = {}
 
     @initialize(queues=st.permutations(QUEUES))
     def found(self, queues: list[QueueView]) -> None:
@@ -254,11 +257,22 @@ class Histories(RuleBasedStateMachine):
         assert decided == plan(shuffled(seen), policy, self.now)
         assert len(decided.placements) <= policy.placements_per_cycle
         assert policy.preemption or not decided.revocations
+        self._planner_agrees(seen, policy, decided)
         for placement in decided.placements:
             ends_at = self.now + (self.timeline.claim(placement.claim).runtime or hours(2))
             self.timeline.start(placement, at=self.now, ends_at=ends_at)
         for revocation in decided.revocations:
             self.timeline.revoke(revocation)
+
+    def _planner_agrees(self, seen: Snapshot, policy: Policy, decided: Plan) -> None:
+        """What need not be planned again is what a plan would say again."""
+        found = self.planner.plan(seen, policy, self.now)
+        assert (found.placements, found.revocations) == (decided.placements, decided.revocations)
+        placed = {each.claim for each in found.placements}
+        waiting = {claim.uid for claim in seen.claims} - placed
+        self.told = {uid: why for uid, why in self.told.items() if uid in waiting}
+        self.told |= {each.claim: each.reason for each in found.refusals}
+        assert self.told == {each.claim: each.reason for each in decided.refusals}
 
     @invariant()
     def the_books_balance(self) -> None:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.quotas import Entitlement, QueueTree
-from controlplane.domain.scheduling.ordering import Line, Order
+from controlplane.domain.scheduling.lines import Line
+from controlplane.domain.scheduling.ordering import Order
 from controlplane.domain.scheduling.snapshots import ClaimView, QueueView
 from tests.unit.domain.scheduling.fleets import GPU, NPU, claim, hours, role
 
@@ -202,7 +203,7 @@ def test_claims_that_are_settled_do_not_come_up_and_the_others_come_in_their_ord
     settled: list[str] = []
 
     def settle(line: Line) -> None:
-        while line and int(line[-1].uid) % 3:
+        while line and int(line.next.uid) % 3:
             settled.append(line.pop().uid)
 
     assert [each.uid for each in Order(waiting, tree, settle=settle)] == ["00", "03", "06", "09"]
@@ -217,7 +218,7 @@ def test_who_has_not_come_up_is_left_in_the_lines() -> None:
 
     first = next(iter(order))
 
-    assert {first.uid} | {each.uid for line in order.rest() for each in line} == {
+    assert {first.uid} | {each.uid for line in order.rest() for each in line.drop()} == {
         "a1",
         "a2",
         "b1",

@@ -1,0 +1,136 @@
+"""Values of many rows, kept up by the few that changed since the last look.
+
+PostgreSQL numbers its transactions and keeps with each row the number of the one that wrote it (``xmin``). A look
+notes the oldest transaction that was still running (its *horizon*): whatever that look did not see was written by
+that one or a later one. So the next look asks for rows written since, and for how many rows there are; if that is
+not how many are known by then, some have gone, and the keys of all that are left say which. Nobody has to tell of
+changes, and ten thousand rows that wait cost one count.
+
+What a transaction sees of its own writes is given, but not kept: it may be rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from django.db import connection
+
+Value = TypeVar("Value")
+Sum = TypeVar("Sum")
+
+#: ``PRIMARY KEY(PLACE)TRANSACTION``, and behind it what else the row's value was made of; without blanks.
+Mark = str
+
+#: Transactions after which a horizon says nothing any more: their short numbers begin anew every four milliards.
+_TOO_OLD = 2**30
+
+
+class Look(NamedTuple):
+    """Statements about the rows that are followed."""
+
+    #: Gives ``horizon, unwritten, count, marks``; see ``Follower``. It takes the last horizon, or NULL, as
+    #: ``%(since)s``.
+    changed: str
+    #: The primary keys of all rows as one text, with blanks between them.
+    keys: str
+
+
+class Followed(NamedTuple, Generic[Value, Sum]):
+    """What is known by one look."""
+
+    #: As ``shelves.server_started`` says.
+    server: object
+    horizon: int
+    #: By primary key, in their order; the marks are of the same rows.
+    values: Mapping[int, Value]
+    marks: Mapping[int, Mark]
+    #: What was made of all values together.
+    sum: Sum
+
+
+class Follower(Generic[Value, Sum]):
+    """The values of all rows that a look is about. Threads may share it: each puts up a whole new memory."""
+
+    def __init__(
+        self,
+        look: Look,
+        read: Callable[[Collection[int]], Mapping[int, Value]],
+        add: Callable[[Sum | None, Sequence[Value], Sequence[Value]], Sum],
+    ) -> None:
+        """:param look: of rows in the order of their primary keys. What a row's value is made of counts as changed
+            by the ``xmin`` of every row that it was read from; marks tell versions of values apart.
+        :param read: makes the values of rows by primary key; rows that are gone by then are left out.
+        :param add: makes the new sum of the last one, which it leaves as it is, or of nothing, and of the values
+            that have gone and come since.
+        """
+        self._look = look
+        self._read = read
+        self._add = add
+        self._known: Followed[Value, Sum] | None = None
+
+    def now(self, *, server: object, gone: Collection[int] = ()) -> Followed[Value, Sum]:
+        """All of them.
+
+        :param server: as ``shelves.server_started`` says.
+        :param gone: rows of which the caller knows that they are no longer looked at.
+        """
+        known = self._known
+        if known is not None and known.server != server:
+            known = None
+        horizon, unwritten, count, changed = _changed(self._look, known)
+        if known is not None and horizon - known.horizon > _TOO_OLD:
+            known = None
+            horizon, unwritten, count, changed = _changed(self._look, known)
+        marks = dict(known.marks) if known else {}
+        values = dict(known.values) if known else {}
+        went = [values.pop(key) for key in gone if marks.pop(key, None)]
+        fresh = {key: mark for key, mark in changed.items() if marks.get(key) != mark}
+        newest = next(reversed(marks), 0)
+        unordered = any(key < newest and key not in marks for key in fresh)
+        marks.update(fresh)
+        if len(marks) != count:
+            for key in marks.keys() - set(_keys(self._look)):
+                del marks[key]
+                fresh.pop(key, None)
+                went += _popped(values, key)
+        came: Mapping[int, Value] = self._read(fresh) if fresh else {}
+        for key in fresh:
+            if key in came:
+                went += [values[key]] if key in values else []
+                values[key] = came[key]
+            else:
+                del marks[key]
+                went += _popped(values, key)
+        if unordered:
+            values = {key: values[key] for key in sorted(values)}
+            marks = {key: marks[key] for key in values}
+        if known is None or went or came:
+            total = self._add(known.sum if known else None, went, list(came.values()))
+        else:
+            total = known.sum
+        seen = Followed(server, horizon, values, marks, total)
+        if unwritten:
+            self._known = seen
+        return seen
+
+
+def _popped(values: dict[int, Value], key: int) -> list[Value]:
+    return [values.pop(key)] if key in values else []
+
+
+def _changed(
+    look: Look, known: Followed[Value, Sum] | None
+) -> tuple[int, bool, int, Mapping[int, Mark]]:
+    with connection.cursor() as cursor:
+        cursor.execute(look.changed, {"since": None if known is None else str(known.horizon)})
+        horizon, unwritten, count, text = cursor.fetchone()
+    marks = text.split(" ") if text else ()
+    return int(horizon), unwritten, count, {int(mark[: mark.index("(")]): mark for mark in marks}
+
+
+def _keys(look: Look) -> Collection[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(look.keys)
+        (text,) = cursor.fetchone()
+    return [int(key) for key in text.split(" ")] if text else []

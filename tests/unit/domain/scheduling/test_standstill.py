@@ -1,0 +1,129 @@
+"""What is not planned again, and what is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.scheduling import standstill
+from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.plans import Plan
+from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.snapshots import Snapshot
+from controlplane.domain.scheduling.standstill import STANDS, Planner
+from tests.unit.domain.scheduling.fleets import AT, claim, node, role, running, snapshot
+
+MOMENT = timedelta(milliseconds=10)
+FULL = snapshot(
+    node("n", cards=2),
+    running=[running("at work", {"n": (0, 1)})],
+    claims=[claim("a", minute=1), claim("b", role(2), minute=2)],
+)
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[Snapshot]:
+    """What was planned in full."""
+    snapshots: list[Snapshot] = []
+
+    def noted(seen: Snapshot, *rest: object) -> Plan:
+        snapshots.append(seen)
+        return plan(seen, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(standstill, "plan", noted)
+    return snapshots
+
+
+def told(found: Plan) -> dict[str, str]:
+    return {each.claim: each.reason for each in found.refusals}
+
+
+def test_of_newcomers_behind_others_of_their_kind_a_plan_says_the_same(
+    planned: list[Snapshot],
+) -> None:
+    planner, first = Planner(), FULL
+    assert set(told(planner.plan(first, Policy(), AT))) == {"a", "b"}
+    second = replace(
+        first, claims=(*first.claims, claim("c", minute=3), claim("d", role(2), minute=4))
+    )
+    third = replace(second, claims=(*second.claims, claim("e", minute=5)))
+    found = [planner.plan(each, Policy(), AT + MOMENT) for each in (second, third)]
+    assert [set(told(each)) for each in found] == [{"c", "d"}, {"e"}]
+    assert (
+        told(plan(third, Policy(), AT + MOMENT)).items()
+        >= (told(found[0]) | told(found[1])).items()
+    )
+    assert planned == [first]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            lambda seen: replace(seen, claims=(*seen.claims, claim("c", role(3), minute=3))),
+            id="a newcomer of another kind",
+        ),
+        pytest.param(
+            lambda seen: replace(seen, claims=(*seen.claims, claim("c", priority=1, minute=3))),
+            id="a newcomer before those of its kind",
+        ),
+        pytest.param(lambda seen: replace(seen, claims=seen.claims[1:]), id="one gave up"),
+        pytest.param(lambda seen: replace(seen, running=(), nodes=FULL.nodes), id="one ended"),
+        pytest.param(
+            lambda seen: replace(
+                seen,
+                nodes=(
+                    replace(
+                        seen.nodes[0],
+                        cards=(
+                            replace(seen.nodes[0].cards[0], state=CardState.ISOLATED),
+                            seen.nodes[0].cards[1],
+                        ),
+                    ),
+                ),
+            ),
+            id="a card broke",
+        ),
+        pytest.param(
+            lambda seen: replace(
+                seen, queues={uid: replace(each, open=False) for uid, each in seen.queues.items()}
+            ),
+            id="a queue was closed",
+        ),
+    ],
+)
+def test_whatever_else_has_changed_is_planned(
+    change: Callable[[Snapshot], Snapshot], planned: list[Snapshot]
+) -> None:
+    planner = Planner()
+    planner.plan(FULL, Policy(), AT)
+    changed = change(FULL)
+    assert planner.plan(changed, Policy(), AT) == plan(changed, Policy(), AT)
+    assert planned == [FULL, changed]
+
+
+def test_a_plan_stands_for_a_moment_and_for_its_policy(planned: list[Snapshot]) -> None:
+    planner = Planner()
+    for policy, at in (
+        (Policy(), AT),
+        (Policy(), AT + MOMENT),
+        (Policy(), AT - MOMENT),
+        (Policy(backfill=False), AT),
+        (Policy(backfill=False), AT + STANDS),
+    ):
+        planner.plan(FULL, policy, at)
+    assert len(planned) == 4, "all but the second"
+
+
+def test_what_moved_something_or_did_not_look_at_all_is_planned_again(
+    planned: list[Snapshot],
+) -> None:
+    free = snapshot(node("n", cards=2), claims=[claim("a"), claim("b")])
+    for seen, policy in ((free, Policy()), (FULL, Policy(attempts_per_cycle=0))):
+        planner = Planner()
+        assert planner.plan(seen, policy, AT) == planner.plan(seen, policy, AT)
+    assert planned == [free, free, FULL, FULL]
