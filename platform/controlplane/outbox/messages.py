@@ -71,15 +71,18 @@ def publish_each(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
     """
     if not connection.in_atomic_block:
         raise RuntimeError(f"publish_each({topic!r}) must be called inside a transaction")
+    told = [dict(payload) for payload in payloads]
+    if not told:
+        return
     # A row of the model for each would take longer to make than all of them take to write.
     with connection.cursor() as cursor:
         cursor.execute(
             """
             INSERT INTO outbox_message (topic, payload, created_at)
-            SELECT %s, told, now() FROM json_array_elements(%s::json) WITH ORDINALITY AS each(told, place)
+            SELECT %s, told, statement_timestamp() FROM json_array_elements(%s::json) WITH ORDINALITY AS each(told, place)
              ORDER BY place
             """,
-            [topic, json.dumps([dict(payload) for payload in payloads])],
+            [topic, json.dumps(told)],
         )
     _wake_when_committed()
 

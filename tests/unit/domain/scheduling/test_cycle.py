@@ -274,6 +274,26 @@ def test_more_cards_than_a_claim_asks_for_make_no_borrower_of_its_queue() -> Non
     assert not decide(seen).revocations
 
 
+def test_cards_freed_on_a_node_that_takes_no_work_make_no_borrower_of_a_queue() -> None:
+    """They are of use to nobody; so nobody of its queue stops because of them."""
+    queues = [
+        QueueView(uid="vision", name="vision", entitlements={NPU: Entitlement(guaranteed=8)}),
+        QueueView(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=8)}),
+    ]
+    seen = snapshot(
+        node("m", 8),
+        replace(nominated(node("n", 4), "x", (0, 1, 2, 3)), schedulable=False),
+        claims=[
+            claim("owed", role(8), queue="owner"),
+            claim("x", role(4), queue="vision", minute=9),
+        ],
+        running=[running("old", {"m": range(8)}, queue="vision")],
+        queues=queues,
+    )
+
+    assert not decide(seen).revocations
+
+
 def test_a_card_that_is_shared_is_not_lent_for_one_that_is_reserved() -> None:
     view = node("n", 3)
     shared = replace(view, cards=(replace(view.cards[0], shared=1000), *view.cards[1:]))
