@@ -79,7 +79,8 @@ def publish_each(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
         cursor.execute(
             """
             INSERT INTO outbox_message (topic, payload, created_at)
-            SELECT %s, told, statement_timestamp() FROM json_array_elements(%s::json) WITH ORDINALITY AS each(told, place)
+            SELECT %s, told, statement_timestamp()
+              FROM json_array_elements(%s::json) WITH ORDINALITY AS each(told, place)
              ORDER BY place
             """,
             [topic, json.dumps(told)],

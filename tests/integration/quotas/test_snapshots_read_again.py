@@ -7,12 +7,15 @@ from collections.abc import Collection
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from apps.accounts.models import User
 from apps.fleet.models import Card, Node
 from apps.quotas import selectors
 from apps.quotas.models import Claim, Entitlement, Queue
 from apps.quotas.selectors.shelves import Shelf
+from apps.quotas.services.claims import claims_release
 from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.scheduling.lines import Waiting, by_kind
 from tests.integration.company import Company
 
 
@@ -97,3 +100,59 @@ def test_cards_are_held_from_admission_to_release_and_the_reason_told_last_comes
     assert {card.held_by for card in seen.nodes[0].cards} == {holder.uid}
     assert seen.queues[company.queue.uid].used == {"cpu": 2}
     assert told == {waiting.uid: waiting.explanation}
+
+
+def test_who_asks_for_the_same_and_what_each_was_told_is_kept_up_with_the_claims(
+    committed_company: Company,
+) -> None:
+    def check() -> None:
+        seen, told = selectors.snapshot_and_reasons()
+        assert isinstance(seen.claims, Waiting)
+        kept = {kind: list(alike) for kind, alike in seen.claims.by_kind.items()}
+        assert kept == by_kind(tuple(seen.claims))
+        waiting = Claim.objects.filter(state=ClaimState.PENDING)
+        assert told == dict(waiting.values_list("uid", "explanation"))
+        assert [claim.uid for claim in seen.claims] == list(
+            waiting.order_by("id").values_list("uid", flat=True)
+        )
+
+    check()
+    for number in range(6):
+        committed_company.submit(f"job {number}", cards=1 + number % 2)
+        check()
+    committed_company.schedule()
+    check()
+    waiting = Claim.objects.filter(state=ClaimState.PENDING)
+    waiting.update(explanation="something new")
+    check()
+    last = waiting.latest("id")
+    waiting.filter(pk=last.pk).update(priority=9)
+    check()
+    claims_release(uids=[last.uid], reason=ReleaseReason.CANCELLED, at=committed_company.at)
+    check()
+    claims_release(
+        uids=list(Claim.objects.exclude(state=ClaimState.RELEASED).values_list("uid", flat=True)),
+        reason=ReleaseReason.CANCELLED,
+        at=committed_company.at,
+    )
+    check()
+
+
+def test_whose_claim_it_is_and_for_whom_it_stops_is_seen_though_its_own_row_stays(
+    committed_company: Company,
+) -> None:
+    committed_company.submit("first", cards=2)
+    committed_company.schedule()
+    committed_company.submit("heir", cards=1)
+    heir = Claim.objects.get(state=ClaimState.PENDING)
+    Claim.objects.exclude(pk=heir.pk).update(state=ClaimState.REVOKING, revoked_for=heir)
+    seen = selectors.snapshot()
+    assert (seen.running[0].revoked_for, seen.claims[0].person) == (heir.uid, "mei")
+    User.objects.filter(username="mei").update(username="mei-lin")
+    assert {each.person for each in (*selectors.snapshot().claims, *seen.claims)} == {
+        "mei-lin",
+        "mei",
+    }
+    claims_release(uids=[heir.uid], reason=ReleaseReason.CANCELLED, at=committed_company.at)
+    after = selectors.snapshot()
+    assert (after.running[0].revoked_for, after.running[0].person) == ("", "mei-lin")

@@ -182,7 +182,8 @@ def test_a_packed_text_is_unpacked_within_a_bound(token: str) -> None:
         ({"body": "<html>\n"}, 400, "body"),
         ({"body": b"\xff\xfe"}, 400, None),
         ({"body": b"no gzip", "Content_Encoding": "gzip"}, 400, None),
-        ({"body": gzip.compress(b"x" * 100)[:-9], "Content_Encoding": "gzip"}, 400, None),
+        # Without the hour in it: every worker has to find the same tests.
+        ({"body": gzip.compress(b"x" * 100, mtime=0)[:-9], "Content_Encoding": "gzip"}, 400, None),
         ({"Content_Encoding": "br"}, 415, None),
         ({"content_type": "application/json"}, 415, None),
     ],
