@@ -3,7 +3,7 @@
 ::
 
     load       one short transaction
-    plan       none; the same function as everywhere (``domain.scheduling``)
+    plan       none; the same function as everywhere (``domain.scheduling``), unless nothing has moved
     admit      a transaction for each batch of placements ─┐
     revoke     one transaction                             ├─ each asks first whether the lease is still ours
     explain    one statement                              ─┘

@@ -31,7 +31,7 @@ class NodeRow(NamedTuple):
     memory: int
     ready: bool
     cordoned: bool
-    #: JSON.
+    #: JSON; empty where they were not asked for.
     labels: str
 
 

@@ -13,6 +13,7 @@ from django.db.models import F, Func, Q, Value
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.quotas.models import Allocation, Claim, ClaimTransition, Nomination
+from apps.quotas.selectors.node_rows import NodeRow
 from apps.quotas.selectors.snapshots import (
     cards_used,
     kept_cards,
@@ -144,22 +145,10 @@ def _books(
     return Books(nodes=nodes, queues=queues, running=running_of(people) if people else ())
 
 
-class _Node(NamedTuple):
-    pk: int
-    uid: str
-    name: str
-    cluster: str
-    binding: str
-    cpu: int
-    memory: int
-    ready: bool
-    cordoned: bool
-
-
-def _nodes(uids: Collection[str]) -> list[_Node]:
+def _nodes(uids: Collection[str]) -> list[NodeRow]:
     rows = Node.objects.filter(_any_of("uid", sorted(uids))).order_by()
     return [
-        _Node._make(row)
+        NodeRow(*row, labels="")
         for row in rows.values_list(
             "pk",
             "uid",
@@ -175,7 +164,7 @@ def _nodes(uids: Collection[str]) -> list[_Node]:
 
 
 def _node_view(
-    node: _Node, cards: Iterable[_Card], *, held: Mapping[str, str], kept: Mapping[str, str]
+    node: NodeRow, cards: Iterable[_Card], *, held: Mapping[str, str], kept: Mapping[str, str]
 ) -> NodeView:
     """As far as books ask: what its plug-in thinks of its cards is for the plan."""
     return NodeView(
