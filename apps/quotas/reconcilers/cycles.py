@@ -187,7 +187,9 @@ def _news(refusals: Refusals, told: Mapping[str, str], *, turn: int) -> Sequence
     if not new:
         return ()
     parts = -(-len(new) // PACE.reasons())
-    return [reason.refuse(claim) for reason, claim in new[turn % parts :: parts]]
+    part = new[turn % parts :: parts]
+    PACE.told(len(part))
+    return [reason.refuse(claim) for reason, claim in part]
 
 
 @contextmanager

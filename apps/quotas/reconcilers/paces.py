@@ -21,8 +21,9 @@ class Pace:
 
     #: Of what a policy says, so many times.
     times: float = 1.0
-    #: When reasons were told last, in seconds of a clock that only goes forward.
-    _told_at: float | None = None
+    #: How many reasons may be told, and when that was counted, in seconds of a clock that only goes forward.
+    _reasons: float = MOST_REASONS
+    _counted_at: float | None = None
 
     def widened(self, policy: Policy) -> Policy:
         """The policy with the bounds of the next cycle."""
@@ -45,8 +46,12 @@ class Pace:
 
     def reasons(self) -> int:
         """How many claims may be told new numbers now. Every card that is taken changes those of all that wait."""
-        now, before = monotonic(), self._told_at
-        self._told_at = now
-        if before is None:
-            return MOST_REASONS
-        return max(FEWEST_REASONS, min(MOST_REASONS, round((now - before) * MOST_REASONS)))
+        now, before = monotonic(), self._counted_at
+        self._counted_at = now
+        if before is not None:
+            self._reasons = min(MOST_REASONS, self._reasons + (now - before) * MOST_REASONS)
+        return max(FEWEST_REASONS, round(self._reasons))
+
+    def told(self, reasons: int) -> None:
+        """So many were; what was not used is there for the next cycles."""
+        self._reasons = max(0.0, self._reasons - reasons)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from apps.quotas.models import Allocation
-from apps.quotas.selectors.followers import Follower, Look
+from apps.quotas.selectors.followers import Followed, Follower, Look
 from controlplane.domain.claims import ClaimState, GangShape
-from controlplane.domain.scheduling.lines import ByKind, Waiting
+from controlplane.domain.scheduling.lines import ByKind, Waiting, by_kind
 from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.snapshots import ClaimView, Kind, RunningView
 
@@ -147,15 +147,11 @@ def live_claims(*, server: object) -> LiveClaims:
 
     :param server: as ``shelves.server_started`` says.
     """
+    line = _LINE.now(server=server)
+    # Looked at last: whoever was admitted in between waits no more, nor ever will, and its cards are taken.
     holding = _RUNNING.now(server=server)
-    # Who holds something waits no more, and never will again.
-    waiting = _LINE.now(server=server, gone=holding.values)
-    views = [each.view for each in waiting.values.values()]
-    return LiveClaims(
-        waiting=Waiting.of(views, waiting.sum.by_kind),
-        running=tuple(holding.values.values()),
-        told=waiting.sum.told,
-    )
+    waiting, told = _waiting(line, without=holding.values.keys())
+    return LiveClaims(waiting=waiting, running=tuple(holding.values.values()), told=told)
 
 
 class _InLine(NamedTuple):
@@ -166,11 +162,23 @@ class _InLine(NamedTuple):
     told: Mapping[str, str]
 
 
+def _waiting(
+    line: Followed[_Waiting, _InLine], *, without: Set[int]
+) -> tuple[Waiting, Mapping[str, str]]:
+    """Who waits, and what each was told last."""
+    if without.isdisjoint(line.values):
+        views = [each.view for each in line.values.values()]
+        return Waiting.of(views, line.sum.by_kind), line.sum.told
+    left = [each for pk, each in line.values.items() if pk not in without]
+    views = [each.view for each in left]
+    return Waiting.of(views, by_kind(views)), {each.view.uid: each.told for each in left}
+
+
 def _lined_up(
     before: _InLine | None, went: Sequence[_Waiting], came: Sequence[_Waiting]
 ) -> _InLine:
     told = dict(before.told) if before else {}
-    by_kind = dict(before.by_kind) if before else {}
+    kinds = dict(before.by_kind) if before else {}
     were = {each.view.uid: each.view for each in went}
     are = {each.view.uid: each.view for each in came}
     for uid in were:
@@ -181,13 +189,13 @@ def _lined_up(
     joined = _kinds_of(view for uid, view in are.items() if were.get(uid) != view)
     for kind in left.keys() | joined.keys():
         uids = {view.uid for view in left.get(kind, ())}
-        stayed = [view for view in by_kind.get(kind, ()) if view.uid not in uids]
+        stayed = [view for view in kinds.get(kind, ()) if view.uid not in uids]
         alike = sorted((*stayed, *joined.get(kind, ())), key=_place)
         if alike:
-            by_kind[kind] = alike
+            kinds[kind] = alike
         else:
-            del by_kind[kind]
-    return _InLine(by_kind, told)
+            kinds.pop(kind, None)
+    return _InLine(kinds, told)
 
 
 def _kinds_of(views: Iterable[ClaimView]) -> Mapping[Kind, Sequence[ClaimView]]:

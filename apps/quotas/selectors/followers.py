@@ -11,7 +11,7 @@ What a transaction sees of its own writes is given, but not kept: it may be roll
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Generic, NamedTuple, TypeVar
 
 from django.db import connection
@@ -36,12 +36,18 @@ class Look(NamedTuple):
     keys: str
 
 
+class _Astray(Exception):
+    """Rows are there of which nobody was told."""
+
+
 class Followed(NamedTuple, Generic[Value, Sum]):
     """What is known by one look."""
 
     #: As ``shelves.server_started`` says.
     server: object
     horizon: int
+    #: It saw nothing that its own transaction may take back.
+    committed: bool
     #: By primary key, in their order; the marks are of the same rows.
     values: Mapping[int, Value]
     marks: Mapping[int, Mark]
@@ -69,31 +75,42 @@ class Follower(Generic[Value, Sum]):
         self._add = add
         self._known: Followed[Value, Sum] | None = None
 
-    def now(self, *, server: object, gone: Collection[int] = ()) -> Followed[Value, Sum]:
+    def now(self, *, server: object) -> Followed[Value, Sum]:
         """All of them.
 
         :param server: as ``shelves.server_started`` says.
-        :param gone: rows of which the caller knows that they are no longer looked at.
         """
         known = self._known
         if known is not None and known.server != server:
             known = None
+        try:
+            seen = self._seen(known, server=server)
+        except _Astray:
+            seen = self._seen(None, server=server)
+        if seen.committed:
+            self._known = seen
+        return seen
+
+    def _seen(self, known: Followed[Value, Sum] | None, *, server: object) -> Followed[Value, Sum]:
+        """:raises _Astray: if what is known does not lead to what is there; never if nothing is."""
         horizon, unwritten, count, changed = _changed(self._look, known)
-        if known is not None and horizon - known.horizon > _TOO_OLD:
-            known = None
-            horizon, unwritten, count, changed = _changed(self._look, known)
+        if known is not None and not 0 <= horizon - known.horizon <= _TOO_OLD:
+            raise _Astray
         marks = dict(known.marks) if known else {}
         values = dict(known.values) if known else {}
-        went = [values.pop(key) for key in gone if marks.pop(key, None)]
+        went: list[Value] = []
         fresh = {key: mark for key, mark in changed.items() if marks.get(key) != mark}
         newest = next(reversed(marks), 0)
         unordered = any(key < newest and key not in marks for key in fresh)
         marks.update(fresh)
         if len(marks) != count:
-            for key in marks.keys() - set(_keys(self._look)):
+            left = _keys(self._look)
+            for key in marks.keys() - left:
                 del marks[key]
                 fresh.pop(key, None)
                 went += _popped(values, key)
+            if known is not None and len(marks) < count and not left <= marks.keys():
+                raise _Astray
         came: Mapping[int, Value] = self._read(fresh) if fresh else {}
         for key in fresh:
             if key in came:
@@ -109,10 +126,7 @@ class Follower(Generic[Value, Sum]):
             total = self._add(known.sum if known else None, went, list(came.values()))
         else:
             total = known.sum
-        seen = Followed(server, horizon, values, marks, total)
-        if unwritten:
-            self._known = seen
-        return seen
+        return Followed(server, horizon, unwritten, values, marks, total)
 
 
 def _popped(values: dict[int, Value], key: int) -> list[Value]:
@@ -129,8 +143,8 @@ def _changed(
     return int(horizon), unwritten, count, {int(mark[: mark.index("(")]): mark for mark in marks}
 
 
-def _keys(look: Look) -> Collection[int]:
+def _keys(look: Look) -> Set[int]:
     with connection.cursor() as cursor:
         cursor.execute(look.keys)
         (text,) = cursor.fetchone()
-    return [int(key) for key in text.split(" ")] if text else []
+    return {int(key) for key in text.split(" ")} if text else set()

@@ -20,13 +20,20 @@ from psycopg.types.json import Json, Jsonb
 
 Field: TypeAlias = "models.Field[object, object]"
 
-#: Fields that write such values as they are.
-_PLAIN_FIELDS = (
-    models.CharField,
-    models.TextField,
-    models.IntegerField,
-    models.BooleanField,
-    models.ForeignKey,
+#: Fields that write such values as they are; what is derived from them may do something else.
+_PLAIN_FIELDS = frozenset(
+    {
+        models.CharField,
+        models.TextField,
+        models.SmallIntegerField,
+        models.IntegerField,
+        models.BigIntegerField,
+        models.PositiveSmallIntegerField,
+        models.PositiveIntegerField,
+        models.BooleanField,
+        models.BigAutoField,
+        models.ForeignKey,
+    }
 )
 _PLAIN_TYPES = frozenset({str, int, bool, type(None)})
 
@@ -98,7 +105,7 @@ def _column(rows: Sequence[models.Model], field: Field, *, add: bool) -> list[ob
         values = [field.pre_save(row, add) for row in rows]
     else:
         values = list(map(attrgetter(field.attname), rows))
-    if isinstance(field, _PLAIN_FIELDS) and all(type(value) in _PLAIN_TYPES for value in values):
+    if type(field) in _PLAIN_FIELDS and all(type(value) in _PLAIN_TYPES for value in values):
         return values
     first = values[0]
     if all(value is first for value in values):

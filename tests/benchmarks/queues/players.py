@@ -103,6 +103,9 @@ def main() -> int:
         pass_fds=pipes,
         text=True,
     )
+    # Its own ends are the other's now: should it die, the next to hear is told that nobody rings.
+    for pipe in pipes:
+        os.close(pipe)
     messages.wake_with(work.ring)
     before = spent()
     try:

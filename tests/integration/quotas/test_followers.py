@@ -164,17 +164,36 @@ def test_another_server_is_believed_nothing_of_the_last(
     assert reader.asked == [{1}, {1}]
 
 
-def test_a_horizon_of_a_milliard_transactions_ago_is_not_relied_on(
-    follower: Follower[str, list[str]], reader: Reader, other: psycopg.Connection
+@pytest.mark.parametrize("away", [-(2**31), 1000], ids=["a milliard ago", "to come"])
+def test_a_horizon_that_is_long_past_or_to_come_is_not_relied_on(
+    away: int, follower: Follower[str, list[str]], reader: Reader, other: psycopg.Connection
 ) -> None:
     other.execute("INSERT INTO followed VALUES (1, 'one', true)")
     other.commit()
     seen(follower)
     known = follower._known
     assert known is not None
-    follower._known = known._replace(horizon=known.horizon - 2**31)
+    follower._known = known._replace(horizon=known.horizon + away)
     assert seen(follower) == {1: "one"}
     assert reader.asked == [{1}, {1}]
+
+
+def test_a_row_that_nobody_was_told_of_is_found_by_the_count(
+    follower: Follower[str, list[str]], other: psycopg.Connection
+) -> None:
+    """As after a server that recovered has given lost numbers of transactions to others."""
+    other.execute("INSERT INTO followed SELECT n, 'word', true FROM generate_series(1, 3) AS n")
+    other.commit()
+    seen(follower)
+    known = follower._known
+    assert known is not None
+    marks = {key: mark for key, mark in known.marks.items() if key != 2}
+    values = {key: value for key, value in known.values.items() if key != 2}
+    # Rows of its last transactions are looked at once more; these are of an older one.
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_current_xact_id()")
+    follower._known = known._replace(marks=marks, values=values, sum=["word"] * 2)
+    assert seen(follower) == in_truth()
 
 
 @pytest.mark.usefixtures("_table")

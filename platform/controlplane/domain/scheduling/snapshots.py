@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from math import inf
 from operator import attrgetter
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -222,6 +223,8 @@ class Kind:
 
 #: Of all claims that somebody keeps.
 _KINDS: WeakValueDictionary[Hashable, Kind] = WeakValueDictionary()
+#: Threads that look for the same kind find the same object.
+_ONE_AT_A_TIME = Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +279,8 @@ class ClaimView:
                 tuple(sorted(self.selector.items())),
                 tuple(sorted(self.speeds.items())),
             )
-            kind = _KINDS.get(asked) or _KINDS.setdefault(asked, Kind(self))
+            with _ONE_AT_A_TIME:
+                kind = _KINDS.get(asked) or _KINDS.setdefault(asked, Kind(self))
             object.__setattr__(self, "_kind", kind)
         return kind
 

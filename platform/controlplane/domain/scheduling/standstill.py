@@ -70,6 +70,9 @@ def _of_newcomers(
     known = len(before.claims)
     if before.queues != snapshot.queues or before.claims != snapshot.claims[:known]:
         return None
+    if len(snapshot.claims) == known:
+        # Nobody came: somebody asks because time has passed.
+        return None
     refused: list[Refused] = []
     for claim in snapshot.claims[known:]:
         verdict = last.plan.verdicts.get(claim.kind)

@@ -106,17 +106,26 @@ def test_whatever_else_has_changed_is_planned(
     assert planned == [FULL, changed]
 
 
-def test_a_plan_stands_for_a_moment_and_for_its_policy(planned: list[Snapshot]) -> None:
-    planner = Planner()
-    for policy, at in (
-        (Policy(), AT),
-        (Policy(), AT + MOMENT),
-        (Policy(), AT - MOMENT),
-        (Policy(backfill=False), AT),
-        (Policy(backfill=False), AT + STANDS),
+def test_a_plan_stands_for_a_moment_for_its_policy_and_for_those_who_come(
+    planned: list[Snapshot],
+) -> None:
+    planner, seen, full = Planner(), FULL, []
+    for number, (policy, at) in enumerate(
+        (
+            (Policy(), AT),
+            (Policy(), AT + MOMENT),
+            (Policy(), AT - MOMENT),
+            (Policy(backfill=False), AT),
+            (Policy(backfill=False), AT + STANDS),
+        )
     ):
-        planner.plan(FULL, policy, at)
-    assert len(planned) == 4, "all but the second"
+        planner.plan(seen, policy, at)
+        full.append(planned[-1] is seen)
+        seen = replace(seen, claims=(*seen.claims, claim(f"c{number}", minute=9 + number)))
+    assert full == [True, False, True, True, True]
+    planner.plan(seen, Policy(), AT)
+    planner.plan(seen, Policy(), AT)
+    assert planned[-2:] == [seen, seen], "nobody came: time has passed, or something else is asked"
 
 
 def test_what_moved_something_or_did_not_look_at_all_is_planned_again(
