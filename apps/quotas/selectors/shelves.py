@@ -57,16 +57,15 @@ def marks_now(statement: str) -> list[Mark]:
     return text.split(" ") if text else []
 
 
-def server_started() -> object:
-    """Tells one run of a server, and one database of it, from any other.
+#: A server that lost one of its processes recovers without being started anew, and may give numbers of
+#: transactions that were not on the disk yet to others; but its statistics begin anew as well.
+SERVER = "SELECT pg_postmaster_start_time(), current_database(), stats_reset FROM pg_stat_bgwriter"
 
-    A server that lost one of its processes recovers without being started anew, and may give numbers of
-    transactions that were not on the disk yet to others; but its statistics begin anew as well.
-    """
+
+def server_started() -> object:
+    """Tells one run of a server, and one database of it, from any other."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_postmaster_start_time(), current_database(), stats_reset FROM pg_stat_bgwriter"
-        )
+        cursor.execute(SERVER)
         found: object = cursor.fetchone()
     return found
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import os
+import signal
+import time
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
+import psycopg
+import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
@@ -11,11 +18,13 @@ from apps.accounts.models import User
 from apps.fleet.models import Card, Node
 from apps.quotas import selectors
 from apps.quotas.models import Claim, Entitlement, Queue
-from apps.quotas.selectors.shelves import Shelf
+from apps.quotas.selectors import claim_rows
+from apps.quotas.selectors.shelves import SERVER, Shelf
 from apps.quotas.services.claims import claims_release
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.scheduling.lines import Waiting, by_kind
+from launcher.postgres import prepare
 from tests.integration.company import Company
 
 
@@ -156,3 +165,61 @@ def test_whose_claim_it_is_and_for_whom_it_stops_is_seen_though_its_own_row_stay
     claims_release(uids=[heir.uid], reason=ReleaseReason.CANCELLED, at=committed_company.at)
     after = selectors.snapshot()
     assert (after.running[0].revoked_for, after.running[0].person) == ("", "mei-lin")
+
+
+@pytest.mark.parametrize("look", ["_LINE", "_RUNNING"], ids=["before both looks", "between them"])
+def test_who_is_admitted_while_a_snapshot_is_read_holds_its_cards(
+    look: str, committed_company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed_company.submit("first", cards=2)
+    follower = getattr(claim_rows, look)
+    looked = follower.now
+
+    def admitted_first(**kwargs: object) -> object:
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            assert pool.submit(_in_a_thread, committed_company.schedule).result() in (0, 1)
+        return looked(**kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(follower, "now", admitted_first)
+        seen, told = selectors.snapshot_and_reasons()
+    assert not seen.claims
+    assert not by_kind(seen.claims)
+    assert not told
+    assert {card.held_by for node in seen.nodes for card in node.cards} == {seen.running[0].uid}
+    assert selectors.snapshot() == seen
+
+
+def _in_a_thread(act: Callable[[], int]) -> int:
+    try:
+        return act()
+    finally:
+        connection.close()
+
+
+def test_a_server_that_recovered_is_another_one(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The same postmaster: as when the system ended one of its processes for want of memory."""
+    folder = tmp_path_factory.mktemp("recovering")
+    folder.chmod(0o755)
+    running = prepare(folder=folder, durable=True).start(log=folder / "postgres.log")
+    try:
+        victim = psycopg.connect(running.url)
+        before = after = victim.execute(SERVER).fetchone()
+        os.kill(victim.info.backend_pid, signal.SIGKILL)
+        victim.close()
+        deadline = time.monotonic() + 30
+        while after in (None, before) and time.monotonic() < deadline:
+            time.sleep(0.1)
+            after = _told_by(running.url)
+        assert before is not None
+        assert after is not None
+        assert after[:2] == before[:2]
+        assert after != before
+    finally:
+        running.stop()
+
+
+def _told_by(url: str) -> tuple[object, ...] | None:
+    with suppress(psycopg.OperationalError), psycopg.connect(url) as asked:
+        return asked.execute(SERVER).fetchone()
+    return None
