@@ -170,7 +170,8 @@ def main(
     at_once = measured(lambda: [turn() for _ in range(flat_out)])
     assert CardFigures.objects.count() == cards
     rows = CardHistory.objects.count()
-    assert rows == cards * (turns + flat_out + 1)
+    source = Source.objects.get()
+    assert rows == cards * (turns + flat_out + 1), f"{rows} rows; {source.trouble or source.silent}"
     send, pushed = agents(cluster, cards), list[float]()
     # The first request of a process loads all addresses of the product: that is no agent's.
     send(0)
