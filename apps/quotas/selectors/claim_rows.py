@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -18,7 +18,7 @@ from apps.quotas.selectors.followers import Followed, Follower, Look
 from controlplane.domain.claims import ClaimState, GangShape
 from controlplane.domain.scheduling.lines import ByKind, Waiting, by_kind
 from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.snapshots import ClaimView, Kind, RunningView
+from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
 
 #: Different texts of which what they say is remembered; most claims ask for what others asked for.
 REMEMBERED = 4096
@@ -185,8 +185,8 @@ def _lined_up(
         del told[uid]
     told.update((each.view.uid, each.told) for each in came)
     # Most of them were only told something new.
-    left = _kinds_of(view for uid, view in were.items() if are.get(uid) != view)
-    joined = _kinds_of(view for uid, view in are.items() if were.get(uid) != view)
+    left = by_kind([view for uid, view in were.items() if are.get(uid) != view])
+    joined = by_kind([view for uid, view in are.items() if were.get(uid) != view])
     for kind in left.keys() | joined.keys():
         uids = {view.uid for view in left.get(kind, ())}
         stayed = [view for view in kinds.get(kind, ()) if view.uid not in uids]
@@ -196,13 +196,6 @@ def _lined_up(
         else:
             kinds.pop(kind, None)
     return _InLine(kinds, told)
-
-
-def _kinds_of(views: Iterable[ClaimView]) -> Mapping[Kind, Sequence[ClaimView]]:
-    kinds: dict[Kind, list[ClaimView]] = {}
-    for view in views:
-        kinds.setdefault(view.kind, []).append(view)
-    return kinds
 
 
 def _nothing(_before: None, _went: Sequence[RunningView], _came: Sequence[RunningView]) -> None:
