@@ -24,10 +24,10 @@ def nominated(snapshot: Snapshot) -> Nominated:
         for part in node.parts
         for position in part.freed
     ]
+    if not kept:
+        return {}
     heirs = {card.nominated_for for card in kept}
-    waiting = {
-        claim.uid: claim.shape.cards for claim in snapshot.claims if heirs and claim.uid in heirs
-    }
+    waiting = {claim.uid: claim.shape.cards for claim in snapshot.claims if claim.uid in heirs}
     cards: dict[str, Counter[str]] = {}
     for card in kept:
         if card.nominated_for in waiting:
@@ -40,8 +40,9 @@ def nominated(snapshot: Snapshot) -> Nominated:
 def queue_tree(snapshot: Snapshot, freed: Nominated) -> QueueTree:
     """The tree of the snapshot; what was freed for a claim is as good as held by its queue."""
     tree = QueueTree(snapshot.queues, free=_free(snapshot))
-    for claim in snapshot.claims if freed else ():
-        for chip, cards in freed.get(claim.uid, {}).items():
+    heirs = [claim for claim in snapshot.claims if claim.uid in freed] if freed else ()
+    for claim in heirs:
+        for chip, cards in freed[claim.uid].items():
             tree.charge(claim.queue, chip, cards)
     return tree
 

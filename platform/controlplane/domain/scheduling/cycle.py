@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import NamedTuple
 
 from controlplane.domain.quotas import Limit, Shortage
@@ -65,6 +66,8 @@ _ITS_OWN = frozenset(
 )
 #: Reasons for which nobody has to stop, nor room to be kept, on a chip.
 _NO_USE = LASTING | {RefusalCode.AWAITS_FASTER}
+
+_uid = attrgetter("uid")
 
 
 def plan(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
@@ -179,7 +182,7 @@ class Cycle:
             self._refuse(line.drop(), verdict.reason if verdict else spent)
 
     def _refuse(self, claims: Sequence[ClaimView], reason: Reason) -> None:
-        self._refusals.append(Refused(reason, tuple([claim.uid for claim in claims])))
+        self._refusals.append(Refused(reason, tuple(map(_uid, claims))))
 
     @property
     def spent(self) -> bool:

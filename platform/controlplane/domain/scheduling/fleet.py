@@ -159,12 +159,13 @@ class Fleet:
     def fits(self, demand: Demand, rows: Rows) -> Mask:
         """Which of those rows have room for one replica now."""
         shape = demand.shape
-        return (
-            self.eligible(demand)[rows]
-            & self.states.fits(shape)[self.state[rows]]
-            & ((self.cpu[rows] >= shape.cpu) | (shape.cpu == 0))
-            & ((self.memory[rows] >= shape.memory) | (shape.memory == 0))
-        )
+        fits = self.suited(demand)[rows] & self._open[rows]
+        fits &= self.states.fits(shape)[self.state[rows]]
+        if shape.cpu:
+            fits &= self.cpu[rows] >= shape.cpu
+        if shape.memory:
+            fits &= self.memory[rows] >= shape.memory
+        return fits
 
     def times(self, demand: Demand) -> NDArray[np.int64]:
         """[rows]: how many replicas each row has room for now; not to be written to."""

@@ -51,7 +51,7 @@ class ScoreBoard:
             self._kept[demand] = kept
             self._score(demand, rows, kept.scores)
         elif kept.seen < len(touched):
-            rows = np.unique(np.array(touched[kept.seen :], dtype=np.int64))
+            rows = np.array(sorted(set(touched[kept.seen :])), dtype=np.int64)
             kept.seen = len(touched)
             self._score(demand, rows, kept.scores)
         return kept.scores
