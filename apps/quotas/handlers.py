@@ -11,7 +11,7 @@ from apps.quotas.selectors.policies import policy_now
 
 @shared_task
 def schedule(*, claim_uid: str) -> None:
-    """A claim came or went: look again now rather than at the next beat."""
+    """A claim came or went, others perhaps with it: look again now rather than at the next beat."""
     del claim_uid  # the cycle is level-triggered: it looks at everything that waits
     reconcilers.cycle_run(policy=policy_now(), at=timezone.now())
 

@@ -34,7 +34,12 @@ class Claim(Entity):
     work_name = models.CharField(max_length=200, blank=True, db_default="")
     #: Who asked for it.
     person = models.ForeignKey(
-        User, on_delete=models.PROTECT, null=True, blank=True, related_name="claims"
+        User,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="claims",
+        db_index=False,
     )
     #: ``GangShape.as_json()``.
     shape = models.JSONField()
@@ -65,7 +70,12 @@ class Claim(Entity):
     metered_until = models.DateTimeField(null=True, blank=True)
     #: The waiting claim for which it was told to stop.
     revoked_for = models.ForeignKey(
-        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="beneficiary_of"
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="beneficiary_of",
+        db_index=False,
     )
     #: When a revoked claim's processes are killed.
     revoke_by = models.DateTimeField(null=True, blank=True)
@@ -77,6 +87,7 @@ class Claim(Entity):
 
     class Meta:
         ordering = ("-id",)
+        # Every state of every claim is an entry in each index: no more of them than somebody asks.
         constraints = (
             models.UniqueConstraint(
                 fields=("owner_kind", "owner_uid"),
@@ -96,6 +107,11 @@ class Claim(Entity):
                 condition=models.Q(state__in=(ClaimState.ADMITTED, ClaimState.REVOKING)),
             ),
             models.Index(fields=("work_uid", "-id"), name="claim_of_work"),
+            models.Index(
+                fields=("revoked_for",),
+                name="claim_heirs",
+                condition=models.Q(revoked_for__isnull=False),
+            ),
         )
 
     def __str__(self) -> str:

@@ -35,6 +35,7 @@ from controlplane.domain.scheduling.plans import (
     Refusal,
     RefusalCode,
     Refusals,
+    Refused,
 )
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.snapshots import Snapshot
@@ -178,18 +179,24 @@ def _news(refusals: Refusals, told: Mapping[str, str], *, turn: int) -> Sequence
 
     :param turn: another one in each cycle, so that everybody's turn comes.
     """
-    new = [
-        (group.reason, claim)
-        for group in refusals.groups
-        for claim in group.claims
-        if told.get(claim) != group.reason.reason
-    ]
+    new = Refusals([_untold(group, told) for group in refusals.groups])
     if not new:
         return ()
     parts = -(-len(new) // PACE.reasons())
-    part = new[turn % parts :: parts]
+    part = [new[place] for place in range(turn % parts, len(new), parts)]
     PACE.told(len(part))
-    return [reason.refuse(claim) for reason, claim in part]
+    return part
+
+
+def _untold(group: Refused, told: Mapping[str, str]) -> Refused:
+    """Those of the group who were told something else last."""
+    reason = group.reason.reason
+    were = map(told.get, group.claims)
+    return group._replace(
+        claims=tuple(
+            [claim for claim, was in zip(group.claims, were, strict=True) if was != reason]
+        )
+    )
 
 
 @contextmanager

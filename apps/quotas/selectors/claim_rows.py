@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Held = Mapping[tuple[str, int], list[str]]
 
 _place = attrgetter("place")
+_view = attrgetter("view")
 
 
 class Where(NamedTuple):
@@ -81,7 +83,7 @@ class _Waiting(NamedTuple):
     told: str
 
 
-#: In the words of the partial index of claims that wait.
+#: In the words of the partial index of claims that wait. Who leaves the line mostly holds something by then.
 _WAITING = Look(
     changed="""
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text,
@@ -91,7 +93,10 @@ _WAITING = Look(
                       || CASE WHEN person.id IS NULL THEN '' ELSE person.ctid::text || person.xmin::text END,
                       ' ' ORDER BY claim.id)
                FILTER (WHERE (age(claim.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE
-                          OR (person.id IS NOT NULL AND age(person.xmin) <= age(%(since)s::xid8::xid)))
+                          OR (person.id IS NOT NULL AND age(person.xmin) <= age(%(since)s::xid8::xid))),
+           (SELECT string_agg(other.id::text, ' ')
+              FROM quotas_claim AS other
+             WHERE other.state IN ('admitted', 'revoking') AND age(other.xmin) <= age(%(since)s::xid8::xid))
       FROM quotas_claim AS claim
       LEFT JOIN accounts_user AS person ON person.id = claim.person_id
      WHERE claim.state = 'pending'
@@ -115,7 +120,8 @@ _HOLDING = Look(
                       ' ' ORDER BY claim.id)
                FILTER (WHERE (age(claim.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE
                           OR (person.id IS NOT NULL AND age(person.xmin) <= age(%(since)s::xid8::xid))
-                          OR claim.revoked_for_id IS NOT NULL)
+                          OR claim.revoked_for_id IS NOT NULL),
+           NULL
       FROM quotas_claim AS claim
       LEFT JOIN accounts_user AS person ON person.id = claim.person_id
      WHERE claim.state IN ('admitted', 'revoking')
@@ -167,8 +173,7 @@ def _waiting(
 ) -> tuple[Waiting, Mapping[str, str]]:
     """Who waits, and what each was told last."""
     if without.isdisjoint(line.values):
-        views = [each.view for each in line.values.values()]
-        return Waiting.of(views, line.sum.by_kind), line.sum.told
+        return Waiting.of(map(_view, line.values.values()), line.sum.by_kind), line.sum.told
     left = [each for pk, each in line.values.items() if pk not in without]
     views = [each.view for each in left]
     return Waiting.of(views, by_kind(views)), {each.view.uid: each.told for each in left}
@@ -188,9 +193,15 @@ def _lined_up(
     left = by_kind([view for uid, view in were.items() if are.get(uid) != view])
     joined = by_kind([view for uid, view in are.items() if were.get(uid) != view])
     for kind in left.keys() | joined.keys():
-        uids = {view.uid for view in left.get(kind, ())}
-        stayed = [view for view in kinds.get(kind, ()) if view.uid not in uids]
-        alike = sorted((*stayed, *joined.get(kind, ())), key=_place)
+        alike = list(kinds.get(kind, ()))
+        for view in left.get(kind, ()):
+            # In the order of their places, of which no two are the same.
+            del alike[bisect_left(alike, view.place, key=_place)]
+        if alike:
+            for view in joined.get(kind, ()):
+                insort(alike, view, key=_place)
+        else:
+            alike += joined.get(kind, ())
         if alike:
             kinds[kind] = alike
         else:

@@ -3,8 +3,8 @@
 PostgreSQL numbers its transactions and keeps with each row the number of the one that wrote it (``xmin``). A look
 notes the oldest transaction that was still running (its *horizon*): whatever that look did not see was written by
 that one or a later one. So the next look asks for rows written since, and for how many rows there are; if that is
-not how many are known by then, some have gone, and the keys of all that are left say which. Nobody has to tell of
-changes, and ten thousand rows that wait cost one count.
+not how many are known by then, some have gone: those that were written since and are found elsewhere, or else the
+keys of all that are left say which. Nobody has to tell of changes, and ten thousand rows that wait cost one count.
 
 What a transaction sees of its own writes is given, but not kept: it may be rolled back.
 """
@@ -29,8 +29,9 @@ _TOO_OLD = 2**30
 class Look(NamedTuple):
     """Statements about the rows that are followed."""
 
-    #: Gives ``horizon, unwritten, count, marks``; see ``Follower``. It takes the last horizon, or NULL, as
-    #: ``%(since)s``.
+    #: Gives ``horizon, unwritten, count, marks, elsewhere``; see ``Follower``. It takes the last horizon, or NULL,
+    #: as ``%(since)s``. Elsewhere are keys of rows that were written since and are none of these, or no longer: as
+    #: many as are cheaply found, NULL if there are none.
     changed: str
     #: The primary keys of all rows as one text, with blanks between them.
     keys: str
@@ -93,7 +94,7 @@ class Follower(Generic[Value, Sum]):
 
     def _seen(self, known: Followed[Value, Sum] | None, *, server: object) -> Followed[Value, Sum]:
         """:raises _Astray: if what is known does not lead to what is there; never if nothing is."""
-        horizon, unwritten, count, changed = _changed(self._look, known)
+        horizon, unwritten, count, changed, elsewhere = _changed(self._look, known)
         if known is not None and not 0 <= horizon - known.horizon <= _TOO_OLD:
             raise _Astray
         marks = dict(known.marks) if known else {}
@@ -104,13 +105,20 @@ class Follower(Generic[Value, Sum]):
         unordered = any(key < newest and key not in marks for key in fresh)
         marks.update(fresh)
         if len(marks) != count:
-            left = _keys(self._look)
-            for key in marks.keys() - left:
+            gone = marks.keys() & elsewhere
+            if len(marks) - len(gone) != count:
+                left = _keys(self._look)
+                gone = marks.keys() - left
+                if (
+                    known is not None
+                    and len(marks) - len(gone) < count
+                    and not left <= marks.keys()
+                ):
+                    raise _Astray
+            for key in gone:
                 del marks[key]
                 fresh.pop(key, None)
                 went += _popped(values, key)
-            if known is not None and len(marks) < count and not left <= marks.keys():
-                raise _Astray
         came: Mapping[int, Value] = self._read(fresh) if fresh else {}
         for key in fresh:
             if key in came:
@@ -135,16 +143,21 @@ def _popped(values: dict[int, Value], key: int) -> list[Value]:
 
 def _changed(
     look: Look, known: Followed[Value, Sum] | None
-) -> tuple[int, bool, int, Mapping[int, Mark]]:
+) -> tuple[int, bool, int, Mapping[int, Mark], Set[int]]:
     with connection.cursor() as cursor:
         cursor.execute(look.changed, {"since": None if known is None else str(known.horizon)})
-        horizon, unwritten, count, text = cursor.fetchone()
+        horizon, unwritten, count, text, others = cursor.fetchone()
     marks = text.split(" ") if text else ()
-    return int(horizon), unwritten, count, {int(mark[: mark.index("(")]): mark for mark in marks}
+    changed = {int(mark[: mark.index("(")]): mark for mark in marks}
+    return int(horizon), unwritten, count, changed, _split(others)
 
 
 def _keys(look: Look) -> Set[int]:
     with connection.cursor() as cursor:
         cursor.execute(look.keys)
         (text,) = cursor.fetchone()
-    return {int(key) for key in text.split(" ")} if text else set()
+    return _split(text)
+
+
+def _split(text: str | None) -> Set[int]:
+    return set(map(int, text.split(" "))) if text else set()

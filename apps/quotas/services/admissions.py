@@ -50,7 +50,7 @@ def claim_admit(*, claim: Claim, placement: Placement, at: datetime) -> None:
     claim.refresh_from_db()
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def claims_admit(*, placements: Sequence[Placement], at: datetime) -> Admissions:
     """Give each claim its cards and tell its owner; a placement that no longer holds is dropped by itself.
 
@@ -58,7 +58,8 @@ def claims_admit(*, placements: Sequence[Placement], at: datetime) -> Admissions
     """
     cards = _locked_cards(placements)
     claims = _locked_claims(placements)
-    books = _books(placements, cards, claims)
+    kept = kept_cards()
+    books = _books(placements, cards, claims, kept=kept)
     entered: list[tuple[Claim, Placement]] = []
     conflicts: dict[str, str] = {}
     for placement in placements:
@@ -68,6 +69,8 @@ def claims_admit(*, placements: Sequence[Placement], at: datetime) -> Admissions
         except PlacementConflict as conflict:
             conflicts[placement.claim] = str(conflict)
     _write(entered, {card.uid: card for card in cards}, at=at)
+    if not claims.keys().isdisjoint(kept.values()):
+        Nomination.objects.filter(claim__in=[claim for claim, _ in entered]).delete()
     return Admissions(admitted=tuple(claim.uid for claim, _ in entered), conflicts=conflicts)
 
 
@@ -121,7 +124,11 @@ def _locked_claims(placements: Sequence[Placement]) -> dict[str, Claim]:
 
 
 def _books(
-    placements: Sequence[Placement], cards: Sequence[_Card], claims: Mapping[str, Claim]
+    placements: Sequence[Placement],
+    cards: Sequence[_Card],
+    claims: Mapping[str, Claim],
+    *,
+    kept: Mapping[str, str],
 ) -> Books:
     hosts = {replica.node for placement in placements for replica in placement.replicas}
     by_node: dict[int, list[_Card]] = {}
@@ -131,7 +138,6 @@ def _books(
         _any_of("card", [card.pk for card in cards]), released_at=None
     )
     held = dict(holding.order_by().values_list("card__uid", "claim__uid"))
-    kept = kept_cards()
     nodes = [
         _node_view(node, by_node.get(node.pk, ()), held=held, kept=kept) for node in _nodes(hosts)
     ]
@@ -221,9 +227,8 @@ def _write(
         )
         for claim, placement in entered
     ]
-    move_each(steps, CLAIM, ClaimEvent.ADMIT, into=ClaimTransition, at=at)
+    move_each(steps, CLAIM, ClaimEvent.ADMIT, into=ClaimTransition, at=at, locked=True)
     _allocate(entered, cards, at=at)
-    Nomination.objects.filter(claim__in=[claim for claim, _ in entered]).delete()
     publish_each("claim.admitted", ({"claim_uid": claim.uid} for claim, _ in entered))
 
 

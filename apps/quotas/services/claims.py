@@ -18,8 +18,9 @@ from apps.quotas.services.trees import queue_pin
 from apps.quotas.services.usage import usage_close_each
 from controlplane.domain.claims import CLAIM, ClaimEvent, ClaimState, GangShape, ReleaseReason
 from controlplane.domain.scheduling.plans import Refusal
-from controlplane.outbox.messages import publish, publish_each
+from controlplane.outbox.messages import publish
 from controlplane.persistence.moves import Step, move, move_each
+from controlplane.persistence.updates import insert_each
 
 #: Columns of a claim that hold more than a word or a number.
 _DOCUMENTS = (
@@ -162,7 +163,8 @@ def claims_request(*, requests: Sequence[Request]) -> list[Claim]:
     :raises ValueError: if one accepts no chip; it would wait for ever.
     :raises QueueTakesNothing: if one of the queues, or one above it, takes no new claims.
     """
-    claims = Claim.objects.bulk_create(request.claim() for request in requests)
+    claims = [request.claim() for request in requests]
+    insert_each(claims, numbered=True)
     # Asked under the locks: the queues are not changed until the claims are committed.
     queues = {each.queue.pk: each.queue for each in requests}
     queue_pin(*queues.values())
@@ -170,7 +172,7 @@ def claims_request(*, requests: Sequence[Request]) -> list[Claim]:
     if fresh and (refusal := intake_refusal_of_any(fresh.values())):
         raise QueueTakesNothing(refusal)
     nominations_taken_up(claims=claims)
-    publish_each("claim.requested", ({"claim_uid": claim.uid} for claim in claims))
+    _some("claim.requested", claims)
     return claims
 
 
@@ -256,13 +258,19 @@ def claims_release(*, uids: Sequence[str], reason: ReleaseReason, at: datetime) 
             "metered_until": claim.metered_until,
         }
         steps.append(Step(row=claim, reason=kept, changes=changes))
-    move_each(steps, CLAIM, ClaimEvent.RELEASE, into=ClaimTransition, at=at)
+    move_each(steps, CLAIM, ClaimEvent.RELEASE, into=ClaimTransition, at=at, locked=True)
     for ended in set(ends.values()):
         those = [pk for pk, end in ends.items() if end == ended]
         Allocation.objects.filter(claim__in=those, released_at=None).update(released_at=ended)
     Nomination.objects.filter(claim__in=ends).delete()
-    publish_each("claim.released", ({"claim_uid": claim.uid} for claim in claims))
+    _some("claim.released", claims)
     return frozenset(claim.uid for claim in claims)
+
+
+def _some(topic: str, claims: Sequence[Claim]) -> None:
+    """Tell the scheduler that claims came or went; once for all, as it looks at everything that waits."""
+    if claims:
+        publish(topic, claim_uid=claims[0].uid)
 
 
 def claim_progress(*, uid: str, progress: float, checkpointed_at: datetime | None = None) -> None:

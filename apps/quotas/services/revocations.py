@@ -51,7 +51,7 @@ def claims_revoke(
             "revoked_for": heir,
         }
         steps.append(Step(row=victim, reason=revocation.reason, changes=changes))
-    move_each(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at)
+    move_each(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at, locked=True)
     publish_each("claim.revoking", ({"claim_uid": step.row.uid} for step in steps))
     return tuple(step.row.uid for step in steps)
 
@@ -96,7 +96,7 @@ def claims_withdraw(
         changes = {"release_reason": reason, "revoke_by": at + grace, "revoked_for": None}
         steps.append(Step(row=claim, reason=why, changes=changes))
     Claim.objects.filter(pk__in=late, revoke_by__gt=at + grace).update(revoke_by=at + grace)
-    move_each(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at)
+    move_each(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at, locked=True)
     publish_each("claim.revoking", ({"claim_uid": step.row.uid} for step in steps))
     return tuple(step.row for step in steps)
 

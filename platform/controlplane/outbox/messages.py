@@ -114,6 +114,8 @@ def relay(send: Send, *, limit: int = 200) -> int:
     if not OutboxMessage.objects.filter(delivered_at=None, topic__in=_heard).order_by().exists():
         return 0
     with transaction.atomic():
+        commit_soon()
+        _pass_over_the_dead()
         rows = (
             OutboxMessage.objects.select_for_update(skip_locked=True)
             .filter(delivered_at=None, topic__in=_heard)
@@ -126,8 +128,17 @@ def relay(send: Send, *, limit: int = 200) -> int:
             send(topic, payload)
         sent = OutboxMessage.objects.filter(pk__in=[pk for pk, _, _ in messages])
         sent.update(delivered_at=Now())
-        commit_soon()
     return len(messages)
+
+
+def _pass_over_the_dead() -> None:
+    """Have entries of what was delivered marked as dead by whoever comes across them.
+
+    An index scan does so, and the next one need not look at them again. A bitmap scan, which the planner may
+    prefer for few rows, reads all that have come up since the last vacuum: tens of thousands in a busy minute.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

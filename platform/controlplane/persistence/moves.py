@@ -76,7 +76,6 @@ class Step(Generic[Row]):
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
-@transaction.atomic
 def move_each(
     steps: Sequence[Step[Row]],
     machine: Machine[State, Event],
@@ -85,18 +84,54 @@ def move_each(
     into: type[Transition],
     at: datetime,
     leased: bool = False,
+    locked: bool = False,
 ) -> None:
     """``move`` for many rows in three statements: all of them, or none.
 
     The Python objects are updated as well.
 
     :param leased: each has to be leased still with the ``lease_token`` that its object has.
+    :param locked: the transaction has locked all of them and read the objects since; says nothing of leases.
     :raises IllegalTransition: if the table has no such arrow from the state that one of them is really in.
     :raises LeaseLost: if one of them is leased by somebody else now.
+    :raises ValueError: if they are to be leased, and locked.
     """
+    if leased and locked:
+        raise ValueError("rows that are locked already are not asked for their leases")
     if not steps:
         return
     rows = [step.row for step in steps]
+    # Whoever has locked them takes all back if this fails.
+    with transaction.atomic(savepoint=not locked):
+        if locked:
+            state_of = {row.pk: str(row.serializable_value("state")) for row in rows}
+        else:
+            state_of = _locked(rows, leased=leased)
+        transitions = []
+        for step in steps:
+            current: State = type(machine.initial)(state_of[step.row.pk])
+            target = machine.after(current, event)
+            for name, value in {"state": target, **step.changes}.items():
+                setattr(step.row, name, value)
+            transitions.append(
+                into(
+                    **{into.entity_field: step.row},
+                    from_state=current,
+                    event=event,
+                    to_state=target,
+                    reason=step.reason,
+                    at=at,
+                )
+            )
+        update_each(rows, ("state", *steps[0].changes))
+        insert_each(transitions)
+
+
+def _locked(rows: Sequence[models.Model], *, leased: bool) -> dict[Any, str]:
+    """Lock the rows; the states that they are really in, by primary key.
+
+    :raises LeaseLost: if one of them should be leased as its object says and is not.
+    """
     manager = type(rows[0])._default_manager
     columns = ("pk", "state", "lease_token") if leased else ("pk", "state")
     found = (
@@ -110,24 +145,7 @@ def move_each(
         state_of[pk], tokens[pk] = state, token
     if leased and any(tokens[row.pk] != [row.serializable_value("lease_token")] for row in rows):
         raise LeaseLost("somebody else works on one of them now; nothing was written")
-    transitions = []
-    for step in steps:
-        current: State = type(machine.initial)(state_of[step.row.pk])
-        target = machine.after(current, event)
-        for name, value in {"state": target, **step.changes}.items():
-            setattr(step.row, name, value)
-        transitions.append(
-            into(
-                **{into.entity_field: step.row},
-                from_state=current,
-                event=event,
-                to_state=target,
-                reason=step.reason,
-                at=at,
-            )
-        )
-    update_each(rows, ("state", *steps[0].changes))
-    insert_each(transitions)
+    return state_of
 
 
 def _why_not(

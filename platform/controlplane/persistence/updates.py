@@ -56,13 +56,15 @@ def update_each(rows: Sequence[models.Model], names: Sequence[str]) -> int:
         columns=_typed(fields),
         pk=pk,
     )
-    return _executed(statement, rows, fields, add=False)
+    return _executed(statement, _document(rows, fields, add=False))
 
 
-def insert_each(rows: Sequence[models.Model]) -> int:
-    """Write new rows, all of one model; says how many there were. How they are numbered nobody is told.
+def insert_each(rows: Sequence[models.Model], *, numbered: bool = False) -> int:
+    """Write new rows, all of one model; says how many there were.
 
     What the first leaves to the database, all have to.
+
+    :param numbered: the objects are told their primary keys; otherwise nobody is.
     """
     if not rows:
         return 0
@@ -82,20 +84,34 @@ def insert_each(rows: Sequence[models.Model]) -> int:
         " FROM ROWS FROM (json_to_recordset(%s::json) AS ({typed})) WITH ORDINALITY"
         " AS given ({columns}, the_order) ORDER BY the_order"
     ).format(table=sql.Identifier(meta.db_table), columns=columns, typed=_typed(fields))
-    return _executed(statement, rows, fields, add=True)
+    document = _document(rows, fields, add=True)
+    if not numbered:
+        return _executed(statement, document)
+    pk = sql.Identifier(str(meta.pk.column))
+    returning = sql.SQL("{statement} RETURNING {pk}").format(statement=statement, pk=pk)
+    with connection.cursor() as cursor:
+        cursor.execute(returning.as_string(cursor.connection), [document])
+        keys = [key for (key,) in cursor.fetchall()]
+    # They come as they were written: in the order in which they are given.
+    for row, key in zip(rows, keys, strict=True):
+        row.pk = key
+        row._state.adding, row._state.db = False, connection.alias
+    return len(keys)
 
 
-def _executed(
-    statement: sql.Composed, rows: Sequence[models.Model], fields: Sequence[Field], *, add: bool
-) -> int:
-    names = [str(field.column) for field in fields]
-    columns = [_column(rows, field, add=add) for field in fields]
-    written = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-    document = json.dumps(written, default=_plain)
+def _executed(statement: sql.Composed, document: str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(statement.as_string(cursor.connection), [document])
         count: int = cursor.rowcount
     return count
+
+
+def _document(rows: Sequence[models.Model], fields: Sequence[Field], *, add: bool) -> str:
+    """The rows, as the database reads them."""
+    names = [str(field.column) for field in fields]
+    columns = [_column(rows, field, add=add) for field in fields]
+    written = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    return json.dumps(written, default=_plain)
 
 
 def _column(rows: Sequence[models.Model], field: Field, *, add: bool) -> list[object]:

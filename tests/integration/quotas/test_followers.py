@@ -12,17 +12,22 @@ from django.db import connection, transaction
 from apps.quotas.selectors.followers import Follower, Look
 from apps.quotas.selectors.shelves import server_started
 
-LOOK = Look(
-    changed="""
+_CHANGED = """
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text,
            pg_current_xact_id_if_assigned() IS NULL,
            count(*),
            string_agg(followed.id || followed.ctid::text || followed.xmin::text, ' ' ORDER BY followed.id)
-               FILTER (WHERE (age(followed.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE)
+               FILTER (WHERE (age(followed.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE),
+           {elsewhere}
       FROM followed WHERE alive
-""",
-    keys="SELECT string_agg(followed.id::text, ' ') FROM followed WHERE alive",
-)
+"""
+_DEAD = """
+           (SELECT string_agg(dead.id::text, ' ') FROM followed AS dead
+             WHERE NOT dead.alive AND age(dead.xmin) <= age(%(since)s::xid8::xid))
+"""
+_KEYS = "SELECT string_agg(followed.id::text, ' ') FROM followed WHERE alive"
+LOOK = Look(changed=_CHANGED.format(elsewhere=_DEAD), keys=_KEYS)
+BLIND = Look(changed=_CHANGED.format(elsewhere="NULL"), keys=_KEYS)
 
 Rows = dict[int, str]
 
@@ -55,9 +60,9 @@ def reader() -> Reader:
     return Reader()
 
 
-@pytest.fixture
-def follower(reader: Reader) -> Follower[str, list[str]]:
-    return Follower(LOOK, reader.read, words)
+@pytest.fixture(params=[LOOK, BLIND], ids=["told who left", "told of nobody"])
+def follower(reader: Reader, request: pytest.FixtureRequest) -> Follower[str, list[str]]:
+    return Follower(request.param, reader.read, words)
 
 
 @pytest.fixture
@@ -114,6 +119,19 @@ def test_only_what_changed_is_read_again(
     other.commit()
     assert seen(follower) == in_truth()
     assert reader.asked == [set(range(1, 10)), {4}]
+
+
+def test_the_keys_are_not_asked_for_where_it_is_told_who_left(
+    reader: Reader, other: psycopg.Connection
+) -> None:
+    never = Follower(LOOK._replace(keys="SELECT 1 / 0"), reader.read, words)
+    other.execute("INSERT INTO followed VALUES (1, 'one', true), (4, 'four', true)")
+    other.commit()
+    seen(never)
+    other.execute("UPDATE followed SET alive = false WHERE id = 4")
+    other.execute("INSERT INTO followed VALUES (7, 'seven', true), (8, 'never there', false)")
+    other.commit()
+    assert seen(never) == in_truth() == {1: "one", 7: "seven"}
 
 
 def test_what_is_committed_after_a_look_by_a_transaction_that_was_older_is_seen(
