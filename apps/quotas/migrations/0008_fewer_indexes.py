@@ -23,6 +23,15 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        # First: claims can still be read while it is made, and no longer once the others are dropped.
+        migrations.AddIndex(
+            model_name="claim",
+            index=models.Index(
+                condition=models.Q(("revoked_for__isnull", False)),
+                fields=["revoked_for"],
+                name="claim_heirs",
+            ),
+        ),
         migrations.AlterField(
             model_name="claim",
             name="person",
@@ -45,14 +54,6 @@ class Migration(migrations.Migration):
                 on_delete=django.db.models.deletion.SET_NULL,
                 related_name="beneficiary_of",
                 to="quotas.claim",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="claim",
-            index=models.Index(
-                condition=models.Q(("revoked_for__isnull", False)),
-                fields=["revoked_for"],
-                name="claim_heirs",
             ),
         ),
         migrations.RunSQL(_NO_BEGINNINGS, _BEGINNINGS),

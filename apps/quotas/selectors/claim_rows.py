@@ -88,7 +88,7 @@ _WAITING = Look(
     changed="""
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text,
            pg_current_xact_id_if_assigned() IS NULL,
-           count(*),
+           count(*), coalesce(sum(claim.id), 0)::bigint,
            string_agg(claim.id || claim.ctid::text || claim.xmin::text
                       || CASE WHEN person.id IS NULL THEN '' ELSE person.ctid::text || person.xmin::text END,
                       ' ' ORDER BY claim.id)
@@ -111,7 +111,7 @@ _HOLDING = Look(
     changed="""
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text,
            pg_current_xact_id_if_assigned() IS NULL,
-           count(*),
+           count(*), coalesce(sum(claim.id), 0)::bigint,
            string_agg(claim.id || claim.ctid::text || claim.xmin::text
                       || CASE WHEN person.id IS NULL THEN '' ELSE person.ctid::text || person.xmin::text END
                       || CASE WHEN claim.revoked_for_id IS NULL THEN '' ELSE coalesce(

@@ -2,9 +2,10 @@
 
 PostgreSQL numbers its transactions and keeps with each row the number of the one that wrote it (``xmin``). A look
 notes the oldest transaction that was still running (its *horizon*): whatever that look did not see was written by
-that one or a later one. So the next look asks for rows written since, and for how many rows there are; if that is
-not how many are known by then, some have gone: those that were written since and are found elsewhere, or else the
-keys of all that are left say which. Nobody has to tell of changes, and ten thousand rows that wait cost one count.
+that one or a later one. So the next look asks for rows written since, and for the number and the sum of all keys;
+if these are not those of the rows that are known by then, some have gone: rows that were written since and are
+found elsewhere, or else the keys of all that are left say which. Nobody has to tell of changes, and ten thousand
+rows that wait cost one count.
 
 What a transaction sees of its own writes is given, but not kept: it may be rolled back.
 """
@@ -12,7 +13,7 @@ What a transaction sees of its own writes is given, but not kept: it may be roll
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from django.db import connection
 
@@ -29,12 +30,39 @@ _TOO_OLD = 2**30
 class Look(NamedTuple):
     """Statements about the rows that are followed."""
 
-    #: Gives ``horizon, unwritten, count, marks, elsewhere``; see ``Follower``. It takes the last horizon, or NULL,
-    #: as ``%(since)s``. Elsewhere are keys of rows that were written since and are none of these, or no longer: as
-    #: many as are cheaply found, NULL if there are none.
+    #: Gives the fields of ``_Found``, texts and keys as texts with blanks between them, or NULL. It takes the last
+    #: horizon, or NULL, as ``%(since)s``.
     changed: str
     #: The primary keys of all rows as one text, with blanks between them.
     keys: str
+
+
+class _Tally(NamedTuple):
+    """What tells whether the rows that are known are those that are there."""
+
+    rows: int
+    #: Of the primary keys.
+    total: int
+
+    @classmethod
+    def of(cls, keys: Collection[int]) -> Self:
+        return cls(len(keys), sum(keys))
+
+    def without(self, keys: Collection[int]) -> Self:
+        return self._replace(rows=self.rows - len(keys), total=self.total - sum(keys))
+
+
+class _Found(NamedTuple):
+    """What one look found."""
+
+    horizon: int
+    #: It saw nothing that its own transaction may take back.
+    unwritten: bool
+    tally: _Tally
+    #: Of rows that were written since the last look, by primary key.
+    marks: Mapping[int, Mark]
+    #: Keys of rows that were written since and are none of these, or no longer; as many as are cheaply found.
+    elsewhere: Set[int]
 
 
 class _Astray(Exception):
@@ -94,31 +122,20 @@ class Follower(Generic[Value, Sum]):
 
     def _seen(self, known: Followed[Value, Sum] | None, *, server: object) -> Followed[Value, Sum]:
         """:raises _Astray: if what is known does not lead to what is there; never if nothing is."""
-        horizon, unwritten, count, changed, elsewhere = _changed(self._look, known)
-        if known is not None and not 0 <= horizon - known.horizon <= _TOO_OLD:
+        found = _look(self._look, known)
+        if known is not None and not 0 <= found.horizon - known.horizon <= _TOO_OLD:
             raise _Astray
         marks = dict(known.marks) if known else {}
         values = dict(known.values) if known else {}
         went: list[Value] = []
-        fresh = {key: mark for key, mark in changed.items() if marks.get(key) != mark}
+        fresh = {key: mark for key, mark in found.marks.items() if marks.get(key) != mark}
         newest = next(reversed(marks), 0)
         unordered = any(key < newest and key not in marks for key in fresh)
         marks.update(fresh)
-        if len(marks) != count:
-            gone = marks.keys() & elsewhere
-            if len(marks) - len(gone) != count:
-                left = _keys(self._look)
-                gone = marks.keys() - left
-                if (
-                    known is not None
-                    and len(marks) - len(gone) < count
-                    and not left <= marks.keys()
-                ):
-                    raise _Astray
-            for key in gone:
-                del marks[key]
-                fresh.pop(key, None)
-                went += _popped(values, key)
+        for key in self._gone(marks.keys(), found):
+            del marks[key]
+            fresh.pop(key, None)
+            went += _popped(values, key)
         came: Mapping[int, Value] = self._read(fresh) if fresh else {}
         for key in fresh:
             if key in came:
@@ -134,22 +151,36 @@ class Follower(Generic[Value, Sum]):
             total = self._add(known.sum if known else None, went, list(came.values()))
         else:
             total = known.sum
-        return Followed(server, horizon, unwritten, values, marks, total)
+        return Followed(server, found.horizon, found.unwritten, values, marks, total)
+
+    def _gone(self, known: Set[int], found: _Found) -> Set[int]:
+        """Which of the keys are those of no row any more.
+
+        :raises _Astray: if rows are there that are not among them.
+        """
+        tally = _Tally.of(known)
+        if tally == found.tally:
+            return frozenset()
+        gone = known & found.elsewhere
+        if tally.without(gone) != found.tally:
+            left = _keys(self._look)
+            gone = known - left
+            # Others may have come since the look; they are the next one's.
+            if len(known) - len(gone) < found.tally.rows and not left <= known:
+                raise _Astray
+        return gone
 
 
 def _popped(values: dict[int, Value], key: int) -> list[Value]:
     return [values.pop(key)] if key in values else []
 
 
-def _changed(
-    look: Look, known: Followed[Value, Sum] | None
-) -> tuple[int, bool, int, Mapping[int, Mark], Set[int]]:
+def _look(look: Look, known: Followed[Value, Sum] | None) -> _Found:
     with connection.cursor() as cursor:
         cursor.execute(look.changed, {"since": None if known is None else str(known.horizon)})
-        horizon, unwritten, count, text, others = cursor.fetchone()
-    marks = text.split(" ") if text else ()
-    changed = {int(mark[: mark.index("(")]): mark for mark in marks}
-    return int(horizon), unwritten, count, changed, _split(others)
+        horizon, unwritten, count, total, text, elsewhere = cursor.fetchone()
+    marks = {int(mark[: mark.index("(")]): mark for mark in text.split(" ")} if text else {}
+    return _Found(int(horizon), unwritten, _Tally(count, total), marks, _split(elsewhere))
 
 
 def _keys(look: Look) -> Set[int]:

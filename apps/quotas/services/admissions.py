@@ -58,8 +58,7 @@ def claims_admit(*, placements: Sequence[Placement], at: datetime) -> Admissions
     """
     cards = _locked_cards(placements)
     claims = _locked_claims(placements)
-    kept = kept_cards()
-    books = _books(placements, cards, claims, kept=kept)
+    books, kept = _books(placements, cards, claims)
     entered: list[tuple[Claim, Placement]] = []
     conflicts: dict[str, str] = {}
     for placement in placements:
@@ -124,12 +123,9 @@ def _locked_claims(placements: Sequence[Placement]) -> dict[str, Claim]:
 
 
 def _books(
-    placements: Sequence[Placement],
-    cards: Sequence[_Card],
-    claims: Mapping[str, Claim],
-    *,
-    kept: Mapping[str, str],
-) -> Books:
+    placements: Sequence[Placement], cards: Sequence[_Card], claims: Mapping[str, Claim]
+) -> tuple[Books, Mapping[str, str]]:
+    """What is given out now, and ``kept_cards``."""
     hosts = {replica.node for placement in placements for replica in placement.replicas}
     by_node: dict[int, list[_Card]] = {}
     for card in cards:
@@ -138,6 +134,8 @@ def _books(
         _any_of("card", [card.pk for card in cards]), released_at=None
     )
     held = dict(holding.order_by().values_list("card__uid", "claim__uid"))
+    # Behind what is held: a card that is given back in between is seen as held, or as kept for an heir.
+    kept = kept_cards()
     nodes = [
         _node_view(node, by_node.get(node.pk, ()), held=held, kept=kept) for node in _nodes(hosts)
     ]
@@ -148,7 +146,8 @@ def _books(
     }
     limited = any(queue.running_per_person is not None for queue in queues.values())
     people = {claim.person_id for claim in claims.values() if claim.person_id} if limited else set()
-    return Books(nodes=nodes, queues=queues, running=running_of(people) if people else ())
+    running = running_of(people) if people else ()
+    return Books(nodes=nodes, queues=queues, running=running), kept
 
 
 def _nodes(uids: Collection[str]) -> list[NodeRow]:

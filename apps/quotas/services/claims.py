@@ -172,7 +172,9 @@ def claims_request(*, requests: Sequence[Request]) -> list[Claim]:
     if fresh and (refusal := intake_refusal_of_any(fresh.values())):
         raise QueueTakesNothing(refusal)
     nominations_taken_up(claims=claims)
-    _some("claim.requested", claims)
+    # Once for all of them: the scheduler looks at everything that waits.
+    if claims:
+        publish("claim.requested", claim_uid=claims[0].uid)
     return claims
 
 
@@ -263,14 +265,9 @@ def claims_release(*, uids: Sequence[str], reason: ReleaseReason, at: datetime) 
         those = [pk for pk, end in ends.items() if end == ended]
         Allocation.objects.filter(claim__in=those, released_at=None).update(released_at=ended)
     Nomination.objects.filter(claim__in=ends).delete()
-    _some("claim.released", claims)
-    return frozenset(claim.uid for claim in claims)
-
-
-def _some(topic: str, claims: Sequence[Claim]) -> None:
-    """Tell the scheduler that claims came or went; once for all, as it looks at everything that waits."""
     if claims:
-        publish(topic, claim_uid=claims[0].uid)
+        publish("claim.released", claim_uid=claims[0].uid)
+    return frozenset(claim.uid for claim in claims)
 
 
 def claim_progress(*, uid: str, progress: float, checkpointed_at: datetime | None = None) -> None:

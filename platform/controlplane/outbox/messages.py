@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -115,13 +116,13 @@ def relay(send: Send, *, limit: int = 200) -> int:
         return 0
     with transaction.atomic():
         commit_soon()
-        _pass_over_the_dead()
         rows = (
             OutboxMessage.objects.select_for_update(skip_locked=True)
             .filter(delivered_at=None, topic__in=_heard)
             .order_by("id")
         )
-        messages = list(rows.values_list("pk", "topic", "payload")[:limit])
+        with _index_scans():
+            messages = list(rows.values_list("pk", "topic", "payload")[:limit])
         if not messages:
             return 0
         for _, topic, payload in messages:
@@ -131,7 +132,8 @@ def relay(send: Send, *, limit: int = 200) -> int:
     return len(messages)
 
 
-def _pass_over_the_dead() -> None:
+@contextmanager
+def _index_scans() -> Iterator[None]:
     """Have entries of what was delivered marked as dead by whoever comes across them.
 
     An index scan does so, and the next one need not look at them again. A bitmap scan, which the planner may
@@ -139,6 +141,10 @@ def _pass_over_the_dead() -> None:
     """
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off")
+        yield
+        cursor.execute(
+            "SET LOCAL enable_bitmapscan TO DEFAULT; SET LOCAL enable_seqscan TO DEFAULT"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from apps.quotas.selectors.shelves import server_started
 _CHANGED = """
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text,
            pg_current_xact_id_if_assigned() IS NULL,
-           count(*),
+           count(*), coalesce(sum(followed.id), 0)::bigint,
            string_agg(followed.id || followed.ctid::text || followed.xmin::text, ' ' ORDER BY followed.id)
                FILTER (WHERE (age(followed.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE),
            {elsewhere}
@@ -196,8 +196,9 @@ def test_a_horizon_that_is_long_past_or_to_come_is_not_relied_on(
     assert reader.asked == [{1}, {1}]
 
 
-def test_a_row_that_nobody_was_told_of_is_found_by_the_count(
-    follower: Follower[str, list[str]], other: psycopg.Connection
+@pytest.mark.parametrize("as_many_go", [False, True])
+def test_a_row_that_nobody_was_told_of_is_found_by_number_and_sum(
+    as_many_go: bool, follower: Follower[str, list[str]], other: psycopg.Connection
 ) -> None:
     """As after a server that recovered has given lost numbers of transactions to others."""
     other.execute("INSERT INTO followed SELECT n, 'word', true FROM generate_series(1, 3) AS n")
@@ -211,6 +212,9 @@ def test_a_row_that_nobody_was_told_of_is_found_by_the_count(
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_current_xact_id()")
     follower._known = known._replace(marks=marks, values=values, sum=["word"] * 2)
+    if as_many_go:
+        other.execute("DELETE FROM followed WHERE id = 3")
+        other.commit()
     assert seen(follower) == in_truth()
 
 

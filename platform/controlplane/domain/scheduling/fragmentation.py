@@ -50,15 +50,9 @@ class Fragmentation:
         state, cpu, memory = fleet.state[rows], fleet.cpu[rows], fleet.memory[rows]
         after = fleet.states.after(state, demand.shape)
         self._learn()
+        before = self._amounts(rows, state, cpu, memory)
         shape = demand.shape
-        # Of both moments at once: for the few rows that change, what takes time is the number of questions.
-        both = self._amounts(
-            np.concatenate((rows, rows)),
-            np.concatenate((state, after)),
-            np.concatenate((cpu, cpu - shape.cpu)),
-            np.concatenate((memory, memory - shape.memory)),
-        )
-        return both[len(rows) :] - both[: len(rows)]
+        return self._amounts(rows, after, cpu - shape.cpu, memory - shape.memory) - before
 
     def total(self) -> float:
         """Thousandths of cards that are fragments now, in the whole fleet."""
