@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 
@@ -13,9 +14,13 @@ from apps.jobs.services import SpecRefused
 from apps.quotas import selectors, services
 from apps.quotas.models import Allocation, Claim, Queue
 from apps.quotas.reconcilers import cycles
+from apps.quotas.selectors.snapshots import kept_cards
+from apps.quotas.services import admissions
 from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.queues import QueueState
+from controlplane.domain.scheduling.books import PlacementConflict
 from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.plans import Placement, ReplicaPlacement
 from controlplane.domain.scheduling.policies import Policy
 from tests.integration.company import Company, entitle
 from tests.integration.quotas.sharing import Sharing, claim_of
@@ -187,3 +192,49 @@ def test_a_cycle_that_placed_all_that_it_may_is_followed_by_another_at_once(
     assert cycles.cycle_run(policy=policy, at=sharing.company.at) == 2
 
     assert Claim.objects.get(pk=claims[2].pk).explanation.startswith("needs 1 × 1 card of cpu")
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before it is asked", "after"])
+def test_a_card_that_is_given_back_for_an_heir_meanwhile_is_nobody_elses(
+    company: Company, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    """Whoever looks sees it held still, or kept by then."""
+    sharing = Sharing.of(company)
+    victim = sharing.claim(sharing.batch, cards=2)
+    assert company.schedule() == 1
+    heir, other = sharing.claim(sharing.owed, cards=2), sharing.claim(sharing.batch, cards=2)
+    victim.refresh_from_db()
+    services.claim_revoke(
+        claim=victim,
+        reason=ReleaseReason.PREEMPTED,
+        grace=timedelta(minutes=1),
+        at=company.at,
+        why="owed to another",
+        for_claim=heir,
+    )
+    cards = Allocation.objects.filter(claim=victim).select_related("card", "node")
+    seat = ReplicaPlacement(
+        role="trainer",
+        index=0,
+        node=cards[0].node.uid,
+        cards=tuple(each.card.uid for each in cards),
+        count=2,
+    )
+
+    def given_back() -> None:
+        assert services.claim_release(uid=victim.uid, reason=ReleaseReason.PREEMPTED, at=company.at)
+
+    def kept() -> dict[str, str]:
+        if first:
+            given_back()
+        found = kept_cards()
+        if not first:
+            given_back()
+        return found
+
+    monkeypatch.setattr(admissions, "kept_cards", kept)
+    placement = Placement(claim=other.uid, chip="cpu", replicas=(seat,), reason="stale")
+    with pytest.raises(PlacementConflict):
+        services.claim_admit(claim=other, placement=placement, at=company.at)
+    assert not Allocation.objects.filter(released_at=None).exists()
+    assert set(kept_cards().values()) == {heir.uid}
