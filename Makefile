@@ -51,10 +51,13 @@ test-real: development ## Test with the real engine, a real browser and the whol
 	@$(BIN)/python -m launcher.system_packages chromium
 	@$(BIN)/python -m launcher engine
 	@$(BIN)/python -m tests.kubernetes build || echo "tests that need a cluster are skipped"
-	@# Engines and pages of a sample company run beside whatever starts a product or a cluster, one of these after
-	@# the other (tests/conftest.py).
-	$(BIN)/python -m pytest tests -m "browser or engine or product or kubernetes" -n logical \
-		--dist loadgroup $(ARGS)
+	@# Pages of a sample company share the cores. Engines run beside whatever starts a product or a cluster,
+	@# one of these after the other (tests/conftest.py).
+	@status=0; \
+	$(BIN)/python -m pytest tests -m "browser and not product" -n logical --dist load $(ARGS) || status=$$?; \
+	$(BIN)/python -m pytest tests -m "engine or product or kubernetes" -n 2 --dist loadgroup \
+		$(ARGS) || status=$$?; \
+	exit $$status
 
 test-cluster: development ## Start a real Kubernetes on this machine, for tests by hand (ARGS=stop, status)
 	@$(BIN)/python -m tests.kubernetes $(or $(ARGS),start)

@@ -22,11 +22,7 @@ settings.load_profile("patient")
 
 # Not by marks: xdist 3.8 writes the groups into names of tests where pytest 9.2 no longer reads them.
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With ``--dist loadgroup`` engines and pages run beside products and clusters.
-
-    Of engines one runs after the other, and of what starts products and clusters; who has nothing else to do takes
-    the next page.
-    """
+    """With ``--dist loadgroup`` engines run beside products and clusters; of each, one test after the other."""
     if config.getvalue("dist") != "loadgroup":
         return None
     scheduler = LoadScopeScheduling(config, log)
@@ -34,24 +30,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return scheduler
 
 
-#: Modules of ``tests/e2e`` that start no product: a sample company serves their pages.
-_PAGES = ("accessibility", "budget", "console", "fleet_map", "keyboard", "playground", "shell")
-
-
 def _group(test: str) -> str:
-    """Groups are handed out as a whole, the largest first."""
-    if test.startswith("tests/engine/"):
-        return "engines"
-    page = test.startswith(tuple(f"tests/e2e/test_{name}.py" for name in _PAGES))
-    return test if page else "products"
+    return "engines" if test.startswith("tests/engine/") else "products"
 
 
 @pytest.fixture(autouse=True, scope="session")
 def tables_are_emptied_after_tests_that_commit() -> Iterator[None]:
     """The audit trail too, which the database lets nobody empty who does not say so.
 
-    And the tables that Django does not manage, which it would leave as they are: the history of cards, whose
-    numbers the next test gives to its own.
+    And the tables that Django does not manage, which it would leave as they are: the history of cards whose numbers
+    the next test gives to its own.
     """
     emptying = DatabaseOperations.sql_flush
 
