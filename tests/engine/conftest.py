@@ -8,7 +8,6 @@ import queue
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,16 +40,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.engine)
 
 
-@pytest.fixture(scope="package", autouse=True)
-def engines_give_way(worker_id: str) -> Iterator[None]:
+@pytest.fixture(scope="session", autouse=True)
+def engines_give_way(worker_id: str) -> None:
     """Beside tests that start products: those have limits of the wall, and engines take every core there is."""
-    before = os.getpriority(os.PRIO_PROCESS, 0)
     if worker_id != "master":
         os.nice(10)
-    yield
-    # Pages come next and have limits of their own. Only root may go back.
-    with suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 @pytest.fixture(scope="session")
