@@ -38,8 +38,8 @@ def _group(test: str) -> str:
 def tables_are_emptied_after_tests_that_commit() -> Iterator[None]:
     """The audit trail too, which the database lets nobody empty who does not say so.
 
-    And the tables that Django does not manage, which it would leave as they are: the history of cards whose numbers
-    the next test gives to its own.
+    And the tables that Django does not manage, which it would leave as they are: the history of cards whose
+    numbers the next test gives to its own.
     """
     emptying = DatabaseOperations.sql_flush
 
