@@ -28,6 +28,7 @@ from controlplane.domain.scheduling.plans import Placement
 from controlplane.domain.scheduling.snapshots import Binding, CardView, NodeView
 from controlplane.outbox.messages import publish_each
 from controlplane.persistence.moves import Step, move_each
+from controlplane.persistence.pipelines import pipelined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,9 +227,10 @@ def _write(
         )
         for claim, placement in entered
     ]
-    move_each(steps, CLAIM, ClaimEvent.ADMIT, into=ClaimTransition, at=at, locked=True)
-    _allocate(entered, cards, at=at)
-    publish_each("claim.admitted", ({"claim_uid": claim.uid} for claim, _ in entered))
+    with pipelined():
+        move_each(steps, CLAIM, ClaimEvent.ADMIT, into=ClaimTransition, at=at, locked=True)
+        _allocate(entered, cards, at=at)
+        publish_each("claim.admitted", ({"claim_uid": claim.uid} for claim, _ in entered))
 
 
 def _allocate(

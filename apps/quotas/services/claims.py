@@ -18,8 +18,9 @@ from apps.quotas.services.trees import queue_pin
 from apps.quotas.services.usage import usage_close_each
 from controlplane.domain.claims import CLAIM, ClaimEvent, ClaimState, GangShape, ReleaseReason
 from controlplane.domain.scheduling.plans import Refusal
-from controlplane.outbox.messages import publish
+from controlplane.outbox.messages import publish, publish_each
 from controlplane.persistence.moves import Step, move, move_each
+from controlplane.persistence.pipelines import pipelined
 from controlplane.persistence.updates import insert_each
 
 #: Columns of a claim that hold more than a word or a number.
@@ -248,25 +249,26 @@ def claims_release(*, uids: Sequence[str], reason: ReleaseReason, at: datetime) 
     # What was asked for, and where it runs, are documents that nobody needs now.
     rows = rows.defer(*_DOCUMENTS, *(f"revoked_for__{name}" for name in _DOCUMENTS))
     claims = list(rows.filter(uid__in=uids).exclude(state=ClaimState.RELEASED).order_by("uid"))
-    ends = usage_close_each(claims=claims, at=at)
-    nominations_made(released=claims, at=at)
-    steps = []
-    for claim in claims:
-        # A revocation's own reason outlives the owner's: it was preempted, even if it then "finished".
-        kept = ReleaseReason(claim.release_reason) if claim.release_reason else reason
-        changes = {
-            "release_reason": kept,
-            "released_at": ends[claim.pk],
-            "metered_until": claim.metered_until,
-        }
-        steps.append(Step(row=claim, reason=kept, changes=changes))
-    move_each(steps, CLAIM, ClaimEvent.RELEASE, into=ClaimTransition, at=at, locked=True)
-    for ended in set(ends.values()):
-        those = [pk for pk, end in ends.items() if end == ended]
-        Allocation.objects.filter(claim__in=those, released_at=None).update(released_at=ended)
-    Nomination.objects.filter(claim__in=ends).delete()
-    if claims:
-        publish("claim.released", claim_uid=claims[0].uid)
+    with pipelined():
+        ends = usage_close_each(claims=claims, at=at)
+        nominations_made(released=claims, at=at)
+        for ended in set(ends.values()):
+            those = [pk for pk, end in ends.items() if end == ended]
+            Allocation.objects.filter(claim__in=those, released_at=None).update(released_at=ended)
+        steps = []
+        for claim in claims:
+            # A revocation's own reason outlives the owner's: it was preempted, even if it then "finished".
+            kept = ReleaseReason(claim.release_reason) if claim.release_reason else reason
+            changes = {
+                "release_reason": kept,
+                "released_at": ends[claim.pk],
+                "metered_until": claim.metered_until,
+            }
+            steps.append(Step(row=claim, reason=kept, changes=changes))
+        move_each(steps, CLAIM, ClaimEvent.RELEASE, into=ClaimTransition, at=at, locked=True)
+        Nomination.objects.filter(claim__in=ends).delete()
+        # Once for all of them: the scheduler looks at everything that is free.
+        publish_each("claim.released", ({"claim_uid": claim.uid} for claim in claims[:1]))
     return frozenset(claim.uid for claim in claims)
 
 

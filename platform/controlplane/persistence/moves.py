@@ -12,6 +12,7 @@ from django.db import models, transaction
 
 from controlplane.domain.machines import IllegalTransition, Machine
 from controlplane.persistence.models import Transition
+from controlplane.persistence.pipelines import pipelined
 from controlplane.persistence.updates import insert_each, update_each
 
 State = TypeVar("State", bound=StrEnum)
@@ -123,8 +124,9 @@ def move_each(
                     at=at,
                 )
             )
-        update_each(rows, ("state", *steps[0].changes))
-        insert_each(transitions)
+        with pipelined():
+            update_each(rows, ("state", *steps[0].changes))
+            insert_each(transitions)
 
 
 def _locked(rows: Sequence[models.Model], *, leased: bool) -> dict[Any, str]:
