@@ -21,8 +21,6 @@ pytestmark = pytest.mark.parametrize("broker", ["folder_broker"], indirect=True)
 
 #: A loop is late after what is allowed; the rest is this machine's own slowness.
 BOUND = SHORTEST_ALLOWED.total_seconds() + 10.0
-#: For a worker's start, on a machine that others use too.
-STARTING = 2 * PATIENCE
 QUICK = "apps.quotas.tasks.run_cycle"
 
 
@@ -49,7 +47,7 @@ def status(client: Client) -> dict[str, Any]:
     return answer
 
 
-def wait_for(client: Client, kind: str, condition: str, *, within: float = STARTING) -> None:
+def wait_for(client: Client, kind: str, condition: str, *, within: float = PATIENCE) -> None:
     """Return once the page says so of that part.
 
     :raises AssertionError: if it does not in time; with what the page says of the loops instead.
@@ -74,7 +72,7 @@ def test_every_quick_loop_is_noted_by_the_worker_that_turns_it(
 
     until(
         lambda: LoopState.objects.filter(succeeded_at__isnull=False, turns__gte=2).count() >= 5,
-        within=STARTING,
+        within=PATIENCE,
         what="five loops have turned twice",
     )
 
