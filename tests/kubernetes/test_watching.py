@@ -81,7 +81,8 @@ class Heard:
         )
 
     def _follows(self) -> bool:
-        return all(one.watches and one.silence is not None for one in self.watcher.state())
+        # Asked for is not open yet: a server that is frozen in between leaves it waiting for the first byte.
+        return all(follower._stream is not None for follower in self.watcher._followers)
 
     def _launches_changed(self, changed: frozenset[str]) -> None:
         self.launches |= dict.fromkeys(changed, time.monotonic())
