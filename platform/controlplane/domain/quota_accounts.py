@@ -45,6 +45,13 @@ class Account:
     wished: int = 0
     #: Held by claims that were told to stop.
     leaving: int = 0
+    #: Held by claims that start now.
+    starting: int = 0
+
+    @property
+    def beyond(self) -> int:
+        """Held by those that run and go on, more than is guaranteed."""
+        return self.used - self.leaving - self.starting - self.entitlement.guaranteed
 
     @property
     def outer(self) -> int:

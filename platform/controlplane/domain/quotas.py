@@ -156,7 +156,8 @@ class QueueTree:
         """Whether cards that the queue ``victim`` holds are due to those below ``covered_by``.
 
         They are if every queue on the way from the victim up to the first that both have in common holds more
-        than it states as its guarantee.
+        than it states as its guarantee, whatever starts now: nobody who runs stops for what others of the same
+        queue have just been given.
         """
         common = self._paths[covered_by]
         for uid in self._paths[victim]:
@@ -165,16 +166,13 @@ class QueueTree:
             if uid in common:
                 break
             for account in self._nodes[uid].guarantees(chip):
-                if account.used - account.leaving <= account.entitlement.guaranteed:
+                if account.beyond <= 0:
                     return False
         return True
 
     def borrows_itself(self, queue: str, chip: str) -> bool:
         """Whether it holds more than it states, whatever those above do: nobody takes back from others."""
-        return all(
-            account.used - account.leaving > account.entitlement.guaranteed
-            for account in self._nodes[queue].guarantees(chip)
-        )
+        return all(account.beyond > 0 for account in self._nodes[queue].guarantees(chip))
 
     def way_up(self, queue: str) -> tuple[str, ...]:
         """The queue and those above it, up to the top."""
@@ -201,6 +199,13 @@ class QueueTree:
         for way in self._way(queue, chip):
             for account in way:
                 account.used += cards
+
+    def start(self, queue: str, chip: str, cards: int) -> None:
+        """A claim of the queue starts now, and holds so many."""
+        self.charge(queue, chip, cards)
+        for way in self._way(queue, chip):
+            for account in way:
+                account.starting += cards
 
     def owe(self, queue: str, chip: str, cards: int) -> None:
         """A claim of the queue will get so many, as soon as others have stopped."""

@@ -288,7 +288,7 @@ class Cycle:
 
     def _start(self, claim: ClaimView, chip: str, replicas: tuple[ReplicaPlacement, ...]) -> None:
         self._placements.append(explain_placement(claim, chip, replicas, self._names))
-        self.tree.charge(claim.queue, chip, cards_of(replicas))
+        self.tree.start(claim.queue, chip, cards_of(replicas))
         self._people.start(claim)
         runtime = runtime_on(claim, chip)
         if runtime is not None:

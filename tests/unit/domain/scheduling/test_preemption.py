@@ -104,6 +104,29 @@ def test_a_queue_is_left_alone_as_soon_as_it_is_back_within_its_guarantee() -> N
     )
 
 
+def test_who_runs_within_its_guarantee_stops_for_nothing_that_its_queue_is_only_just_given() -> (
+    None
+):
+    """Otherwise the newcomer takes its place, is stopped for the next one, and neither ever ends."""
+    ours, theirs = guaranteed("ours", 4), guaranteed("theirs", 4)
+    first = running("first", {"a": range(4)}, queue="ours", priority=2, saved=None)
+    second = claim("second", role(4), queue="ours", priority=2)
+    owed = claim("owed", role(2), queue="theirs", priority=1)
+    nodes = (node("a", 4), node("b", 4))
+    seen = snapshot(*nodes, claims=(second, owed), running=(first,), queues=(ours, theirs))
+
+    decided = decide(seen)
+    assert [each.claim for each in decided.placements] == ["second"]
+    assert decided.revocations == ()
+
+    # By the next cycle both run, and whoever has done less makes room.
+    young = running(
+        "second", {"b": range(4)}, queue="ours", priority=2, since=timedelta(seconds=1), saved=None
+    )
+    seen = snapshot(*nodes, claims=(owed,), running=(first, young), queues=(ours, theirs))
+    assert stopped(decide(seen)) == ["second"]
+
+
 def test_a_guarantee_of_a_queue_above_takes_back_from_outside_only() -> None:
     queues = (
         guaranteed("research", 4),
