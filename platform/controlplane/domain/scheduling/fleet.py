@@ -167,6 +167,17 @@ class Fleet:
             fits &= self.memory[rows] >= shape.memory
         return fits
 
+    def fits_on(self, demand: Demand, row: int) -> bool:
+        """Whether that row has room for one replica now."""
+        shape = demand.shape
+        return bool(
+            self.suited(demand)[row]
+            and self._open[row]
+            and self.states.fits(shape)[self.state[row]]
+            and (not shape.cpu or self.cpu[row] >= shape.cpu)
+            and (not shape.memory or self.memory[row] >= shape.memory)
+        )
+
     def times(self, demand: Demand) -> NDArray[np.int64]:
         """[rows]: how many replicas each row has room for now; not to be written to."""
         known = self._times.get(demand)

@@ -27,13 +27,29 @@ class Fragmentation:
     def __init__(self, fleet: Fleet, typical: Sequence[Typical]) -> None:
         self._fleet = fleet
         self._typical = tuple(typical)
+        #: Whole numbers, as amounts are: their products and sums are exact, in whatever order they are added up.
         self._weights = np.array([each.weight for each in typical], dtype=np.float64)
+        self._weight = max(1, sum(each.weight for each in typical))
         self._cpu = _asked(each.shape.cpu for each in typical)
         self._memory = _asked(each.shape.memory for each in typical)
+        #: Whether each of the requests takes the chip.
+        self._takers = {
+            chip: tuple(chip in each.chips for each in typical)
+            for chip in {row.chip for row in fleet.rows}
+        }
         #: [rows, typical]: whether the row has a chip that the request takes.
         self._suits = np.array(
-            [[row.chip in each.chips for each in typical] for row in fleet.rows], dtype=np.bool_
+            [self._takers[row.chip] for row in fleet.rows], dtype=np.bool_
         ).reshape(len(fleet.rows), len(typical))
+        #: Of each request: its weight, and the CPU and memory without which nothing is left for it.
+        self._asked = tuple(
+            zip(
+                (each.weight for each in typical),
+                self._cpu.tolist(),
+                self._memory.tolist(),
+                strict=True,
+            )
+        )
         #: [states, typical] and [states]: thousandths of cards, by the state of a row's cards.
         self._unfit = np.zeros((0, len(typical)), dtype=np.float64)
         self._all = np.zeros(0, dtype=np.float64)
@@ -52,7 +68,31 @@ class Fragmentation:
         self._learn()
         before = self._amounts(rows, state, cpu, memory)
         shape = demand.shape
-        return self._amounts(rows, after, cpu - shape.cpu, memory - shape.memory) - before
+        then = self._amounts(rows, after, cpu - shape.cpu, memory - shape.memory)
+        added: Amounts = (then - before) / self._weight
+        return added
+
+    def gradient_on(self, demand: Demand, row: int) -> float:
+        """``gradient`` for one row, to the last digit, in a tenth of the time."""
+        fleet, shape = self._fleet, demand.shape
+        state, cpu, memory = int(fleet.state[row]), int(fleet.cpu[row]), int(fleet.memory[row])
+        step = fleet.states.step(state, shape)
+        if step is None:
+            raise ValueError(f"{fleet.rows[row].node.name} has no room for {demand}")
+        self._learn()
+        takers = self._takers[fleet.rows[row].chip]
+        then = self._amount(takers, step.to, cpu - shape.cpu, memory - shape.memory)
+        return (then - self._amount(takers, state, cpu, memory)) / self._weight
+
+    def _amount(self, takers: Sequence[bool], state: int, cpu: int, memory: int) -> float:
+        """What of that state each request cannot use, times its weight."""
+        everything, total = float(self._all[state]), 0.0
+        for takes, (weight, least_cpu, least_memory), unfit in zip(
+            takers, self._asked, self._unfit[state].tolist(), strict=True
+        ):
+            served = takes and cpu >= least_cpu and memory >= least_memory
+            total += weight * (unfit if served else everything)
+        return total
 
     def total(self) -> float:
         """Thousandths of cards that are fragments now, in the whole fleet."""
@@ -60,7 +100,8 @@ class Fragmentation:
 
     def by_row(self) -> Amounts:
         """[rows]: thousandths of cards that are fragments now."""
-        return self._now() @ self._weights
+        fragments: Amounts = self._now() @ self._weights / self._weight
+        return fragments
 
     def to_takers(self) -> Amounts:
         """[rows]: the same against those requests alone that take the row's chip; 0 where none does.
@@ -87,6 +128,7 @@ class Fragmentation:
         cpu: NDArray[np.int64],
         memory: NDArray[np.int64],
     ) -> Amounts:
+        """[rows]: what each request cannot use, times its weight."""
         return self._each(rows, state, cpu, memory) @ self._weights
 
     def _each(
@@ -113,12 +155,21 @@ class Fragmentation:
         left = states.lefts[known:count]
         everything = left.sum(axis=1, dtype=np.float64)
         self._all[known:count] = everything
+        too_small = {
+            share: np.where(left < share, left, 0).sum(axis=1)
+            for share in {_share(each) for each in self._typical}
+        }
         for column, typical in enumerate(self._typical):
-            share = typical.shape.share if typical.shape.shares else WHOLE_CARD
-            too_small = np.where(left < share, left, 0).sum(axis=1)
             fits = states.fits(typical.shape)[known:count]
-            self._unfit[known:count, column] = np.where(fits, too_small, everything)
+            self._unfit[known:count, column] = np.where(
+                fits, too_small[_share(typical)], everything
+            )
         self._known = count
+
+
+def _share(typical: Typical) -> int:
+    """Thousandths of a card of which the request can make use."""
+    return typical.shape.share if typical.shape.shares else WHOLE_CARD
 
 
 def _asked(amounts: Iterable[int]) -> NDArray[np.int64]:

@@ -19,6 +19,9 @@ NO_ROOM = np.iinfo(np.int64).max
 #: Scores are whole numbers, so that equal ones are equal: so many of them are a thousandth of a card.
 _FINE = 1000
 
+#: Rows that are looked at one by one: arrays of so few take longer to make than to reckon with.
+_FEW = 4
+
 Scores = NDArray[np.int64]
 
 
@@ -51,9 +54,13 @@ class ScoreBoard:
             self._kept[demand] = kept
             self._score(demand, rows, kept.scores)
         elif kept.seen < len(touched):
-            rows = np.array(sorted(set(touched[kept.seen :])), dtype=np.int64)
+            changed = set(touched[kept.seen :])
             kept.seen = len(touched)
-            self._score(demand, rows, kept.scores)
+            if len(changed) <= _FEW and not demand.shape.shares:
+                for row in changed:
+                    kept.scores[row] = self._score_on(demand, row)
+            else:
+                self._score(demand, np.array(sorted(changed), dtype=np.int64), kept.scores)
         return kept.scores
 
     def _score(self, demand: Demand, rows: Rows, scores: Scores) -> None:
@@ -62,3 +69,10 @@ class ScoreBoard:
         if len(rows):
             cost = self._fragmentation.gradient(demand, rows) + self._costs.of(demand, rows)
             scores[rows] = np.rint(cost * _FINE).astype(np.int64)
+
+    def _score_on(self, demand: Demand, row: int) -> int:
+        """The same for one row, to the last digit."""
+        if not self._fleet.fits_on(demand, row):
+            return NO_ROOM
+        cost = self._fragmentation.gradient_on(demand, row) + self._costs.on(demand, row)
+        return round(cost * _FINE)

@@ -59,11 +59,12 @@ class Demand(NamedTuple):
 
 
 class Typical(NamedTuple):
-    """A shape that is often asked for, and how often among all, 0 to 1."""
+    """A shape that is often asked for."""
 
     shape: Shape
     chips: frozenset[str]
-    weight: float
+    #: How often, beside the others.
+    weight: int
 
 
 def typical_of(snapshot: Snapshot) -> tuple[Typical, ...]:
@@ -87,13 +88,14 @@ def typical_of(snapshot: Snapshot) -> tuple[Typical, ...]:
 def popular(counted: Counter[tuple[Shape, frozenset[str]]]) -> tuple[Typical, ...]:
     """The most frequent of them, up to ``POPULAR`` of all."""
     ranked = sorted(counted.items(), key=lambda each: (-each[1], each[0][0], sorted(each[0][1])))
-    total, seen, kept = counted.total(), 0, []
+    total, seen = counted.total(), 0
+    kept: list[Typical] = []
     for (shape, chips), count in ranked[:MOST_TYPICAL]:
         if seen >= POPULAR * total:
             break
-        kept.append((shape, chips, count))
+        kept.append(Typical(shape, chips, count))
         seen += count
-    return tuple(Typical(shape, chips, count / seen) for shape, chips, count in kept)
+    return tuple(kept)
 
 
 def _asked(gang: GangShape, chips: frozenset[str]) -> dict[tuple[Shape, frozenset[str]], int]:

@@ -51,13 +51,13 @@ def test_cards_that_would_be_left_without_cores_cost() -> None:
 
 
 def test_cards_of_a_chip_that_others_depend_on_cost() -> None:
-    picky = Typical(ONE_CARD, frozenset({"a"}), 0.5)
-    easy = Typical(ONE_CARD, frozenset({"a", "b"}), 0.5)
+    picky = Typical(ONE_CARD, frozenset({"a"}), 1)
+    easy = Typical(ONE_CARD, frozenset({"a", "b"}), 1)
     scarce, plenty = costs(node("one"), node("other", chip="b"), typical=(picky, easy))
     assert scarce > plenty
 
 
 def test_where_all_accept_all_no_chip_is_scarce() -> None:
-    easy = Typical(ONE_CARD, frozenset({"a", "b"}), 1.0)
+    easy = Typical(ONE_CARD, frozenset({"a", "b"}), 1)
     one, other = costs(node("one"), node("other", chip="b"), typical=(easy,))
     assert one == pytest.approx(other)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from controlplane.domain.claims import WHOLE_CARD
 from controlplane.domain.geometry import choose
 from controlplane.domain.resources import Millicpu, Resources
+from controlplane.domain.scheduling.costs import Costs
 from controlplane.domain.scheduling.fleet import Fleet
 from controlplane.domain.scheduling.fragmentation import Fragmentation
 from controlplane.domain.scheduling.placement import Placer
@@ -60,7 +61,7 @@ def counted(fleet: Fleet, typical: tuple[Typical, ...]) -> float:
             fits &= not shape.memory or bool(fleet.memory[number] >= shape.memory)
             unusable = (rest for rest in left if not fits or rest < shape.share)
             total += weight * sum(unusable)
-    return total
+    return total / sum(each.weight for each in typical)
 
 
 def worn() -> Snapshot:
@@ -106,6 +107,42 @@ def test_the_gradient_is_the_difference_that_a_placement_makes(
         fleet.take(row, demand, role="trainer", index=0)
         assert fragmentation.total() - before == pytest.approx(added, abs=1e-6)
         fleet.undo(mark)
+
+
+@settings(max_examples=100)
+@given(which=st.integers(0, len(ASKED) - 1), history=st.lists(st.integers(0, 5), max_size=6))
+def test_one_row_alone_is_judged_as_among_others_to_the_last_digit(
+    which: int, history: list[int]
+) -> None:
+    seen = worn()
+    typical = typical_of(seen)
+    fleet = Fleet(seen)
+    placer, costs = Placer(fleet, typical), Costs(fleet, typical)
+    fragmentation = Fragmentation(fleet, typical)
+    for each in history:
+        placer.place(ASKED[each], ASKED[each].chips[0])
+    wanted = ASKED[which]
+    demand = Demand.of(wanted.shape.roles[0], wanted, wanted.chips[0])
+    rows = np.arange(len(fleet.rows), dtype=np.int64)
+    fits = fleet.fits(demand, rows)
+    assert [fleet.fits_on(demand, row) for row in rows.tolist()] == fits.tolist()
+    rows = rows[fits]
+    alone = [fragmentation.gradient_on(demand, row) for row in rows.tolist()]
+    assert alone == fragmentation.gradient(demand, rows).tolist()
+    if not demand.shape.shares:
+        assert [costs.on(demand, row) for row in rows.tolist()] == costs.of(demand, rows).tolist()
+
+
+def test_a_row_alone_that_has_no_room_has_no_gradient_and_shares_no_cost_of_their_own() -> None:
+    seen = worn()
+    typical = typical_of(seen)
+    fleet = Fleet(seen)
+    for asked, judge in (
+        (claim("many", role(9)), Fragmentation(fleet, typical).gradient_on),
+        (claim("share", role(1, share=350)), Costs(fleet, typical).on),
+    ):
+        with pytest.raises(ValueError, match=r"no room|at once"):
+            judge(Demand.of(asked.shape.roles[0], asked, NPU), 0)
 
 
 @settings(max_examples=100)
@@ -173,11 +210,11 @@ def test_equal_gradients_are_decided_by_the_best_fit() -> None:
     assert taken[0].node == "b"
 
 
-def test_typical_requests_are_the_most_frequent_and_their_weights_add_up() -> None:
+def test_typical_requests_are_the_most_frequent_and_weigh_as_much_as_they_are_asked_for() -> None:
     many = [claim(f"c{each}", role(1 if each < 90 else 1 + each)) for each in range(100)]
     typical = typical_of(snapshot(claims=many, running=[running("r", {"a": (0, 1)})]))
-    assert typical[0].shape.cards == 1
-    assert sum(each.weight for each in typical) == pytest.approx(1)
+    assert (typical[0].shape.cards, typical[0].weight) == (1, 90)
+    assert {each.weight for each in typical[1:]} == {1}
     assert len(typical) < 12
 
 
