@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -28,14 +28,12 @@ from django.db import IntegrityError, transaction
 from apps.quotas import selectors, services
 from apps.quotas.models import Claim
 from apps.quotas.reconcilers.paces import Pace
+from apps.quotas.reconcilers.tellings import Teller
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.scheduling.plans import (
     Placement,
     Plan,
-    Refusal,
     RefusalCode,
-    Refusals,
-    Refused,
 )
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.snapshots import Snapshot
@@ -49,6 +47,7 @@ LEASE = "quotas.cycle"
 LEASE_TTL = timedelta(seconds=30)
 PACE = Pace()
 PLANNER = Planner()
+TELLER = Teller()
 #: Placements in one transaction.
 BATCH = 400
 #: Cycles in a row, each with a new snapshot, before the next beat has to call for more.
@@ -93,16 +92,16 @@ def cycle_run(*, policy: Policy, at: datetime) -> int:
             return 0
         for number in range(MOST_ROUNDS):
             now = at + timedelta(seconds=perf_counter() - begun) if number else at
-            done = _cycle(policy, lease, now, turn=lease.token + number)
+            done = _cycle(policy, lease, now)
             admitted += done.admitted
             if not done.unfinished or not lease.renew(ttl=LEASE_TTL):
                 break
     return admitted
 
 
-def _cycle(policy: Policy, lease: LoopLease, at: datetime, *, turn: int) -> _Round:
+def _cycle(policy: Policy, lease: LoopLease, at: datetime) -> _Round:
     with _uncollected():
-        return _turned(policy, lease, at, turn=turn)
+        return _turned(policy, lease, at)
 
 
 @contextmanager
@@ -120,7 +119,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _turned(policy: Policy, lease: LoopLease, at: datetime, *, turn: int) -> _Round:
+def _turned(policy: Policy, lease: LoopLease, at: datetime) -> _Round:
     done = _Round()
     with done.timed("load"), transaction.atomic():
         snapshot, told = selectors.snapshot_and_reasons()
@@ -129,7 +128,7 @@ def _turned(policy: Policy, lease: LoopLease, at: datetime, *, turn: int) -> _Ro
     with done.timed("commit"):
         try:
             _commit(done, decided, snapshot, policy, lease, at)
-            if news := _news(decided.refusals, told, turn=turn):
+            if news := TELLER.news(decided.refusals, told):
                 with _held(lease):
                     services.claims_refused(refusals=news)
                     # Reasons are only words, and the next cycle says again what nobody was told.
@@ -169,34 +168,6 @@ def _commit(
     done.refused = len(decided.refusals)
     unseen = any(each.reason.code is RefusalCode.NOT_LOOKED_AT for each in decided.refusals.groups)
     done.unfinished = unseen and done.admitted > 0
-
-
-def _news(refusals: Refusals, told: Mapping[str, str], *, turn: int) -> Sequence[Refusal]:
-    """Reasons that are not what the claim was told last; where they are very many, every so many of them.
-
-    Whenever a card is taken, the numbers change for all that wait: to write them all at once would take longer
-    than to decide.
-
-    :param turn: another one in each cycle, so that everybody's turn comes.
-    """
-    new = Refusals([_untold(group, told) for group in refusals.groups])
-    if not new:
-        return ()
-    parts = -(-len(new) // PACE.reasons())
-    part = [new[place] for place in range(turn % parts, len(new), parts)]
-    PACE.told(len(part))
-    return part
-
-
-def _untold(group: Refused, told: Mapping[str, str]) -> Refused:
-    """Those of the group who were told something else last."""
-    reason = group.reason.reason
-    were = map(told.get, group.claims)
-    return group._replace(
-        claims=tuple(
-            [claim for claim, was in zip(group.claims, were, strict=True) if was != reason]
-        )
-    )
 
 
 @contextmanager

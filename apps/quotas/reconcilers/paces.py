@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from time import monotonic
 
 from controlplane.domain.scheduling.policies import Policy
 
-#: Reasons that are told in one cycle at most, and in a second; those of others are told by the next ones.
-MOST_REASONS = 1000
-#: And at least, however fast cycles follow each other.
-FEWEST_REASONS = 50
 #: No cycle places more than so many times what its policy says.
 MOST_TIMES = 10.0
 
@@ -21,9 +16,6 @@ class Pace:
 
     #: Of what a policy says, so many times.
     times: float = 1.0
-    #: How many reasons may be told, and when that was counted, in seconds of a clock that only goes forward.
-    _reasons: float = MOST_REASONS
-    _counted_at: float | None = None
 
     def widened(self, policy: Policy) -> Policy:
         """The policy with the bounds of the next cycle."""
@@ -43,15 +35,3 @@ class Pace:
             # Not more than twice as much at once: what a cycle costs beside its placements is not known.
             fits = min(2.0, policy.cycle.total_seconds() / max(seconds, 1e-3))
             self.times = min(MOST_TIMES, max(1.0, self.times * fits))
-
-    def reasons(self) -> int:
-        """How many claims may be told new numbers now. Every card that is taken changes those of all that wait."""
-        now, before = monotonic(), self._counted_at
-        self._counted_at = now
-        if before is not None:
-            self._reasons = min(MOST_REASONS, self._reasons + (now - before) * MOST_REASONS)
-        return max(FEWEST_REASONS, round(self._reasons))
-
-    def told(self, reasons: int) -> None:
-        """So many were; what was not used is there for the next cycles."""
-        self._reasons = max(0.0, self._reasons - reasons)

@@ -23,6 +23,8 @@ from controlplane.persistence.moves import Step, move, move_each
 from controlplane.persistence.pipelines import pipelined
 from controlplane.persistence.updates import insert_each
 
+#: Why a claim waits that no cycle has looked at.
+UNTOLD = "waiting for the next scheduling cycle"
 #: Columns of a claim that hold more than a word or a number.
 _DOCUMENTS = (
     "shape",
@@ -124,7 +126,7 @@ class Request:
             runtime=None if terms.runtime is None else round(terms.runtime.total_seconds()),
             preemptible=terms.preemptible,
             in_line_since=terms.in_line_since,
-            explanation="waiting for the next scheduling cycle",
+            explanation=UNTOLD,
         )
 
 

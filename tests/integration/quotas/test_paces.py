@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-
-from apps.quotas.reconcilers import paces
-from apps.quotas.reconcilers.paces import FEWEST_REASONS, MOST_REASONS, Pace
+from apps.quotas.reconcilers.paces import Pace
 from controlplane.domain.scheduling.policies import Policy
 
 POLICY = Policy(placements_per_cycle=200, attempts_per_cycle=2000, cycle=timedelta(seconds=1))
@@ -38,26 +35,3 @@ def test_a_policy_without_a_time_is_kept_to() -> None:
     pace, fixed = Pace(), Policy(placements_per_cycle=1)
     pace.took(0.001, policy=fixed, unfinished=True)
     assert pace.widened(fixed) == fixed
-
-
-def test_the_first_cycle_tells_many_reasons_and_one_right_behind_it_few() -> None:
-    pace = Pace()
-    assert pace.reasons() == MOST_REASONS
-    pace.told(MOST_REASONS)
-    assert FEWEST_REASONS <= pace.reasons() < MOST_REASONS
-
-
-def test_what_a_cycle_does_not_tell_the_next_one_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(paces, "monotonic", lambda: now)
-    pace = Pace()
-    pace.reasons()
-    pace.told(MOST_REASONS)
-    granted = 0
-    for told in (1, 0, 2, 60):
-        now += 0.03
-        granted = pace.reasons()
-        pace.told(told)
-    assert granted == round(0.12 * MOST_REASONS) - 3
-    now += 3600
-    assert pace.reasons() == MOST_REASONS

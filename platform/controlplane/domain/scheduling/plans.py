@@ -135,6 +135,19 @@ class Refusals(Sequence[Refusal]):
         group = self.groups[number]
         return group.reason.refuse(group.claims[place - self._ends[number]])
 
+    def around(self, place: int) -> Iterator[tuple[Reason, str]]:
+        """The reason and the claim of each, from that place on and at last of those before it."""
+        if not self:
+            return
+        place %= len(self)
+        number = bisect(self._ends, place)
+        reason, claims = self.groups[number]
+        cut = len(claims) - (self._ends[number] - place)
+        circle = Refused(reason, claims[cut:]), *self.groups[number + 1 :], *self.groups[:number]
+        for why, those in (*circle, Refused(reason, claims[:cut])):
+            for claim in those:
+                yield why, claim
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Refusals | tuple) and tuple(self) == tuple(other)
 

@@ -1,0 +1,89 @@
+"""Which claims are told why they wait, where they are too many to be told all at once.
+
+Whenever a card is taken, the numbers in the reasons of all that wait change. To write them all would take longer
+than to decide; and what was written is read again by the next cycle. So whoever has not been told anything yet
+comes first, and those who were told other numbers are told the new ones in turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+
+from apps.quotas import services
+from controlplane.domain.scheduling.plans import Refusal, Refusals
+
+#: Claims that are told for the first time: in a second, and as many at once at most.
+MOST_NEWCOMERS = 1000
+#: And at least in one cycle, however fast cycles follow each other.
+FEWEST_NEWCOMERS = 50
+#: Claims that are told something else than before, in a second.
+MOST_CHANGED = 250
+#: And at once: fewer are not worth a transaction while cycles follow each other.
+FEWEST_CHANGED_AT_ONCE, MOST_CHANGED_AT_ONCE = 100, 500
+
+
+class Allowance:
+    """So many in a second; what is not used is there for later, up to a bound."""
+
+    def __init__(self, *, per_second: float, at_once: int) -> None:
+        self._per_second = per_second
+        self._at_once = at_once
+        self._left: float = at_once
+        #: In seconds of a clock that only goes forward.
+        self._counted_at = monotonic()
+
+    def left(self) -> int:
+        """How many may be used now."""
+        now = monotonic()
+        more = (now - self._counted_at) * self._per_second
+        self._left = min(self._at_once, self._left + more)
+        self._counted_at = now
+        return round(self._left)
+
+    def use(self, count: int) -> None:
+        self._left = max(0.0, self._left - count)
+
+
+class Teller:
+    """What this process has told; nothing that is decided depends on it."""
+
+    def __init__(self) -> None:
+        self._newcomers = Allowance(per_second=MOST_NEWCOMERS, at_once=MOST_NEWCOMERS)
+        self._changed = Allowance(per_second=MOST_CHANGED, at_once=MOST_CHANGED_AT_ONCE)
+        #: Among those that are refused, the one whose turn is next.
+        self._place = 0
+
+    def news(self, refusals: Refusals, told: Mapping[str, str]) -> list[Refusal]:
+        """Reasons that are not what the claim was told last, of as many claims as may be told now.
+
+        :param told: what each claim was told last, by its uid; who is not among them is not told anything.
+        """
+        first = self._first(refusals, told)
+        return first + self._other(refusals, told)
+
+    def _first(self, refusals: Refusals, told: Mapping[str, str]) -> list[Refusal]:
+        unheard = {claim for claim, was in told.items() if was == services.UNTOLD}
+        if not unheard:
+            return []
+        news = [
+            group.reason.refuse(claim)
+            for group in refusals.groups
+            for claim in group.claims
+            if claim in unheard
+        ][: max(FEWEST_NEWCOMERS, self._newcomers.left())]
+        self._newcomers.use(len(news))
+        return news
+
+    def _other(self, refusals: Refusals, told: Mapping[str, str]) -> list[Refusal]:
+        news: list[Refusal] = []
+        if (most := self._changed.left()) < FEWEST_CHANGED_AT_ONCE:
+            return news
+        for passed, (reason, claim) in enumerate(refusals.around(self._place), start=1):
+            if told.get(claim, reason.reason) not in (reason.reason, services.UNTOLD):
+                news.append(reason.refuse(claim))
+                if len(news) == most:
+                    self._place = (self._place + passed) % len(refusals)
+                    break
+        self._changed.use(len(news))
+        return news
