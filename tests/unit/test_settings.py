@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.environment import allowed_hosts, currency, host_of
+from config.settings.environment import allowed_hosts, currency, database, host_of
 
 
 def test_our_own_processes_are_let_in_whatever_hosts_people_name() -> None:
@@ -33,3 +33,11 @@ def test_money_is_counted_in_a_currency_of_three_letters(monkeypatch: pytest.Mon
     monkeypatch.setenv("NINEFOLD_CURRENCY", "yuan")
     with pytest.raises(ImproperlyConfigured, match=r"NINEFOLD_CURRENCY is 'yuan'; .* like CNY"):
         currency("NINEFOLD_CURRENCY")
+
+
+def test_the_database_does_not_compile_our_statements_unless_its_url_says_otherwise() -> None:
+    said = database("postgresql://user:secret@db.example:5433/ninefold?sslmode=require")
+    assert said["OPTIONS"] == {"options": "-c jit=off", "sslmode": "require"}
+    other = database("postgresql://db.example/ninefold?options=-c%20jit%3Don")
+    assert other["OPTIONS"] == {"options": "-c jit=on"}
+    assert database("postgresql://pooler.example/ninefold?options=")["OPTIONS"] == {"options": ""}

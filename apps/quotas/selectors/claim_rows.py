@@ -84,21 +84,23 @@ class _Waiting(NamedTuple):
 
 
 #: In the words of the partial index of claims that wait. Who leaves the line mostly holds something by then.
+#: All claims are gone through, so people are looked for beside them: few of either have changed.
 _WAITING = Look(
     changed="""
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text,
            pg_current_xact_id_if_assigned() IS NULL,
            count(*), coalesce(sum(claim.id), 0)::bigint,
            string_agg(claim.id || claim.ctid::text || claim.xmin::text
-                      || CASE WHEN person.id IS NULL THEN '' ELSE person.ctid::text || person.xmin::text END,
+                      || coalesce((SELECT person.ctid::text || person.xmin::text FROM accounts_user AS person
+                                    WHERE person.id = claim.person_id), ''),
                       ' ' ORDER BY claim.id)
                FILTER (WHERE (age(claim.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE
-                          OR (person.id IS NOT NULL AND age(person.xmin) <= age(%(since)s::xid8::xid))),
+                          OR claim.person_id IN (SELECT person.id FROM accounts_user AS person
+                                                  WHERE age(person.xmin) <= age(%(since)s::xid8::xid))),
            (SELECT string_agg(other.id::text, ' ')
               FROM quotas_claim AS other
              WHERE other.state IN ('admitted', 'revoking') AND age(other.xmin) <= age(%(since)s::xid8::xid))
       FROM quotas_claim AS claim
-      LEFT JOIN accounts_user AS person ON person.id = claim.person_id
      WHERE claim.state = 'pending'
 """,
     keys="""
@@ -113,17 +115,18 @@ _HOLDING = Look(
            pg_current_xact_id_if_assigned() IS NULL,
            count(*), coalesce(sum(claim.id), 0)::bigint,
            string_agg(claim.id || claim.ctid::text || claim.xmin::text
-                      || CASE WHEN person.id IS NULL THEN '' ELSE person.ctid::text || person.xmin::text END
+                      || coalesce((SELECT person.ctid::text || person.xmin::text FROM accounts_user AS person
+                                    WHERE person.id = claim.person_id), '')
                       || CASE WHEN claim.revoked_for_id IS NULL THEN '' ELSE coalesce(
                              (SELECT heir.uid FROM quotas_claim AS heir
                                WHERE heir.id = claim.revoked_for_id AND heir.state = 'pending'), '') END,
                       ' ' ORDER BY claim.id)
                FILTER (WHERE (age(claim.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE
-                          OR (person.id IS NOT NULL AND age(person.xmin) <= age(%(since)s::xid8::xid))
+                          OR claim.person_id IN (SELECT person.id FROM accounts_user AS person
+                                                  WHERE age(person.xmin) <= age(%(since)s::xid8::xid))
                           OR claim.revoked_for_id IS NOT NULL),
            NULL
       FROM quotas_claim AS claim
-      LEFT JOIN accounts_user AS person ON person.id = claim.person_id
      WHERE claim.state IN ('admitted', 'revoking')
 """,
     keys="""

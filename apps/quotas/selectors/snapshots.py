@@ -126,7 +126,8 @@ def queues_locked(uids: Collection[str]) -> Mapping[str, QueueView]:
 def cards_used() -> Mapping[str, Mapping[str, int]]:
     """Cards that each queue's own claims hold, by its uid and the chip."""
     used: dict[str, dict[str, int]] = defaultdict(dict)
-    held = Allocation.objects.filter(released_at=None).order_by()
+    # Said of the claims as well, or all that ever were are read for the few that hold something.
+    held = Allocation.objects.filter(released_at=None, claim__state__in=HOLDING).order_by()
     for queue, chip, cards in held.values_list("claim__queue__uid", "claim__chip").annotate(
         Count("id")
     ):
