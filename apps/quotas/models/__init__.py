@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apps.quotas.models.claims import (
+    UNTOLD,
     Allocation,
     Claim,
     ClaimForecast,
@@ -21,6 +22,7 @@ from apps.quotas.models.rearrangements import (
 from apps.quotas.models.usage import CardRate, UsageDay, UsageRecord
 
 __all__ = (
+    "UNTOLD",
     "Allocation",
     "CardRate",
     "Claim",

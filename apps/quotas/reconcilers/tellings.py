@@ -7,10 +7,10 @@ comes first, and those who were told other numbers are told the new ones in turn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from time import monotonic
 
-from apps.quotas import services
+from apps.quotas.models import UNTOLD
+from apps.quotas.selectors.claim_rows import Told
 from controlplane.domain.scheduling.plans import Refusal, Refusals
 
 #: Claims that are told for the first time: in a second, and as many at once at most.
@@ -54,33 +54,29 @@ class Teller:
         #: Among those that are refused, the one whose turn is next.
         self._place = 0
 
-    def news(self, refusals: Refusals, told: Mapping[str, str]) -> list[Refusal]:
-        """Reasons that are not what the claim was told last, of as many claims as may be told now.
+    def news(self, refusals: Refusals, told: Told) -> list[Refusal]:
+        """Reasons that are not what the claim was told last, of as many claims as may be told now."""
+        return self._first(refusals, told) + self._other(refusals, told)
 
-        :param told: what each claim was told last, by its uid; who is not among them is not told anything.
-        """
-        first = self._first(refusals, told)
-        return first + self._other(refusals, told)
-
-    def _first(self, refusals: Refusals, told: Mapping[str, str]) -> list[Refusal]:
-        unheard = {claim for claim, was in told.items() if was == services.UNTOLD}
-        if not unheard:
+    def _first(self, refusals: Refusals, told: Told) -> list[Refusal]:
+        if not told.unheard:
             return []
         news = [
             group.reason.refuse(claim)
             for group in refusals.groups
             for claim in group.claims
-            if claim in unheard
+            if claim in told.unheard
         ][: max(FEWEST_NEWCOMERS, self._newcomers.left())]
         self._newcomers.use(len(news))
         return news
 
-    def _other(self, refusals: Refusals, told: Mapping[str, str]) -> list[Refusal]:
+    def _other(self, refusals: Refusals, told: Told) -> list[Refusal]:
         news: list[Refusal] = []
         if (most := self._changed.left()) < FEWEST_CHANGED_AT_ONCE:
             return news
+        were = told.by_claim()
         for passed, (reason, claim) in enumerate(refusals.around(self._place), start=1):
-            if told.get(claim, reason.reason) not in (reason.reason, services.UNTOLD):
+            if were.get(claim, reason.reason) not in (reason.reason, UNTOLD):
                 news.append(reason.refuse(claim))
                 if len(news) == most:
                     self._place = (self._place + passed) % len(refusals)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db import connection
 
-from apps.quotas.models import Allocation
+from apps.quotas.models import UNTOLD, Allocation
 from apps.quotas.selectors.followers import Followed, Follower, Look
 from controlplane.domain.claims import ClaimState, GangShape
 from controlplane.domain.scheduling.lines import ByKind, Waiting, by_kind
@@ -68,14 +68,22 @@ class _Row(NamedTuple):
     heir: str
 
 
+class Told(NamedTuple):
+    """What those that wait were told last."""
+
+    #: Uids of those that were not told anything yet.
+    unheard: Set[str]
+    #: The reason that each was told, by uid; put together when it is asked for.
+    by_claim: Callable[[], Mapping[str, str]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveClaims:
     """All that wait or hold something, in the order in which they were asked for."""
 
     waiting: Waiting
     running: tuple[RunningView, ...]
-    #: What those that wait were told last, by uid.
-    told: Mapping[str, str]
+    told: Told
 
 
 class _Waiting(NamedTuple):
@@ -167,31 +175,36 @@ class _InLine(NamedTuple):
     """All that wait, together."""
 
     by_kind: ByKind
-    #: What each was told last, by uid.
-    told: Mapping[str, str]
+    #: As ``Told`` has it.
+    unheard: Set[str]
 
 
-def _waiting(
-    line: Followed[_Waiting, _InLine], *, without: Set[int]
-) -> tuple[Waiting, Mapping[str, str]]:
+def _waiting(line: Followed[_Waiting, _InLine], *, without: Set[int]) -> tuple[Waiting, Told]:
     """Who waits, and what each was told last."""
     if without.isdisjoint(line.values):
-        return Waiting.of(map(_view, line.values.values()), line.sum.by_kind), line.sum.told
+        every = line.values.values()
+        told = Told(line.sum.unheard, partial(_told, every))
+        return Waiting.of(map(_view, every), line.sum.by_kind), told
     left = [each for pk, each in line.values.items() if pk not in without]
     views = [each.view for each in left]
-    return Waiting.of(views, by_kind(views)), {each.view.uid: each.told for each in left}
+    return Waiting.of(views, by_kind(views)), Told(_unheard(left), partial(_told, left))
+
+
+def _told(waiting: Collection[_Waiting]) -> Mapping[str, str]:
+    return {each.view.uid: each.told for each in waiting}
+
+
+def _unheard(waiting: Collection[_Waiting]) -> Set[str]:
+    return {each.view.uid for each in waiting if each.told == UNTOLD}
 
 
 def _lined_up(
     before: _InLine | None, went: Sequence[_Waiting], came: Sequence[_Waiting]
 ) -> _InLine:
-    told = dict(before.told) if before else {}
     kinds = dict(before.by_kind) if before else {}
     were = {each.view.uid: each.view for each in went}
     are = {each.view.uid: each.view for each in came}
-    for uid in were:
-        del told[uid]
-    told.update((each.view.uid, each.told) for each in came)
+    unheard = {*(before.unheard if before else ())}.difference(were) | _unheard(came)
     # Most of them were only told something new.
     left = by_kind([view for uid, view in were.items() if are.get(uid) != view])
     joined = by_kind([view for uid, view in are.items() if were.get(uid) != view])
@@ -209,7 +222,7 @@ def _lined_up(
             kinds[kind] = alike
         else:
             kinds.pop(kind, None)
-    return _InLine(kinds, told)
+    return _InLine(kinds, unheard)
 
 
 def _nothing(_before: None, _went: Sequence[RunningView], _came: Sequence[RunningView]) -> None:

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import Count, Q
 
 from apps.quotas.models import Allocation, Claim, Queue
-from apps.quotas.selectors.claim_rows import live_claims
+from apps.quotas.selectors.claim_rows import Told, live_claims
 from apps.quotas.selectors.node_rows import nodes_now
 from apps.quotas.selectors.queue_rows import stated_queues
 from apps.quotas.selectors.shelves import server_started
@@ -31,8 +31,8 @@ def snapshot() -> Snapshot:
     return snapshot_and_reasons()[0]
 
 
-def snapshot_and_reasons() -> tuple[Snapshot, Mapping[str, str]]:
-    """Everything the scheduler needs, and what each claim that waits was told last, by its uid.
+def snapshot_and_reasons() -> tuple[Snapshot, Told]:
+    """Everything the scheduler needs, and what each claim that waits was told last.
 
     Call it in one short transaction. What this process read before and has not changed is not read again.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from apps.quotas.services.admissions import Admissions, claim_admit, claims_admit
 from apps.quotas.services.claims import (
-    UNTOLD,
     QueueTakesNothing,
     Request,
     Terms,
@@ -39,7 +38,6 @@ from apps.quotas.services.trees import (
 from controlplane.domain.scheduling.books import PlacementConflict
 
 __all__ = [
-    "UNTOLD",
     "Admissions",
     "PlacementConflict",
     "QueueTakesNothing",

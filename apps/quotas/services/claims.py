@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from apps.accounts.models import Team, User
-from apps.quotas.models import Allocation, Claim, ClaimTransition, Nomination, Queue
+from apps.quotas.models import UNTOLD, Allocation, Claim, ClaimTransition, Nomination, Queue
 from apps.quotas.selectors.intakes import intake_refusal_of_any
 from apps.quotas.services.nominations import nominations_made, nominations_taken_up
 from apps.quotas.services.trees import queue_pin
@@ -23,8 +23,6 @@ from controlplane.persistence.moves import Step, move, move_each
 from controlplane.persistence.pipelines import pipelined
 from controlplane.persistence.updates import insert_each
 
-#: Why a claim waits that no cycle has looked at.
-UNTOLD = "waiting for the next scheduling cycle"
 #: Columns of a claim that hold more than a word or a number.
 _DOCUMENTS = (
     "shape",

@@ -89,7 +89,9 @@ def database(url: str) -> dict[str, Any]:
             f"NINEFOLD_DATABASE_URL must begin with postgresql://, got {parts.scheme}://"
         )
     options = {"options": "-c jit=off"}
-    options |= {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+    options |= {
+        name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()
+    }
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.removeprefix("/")),

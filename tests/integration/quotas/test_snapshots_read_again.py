@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from apps.accounts.models import User
 from apps.fleet.models import Card, Node
 from apps.quotas import selectors
-from apps.quotas.models import Claim, Entitlement, Queue
+from apps.quotas.models import UNTOLD, Claim, Entitlement, Queue
 from apps.quotas.selectors import claim_rows
 from apps.quotas.selectors.shelves import SERVER, Shelf
 from apps.quotas.services.claims import claims_release
@@ -108,7 +108,8 @@ def test_cards_are_held_from_admission_to_release_and_the_reason_told_last_comes
     waiting = Claim.objects.get(state=ClaimState.PENDING)
     assert {card.held_by for card in seen.nodes[0].cards} == {holder.uid}
     assert seen.queues[company.queue.uid].used == {"cpu": 2}
-    assert told == {waiting.uid: waiting.explanation}
+    assert told.by_claim() == {waiting.uid: waiting.explanation}
+    assert not told.unheard
 
 
 def test_who_asks_for_the_same_and_what_each_was_told_is_kept_up_with_the_claims(
@@ -120,7 +121,8 @@ def test_who_asks_for_the_same_and_what_each_was_told_is_kept_up_with_the_claims
         kept = {kind: list(alike) for kind, alike in seen.claims.by_kind.items()}
         assert kept == by_kind(tuple(seen.claims))
         waiting = Claim.objects.filter(state=ClaimState.PENDING)
-        assert told == dict(waiting.values_list("uid", "explanation"))
+        assert told.by_claim() == dict(waiting.values_list("uid", "explanation"))
+        assert told.unheard == {uid for uid, was in told.by_claim().items() if was == UNTOLD}
         assert [claim.uid for claim in seen.claims] == list(
             waiting.order_by("id").values_list("uid", flat=True)
         )
@@ -185,7 +187,8 @@ def test_who_is_admitted_while_a_snapshot_is_read_holds_its_cards(
         seen, told = selectors.snapshot_and_reasons()
     assert not seen.claims
     assert not by_kind(seen.claims)
-    assert not told
+    assert not told.by_claim()
+    assert not told.unheard
     assert {card.held_by for node in seen.nodes for card in node.cards} == {seen.running[0].uid}
     assert selectors.snapshot() == seen
 

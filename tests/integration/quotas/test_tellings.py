@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apps.quotas import services
+from apps.quotas.models import UNTOLD
 from apps.quotas.reconcilers import tellings
 from apps.quotas.reconcilers.tellings import (
     FEWEST_CHANGED_AT_ONCE,
@@ -15,6 +15,7 @@ from apps.quotas.reconcilers.tellings import (
     Allowance,
     Teller,
 )
+from apps.quotas.selectors.claim_rows import Told
 from controlplane.domain.scheduling.plans import Reason, RefusalCode, Refusals, Refused
 
 
@@ -49,16 +50,20 @@ def all_told(refusals: Refusals, reason: str) -> dict[str, str]:
     return {each.claim: reason for each in refusals}
 
 
+def as_told(were: dict[str, str]) -> Told:
+    return Told({claim for claim, was in were.items() if was == UNTOLD}, were.copy)
+
+
 def test_who_was_told_the_same_is_not_told_again(clock: Clock) -> None:
     now = refused("3 are free", 30)
-    assert Teller().news(now, all_told(now, "3 are free")) == []
+    assert Teller().news(now, as_told(all_told(now, "3 are free"))) == []
 
 
 def test_a_few_are_all_told_at_once(clock: Clock) -> None:
     now = refused("2 are free", 20, 40)
-    told = all_told(now, "3 are free") | {"c00005": services.UNTOLD}
+    told = all_told(now, "3 are free") | {"c00005": UNTOLD}
 
-    news = Teller().news(now, told)
+    news = Teller().news(now, as_told(told))
 
     assert news[0].claim == "c00005"
     assert sorted(each.claim for each in news) == [each.claim for each in now]
@@ -67,9 +72,9 @@ def test_a_few_are_all_told_at_once(clock: Clock) -> None:
 
 def test_newcomers_are_told_before_thousands_whose_numbers_changed(clock: Clock) -> None:
     now, teller = refused("2 are free", 5000), Teller()
-    told = all_told(now, "3 are free") | {f"c{n:05}": services.UNTOLD for n in range(4900, 5000)}
+    told = all_told(now, "3 are free") | {f"c{n:05}": UNTOLD for n in range(4900, 5000)}
 
-    news = [each.claim for each in teller.news(now, told)]
+    news = [each.claim for each in teller.news(now, as_told(told))]
 
     assert news[:100] == [f"c{number:05}" for number in range(4900, 5000)]
     assert news[100:] == [f"c{number:05}" for number in range(MOST_CHANGED_AT_ONCE)]
@@ -79,7 +84,7 @@ def test_everybodys_turn_comes_even_if_all_numbers_change_with_every_cycle(clock
     told, teller = all_told(refused("", 700, 1, 1300), "3 are free"), Teller()
     heard: set[str] = set()
     for cycle in range(40):
-        news = teller.news(refused(f"{cycle} are free", 700, 1, 1300), told)
+        news = teller.news(refused(f"{cycle} are free", 700, 1, 1300), as_told(told))
         told |= {each.claim: each.reason for each in news}
         heard |= {each.claim for each in news}
         clock.now += 0.25
@@ -89,21 +94,21 @@ def test_everybodys_turn_comes_even_if_all_numbers_change_with_every_cycle(clock
 def test_cycles_right_behind_each_other_tell_newcomers_only(clock: Clock) -> None:
     now, teller = refused("2 are free", 5000), Teller()
     told = all_told(now, "3 are free")
-    assert len(teller.news(now, told)) == MOST_CHANGED_AT_ONCE
+    assert len(teller.news(now, as_told(told))) == MOST_CHANGED_AT_ONCE
 
     clock.now += 0.9 * FEWEST_CHANGED_AT_ONCE / MOST_CHANGED
-    told["c04999"] = services.UNTOLD
-    assert [each.claim for each in teller.news(now, told)] == ["c04999"]
+    told["c04999"] = UNTOLD
+    assert [each.claim for each in teller.news(now, as_told(told))] == ["c04999"]
 
     clock.now += 0.2 * FEWEST_CHANGED_AT_ONCE / MOST_CHANGED
-    assert len(teller.news(now, told)) > FEWEST_CHANGED_AT_ONCE
+    assert len(teller.news(now, as_told(told))) > FEWEST_CHANGED_AT_ONCE
 
 
 def test_newcomers_are_bounded_too_but_some_are_always_told(clock: Clock) -> None:
     now, teller = refused("2 are free", 3000), Teller()
-    told = all_told(now, services.UNTOLD)
-    assert len(teller.news(now, told)) == MOST_NEWCOMERS
-    assert len(teller.news(now, told)) == FEWEST_NEWCOMERS
+    told = all_told(now, UNTOLD)
+    assert len(teller.news(now, as_told(told))) == MOST_NEWCOMERS
+    assert len(teller.news(now, as_told(told))) == FEWEST_NEWCOMERS
 
 
 def test_what_is_not_used_is_there_for_later_up_to_a_bound(clock: Clock) -> None:
