@@ -40,4 +40,5 @@ def test_the_database_does_not_compile_our_statements_unless_its_url_says_otherw
     assert said["OPTIONS"] == {"options": "-c jit=off", "sslmode": "require"}
     other = database("postgresql://db.example/ninefold?options=-c%20jit%3Don")
     assert other["OPTIONS"] == {"options": "-c jit=on"}
-    assert database("postgresql://pooler.example/ninefold?options=")["OPTIONS"] == {"options": ""}
+    pooler = database("postgresql://pooler.example/ninefold?options=&sslmode=")
+    assert pooler["OPTIONS"] == {"options": ""}

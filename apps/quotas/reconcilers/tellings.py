@@ -11,7 +11,7 @@ from time import monotonic
 
 from apps.quotas.models import UNTOLD
 from apps.quotas.selectors.claim_rows import Told
-from controlplane.domain.scheduling.plans import Refusal, Refusals
+from controlplane.domain.scheduling.plans import Refusal, RefusalCode, Refusals
 
 #: Claims that are told for the first time: in a second, and as many at once at most.
 MOST_NEWCOMERS = 1000
@@ -61,9 +61,13 @@ class Teller:
     def _first(self, refusals: Refusals, told: Told) -> list[Refusal]:
         if not told.unheard:
             return []
+        # That nobody has looked at them is what they are told already.
+        looked_at = (
+            group for group in refusals.groups if group.reason.code is not RefusalCode.NOT_LOOKED_AT
+        )
         news = [
             group.reason.refuse(claim)
-            for group in refusals.groups
+            for group in looked_at
             for claim in group.claims
             if claim in told.unheard
         ][: max(FEWEST_NEWCOMERS, self._newcomers.left())]
@@ -72,7 +76,9 @@ class Teller:
 
     def _other(self, refusals: Refusals, told: Told) -> list[Refusal]:
         news: list[Refusal] = []
-        if (most := self._changed.left()) < FEWEST_CHANGED_AT_ONCE:
+        most = self._changed.left()
+        # At a standstill only newcomers are refused anew.
+        if most < FEWEST_CHANGED_AT_ONCE or len(refusals) <= len(told.unheard):
             return news
         were = told.by_claim()
         for passed, (reason, claim) in enumerate(refusals.around(self._place), start=1):

@@ -81,17 +81,18 @@ def database(url: str) -> dict[str, Any]:
 
     A unix socket is given as ``?host=/folder`` (libpq's own form), since a folder's letters must keep
     their case. Statements are not compiled by the server (``jit``): ours take less time than that would. What the
-    URL says as ``options`` is taken instead.
+    URL says as ``options``, even if that is nothing, is taken instead.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("postgres", "postgresql"):
         raise ImproperlyConfigured(
             f"NINEFOLD_DATABASE_URL must begin with postgresql://, got {parts.scheme}://"
         )
-    options = {"options": "-c jit=off"}
-    options |= {
+    said = {
         name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()
     }
+    options = {"options": "-c jit=off"}
+    options |= {name: value for name, value in said.items() if value or name == "options"}
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.removeprefix("/")),

@@ -122,3 +122,14 @@ def test_what_is_not_used_is_there_for_later_up_to_a_bound(clock: Clock) -> None
     assert allowance.left() == 130
     clock.now += 3600
     assert allowance.left() == 500
+
+
+def test_that_nobody_has_looked_at_it_is_not_told_to_a_newcomer(clock: Clock) -> None:
+    now, later = refused("this cycle placed 200", 30), refused("2 are free", 30)
+    unseen = Refusals(
+        Refused(Reason(code=RefusalCode.NOT_LOOKED_AT, reason=group.reason.reason), group.claims)
+        for group in now.groups
+    )
+    told, teller = as_told(all_told(now, UNTOLD)), Teller()
+    assert teller.news(unseen, told) == []
+    assert len(teller.news(later, told)) == 30
