@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from apps.quotas.models.claims import (
-    UNTOLD,
     Allocation,
     Claim,
     ClaimForecast,
@@ -22,7 +21,6 @@ from apps.quotas.models.rearrangements import (
 from apps.quotas.models.usage import CardRate, UsageDay, UsageRecord
 
 __all__ = (
-    "UNTOLD",
     "Allocation",
     "CardRate",
     "Claim",

@@ -15,9 +15,6 @@ from controlplane.persistence.models import Entity, Transition
 #: As the database has it for rows that an older release writes.
 EMPTY = models.Value({}, models.JSONField())
 
-#: The explanation of a claim that no cycle has looked at.
-UNTOLD = "waiting for the next scheduling cycle"
-
 
 class Claim(Entity):
     """What a workload asks of the scheduler; see ``controlplane.domain.claims``."""

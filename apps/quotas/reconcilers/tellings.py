@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from time import monotonic
 
-from apps.quotas.models import UNTOLD
 from apps.quotas.selectors.claim_rows import Told
+from controlplane.domain.claims import UNTOLD
 from controlplane.domain.scheduling.plans import Refusal, RefusalCode, Refusals
 
 #: Claims that are told for the first time: in a second, and as many at once at most.

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from apps.quotas.models import UNTOLD, Allocation
+from apps.quotas.models import Allocation
 from apps.quotas.selectors.followers import Followed, Follower, Look
-from controlplane.domain.claims import ClaimState, GangShape
+from controlplane.domain.claims import UNTOLD, ClaimState, GangShape
 from controlplane.domain.scheduling.lines import ByKind, Waiting, by_kind
 from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.snapshots import ClaimView, RunningView

@@ -11,12 +11,19 @@ from typing import Any
 from django.db import connection, transaction
 
 from apps.accounts.models import Team, User
-from apps.quotas.models import UNTOLD, Allocation, Claim, ClaimTransition, Nomination, Queue
+from apps.quotas.models import Allocation, Claim, ClaimTransition, Nomination, Queue
 from apps.quotas.selectors.intakes import intake_refusal_of_any
 from apps.quotas.services.nominations import nominations_made, nominations_taken_up
 from apps.quotas.services.trees import queue_pin
 from apps.quotas.services.usage import usage_close_each
-from controlplane.domain.claims import CLAIM, ClaimEvent, ClaimState, GangShape, ReleaseReason
+from controlplane.domain.claims import (
+    CLAIM,
+    UNTOLD,
+    ClaimEvent,
+    ClaimState,
+    GangShape,
+    ReleaseReason,
+)
 from controlplane.domain.scheduling.plans import Refusal
 from controlplane.outbox.messages import publish, publish_each
 from controlplane.persistence.moves import Step, move, move_each

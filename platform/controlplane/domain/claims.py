@@ -56,6 +56,8 @@ CLAIM = Machine(
 )
 
 
+#: Why a claim waits that no cycle has looked at.
+UNTOLD = "waiting for the next scheduling cycle"
 #: A whole card, in thousandths.
 WHOLE_CARD = 1000
 

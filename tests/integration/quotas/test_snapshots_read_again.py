@@ -17,12 +17,12 @@ from django.test.utils import CaptureQueriesContext
 from apps.accounts.models import User
 from apps.fleet.models import Card, Node
 from apps.quotas import selectors
-from apps.quotas.models import UNTOLD, Claim, Entitlement, Queue
+from apps.quotas.models import Claim, Entitlement, Queue
 from apps.quotas.selectors import claim_rows
 from apps.quotas.selectors.shelves import SERVER, Shelf
 from apps.quotas.services.claims import claims_release
 from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.claims import UNTOLD, ClaimState, ReleaseReason
 from controlplane.domain.scheduling.lines import Waiting, by_kind
 from launcher.postgres import prepare
 from tests.integration.company import Company

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from apps.quotas.models import UNTOLD
 from apps.quotas.reconcilers import tellings
 from apps.quotas.reconcilers.tellings import (
     FEWEST_CHANGED_AT_ONCE,
@@ -16,6 +15,7 @@ from apps.quotas.reconcilers.tellings import (
     Teller,
 )
 from apps.quotas.selectors.claim_rows import Told
+from controlplane.domain.claims import UNTOLD
 from controlplane.domain.scheduling.plans import Reason, RefusalCode, Refusals, Refused
 
 
@@ -126,10 +126,8 @@ def test_what_is_not_used_is_there_for_later_up_to_a_bound(clock: Clock) -> None
 
 def test_that_nobody_has_looked_at_it_is_not_told_to_a_newcomer(clock: Clock) -> None:
     now, later = refused("this cycle placed 200", 30), refused("2 are free", 30)
-    unseen = Refusals(
-        Refused(Reason(code=RefusalCode.NOT_LOOKED_AT, reason=group.reason.reason), group.claims)
-        for group in now.groups
-    )
+    reason = Reason(code=RefusalCode.NOT_LOOKED_AT, reason="this cycle placed 200")
+    unseen = Refusals([Refused(reason, group.claims) for group in now.groups])
     told, teller = as_told(all_told(now, UNTOLD)), Teller()
     assert teller.news(unseen, told) == []
     assert len(teller.news(later, told)) == 30

@@ -70,11 +70,11 @@ class Costs:
     def on(self, demand: Demand, row: int) -> float:
         """``of`` for one row, to the last digit, in a tenth of the time.
 
-        :raises ValueError: for a share of a card.
+        :raises RuntimeError: for a share of a card.
         """
         fleet, shape = self._fleet, demand.shape
         if shape.shares:
-            raise ValueError("what shares are worth is worked out for many rows at once")
+            raise RuntimeError("what shares are worth is worked out for many rows at once")
         left = sum(fleet.states.left(int(fleet.state[row]))) - shape.amount
         unbalanced = 0.0
         if self._counted[row]:
