@@ -66,10 +66,10 @@ class Teller:
             group for group in refusals.groups if group.reason.code is not RefusalCode.NOT_LOOKED_AT
         )
         news = [
-            group.reason.refuse(claim)
+            group.reason.refuse(claim.uid)
             for group in looked_at
             for claim in group.claims
-            if claim in told.unheard
+            if claim.uid in told.unheard
         ][: max(FEWEST_NEWCOMERS, self._newcomers.left())]
         self._newcomers.use(len(news))
         return news
@@ -82,8 +82,8 @@ class Teller:
             return news
         were = told.by_claim()
         for passed, (reason, claim) in enumerate(refusals.around(self._place), start=1):
-            if were.get(claim, reason.reason) not in (reason.reason, UNTOLD):
-                news.append(reason.refuse(claim))
+            if were.get(claim.uid, reason.reason) not in (reason.reason, UNTOLD):
+                news.append(reason.refuse(claim.uid))
                 if len(news) == most:
                     self._place = (self._place + passed) % len(refusals)
                     break

@@ -6,7 +6,7 @@ import json
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from operator import attrgetter
@@ -31,7 +31,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Held = Mapping[tuple[str, int], list[str]]
 
 _place = attrgetter("place")
-_view = attrgetter("view")
 
 
 class Where(NamedTuple):
@@ -86,9 +85,10 @@ class LiveClaims:
     told: Told
 
 
-class _Waiting(NamedTuple):
-    view: ClaimView
-    told: str
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting(ClaimView):
+    #: What its person was told last; no plan depends on it.
+    told: str = field(repr=False, compare=False)
 
 
 #: In the words of the partial index of claims that wait. Who leaves the line mostly holds something by then.
@@ -184,26 +184,25 @@ def _waiting(line: Followed[_Waiting, _InLine], *, without: Set[int]) -> tuple[W
     if without.isdisjoint(line.values):
         every = line.values.values()
         told = Told(line.sum.unheard, partial(_told, every))
-        return Waiting.of(map(_view, every), line.sum.by_kind), told
+        return Waiting.of(every, line.sum.by_kind), told
     left = [each for pk, each in line.values.items() if pk not in without]
-    views = [each.view for each in left]
-    return Waiting.of(views, by_kind(views)), Told(_unheard(left), partial(_told, left))
+    return Waiting.of(left, by_kind(left)), Told(_unheard(left), partial(_told, left))
 
 
 def _told(waiting: Collection[_Waiting]) -> Mapping[str, str]:
-    return {each.view.uid: each.told for each in waiting}
+    return {each.uid: each.told for each in waiting}
 
 
 def _unheard(waiting: Collection[_Waiting]) -> Set[str]:
-    return {each.view.uid for each in waiting if each.told == UNTOLD}
+    return {each.uid for each in waiting if each.told == UNTOLD}
 
 
 def _lined_up(
     before: _InLine | None, went: Sequence[_Waiting], came: Sequence[_Waiting]
 ) -> _InLine:
     kinds = dict(before.by_kind) if before else {}
-    were = {each.view.uid: each.view for each in went}
-    are = {each.view.uid: each.view for each in came}
+    were = {each.uid: each for each in went}
+    are = {each.uid: each for each in came}
     unheard = {*(before.unheard if before else ())}.difference(were) | _unheard(came)
     # Most of them were only told something new.
     left = by_kind([view for uid, view in were.items() if are.get(uid) != view])
@@ -230,11 +229,7 @@ def _nothing(_before: None, _went: Sequence[RunningView], _came: Sequence[Runnin
 
 
 def _read_waiting(keys: Collection[int]) -> Mapping[int, _Waiting]:
-    return {
-        row.pk: _Waiting(_claim_view(row), row.explanation)
-        for row in _rows(keys)
-        if row.state == ClaimState.PENDING
-    }
+    return {row.pk: _waiting_view(row) for row in _rows(keys) if row.state == ClaimState.PENDING}
 
 
 def _read_holding(keys: Collection[int]) -> Mapping[int, RunningView]:
@@ -253,9 +248,9 @@ _LINE: Follower[_Waiting, _InLine] = Follower(_WAITING, _read_waiting, _lined_up
 _RUNNING: Follower[RunningView, None] = Follower(_HOLDING, _read_holding, _nothing)
 
 
-def _claim_view(row: _Row) -> ClaimView:
+def _waiting_view(row: _Row) -> _Waiting:
     where = _where_of(row.where)
-    return ClaimView(
+    return _Waiting(
         uid=row.uid,
         queue=row.queue,
         shape=_shape_of(row.shape),
@@ -269,6 +264,7 @@ def _claim_view(row: _Row) -> ClaimView:
         near=where.near,
         runtime=None if row.runtime is None else timedelta(seconds=row.runtime),
         person=row.person,
+        told=row.explanation,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from apps.quotas.reconcilers import tellings
@@ -15,8 +17,9 @@ from apps.quotas.reconcilers.tellings import (
     Teller,
 )
 from apps.quotas.selectors.claim_rows import Told
-from controlplane.domain.claims import UNTOLD
+from controlplane.domain.claims import UNTOLD, GangShape, RoleShape
 from controlplane.domain.scheduling.plans import Reason, RefusalCode, Refusals, Refused
+from controlplane.domain.scheduling.snapshots import ClaimView
 
 
 class Clock:
@@ -36,11 +39,22 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
+def waiting(uid: str) -> ClaimView:
+    return ClaimView(
+        uid=uid,
+        queue="research",
+        shape=GangShape(roles=(RoleShape(name="worker", replicas=1, cards=1),)),
+        chips=("ascend-910b",),
+        priority=0,
+        created_at=datetime(2026, 3, 2, tzinfo=UTC),
+    )
+
+
 def refused(reason: str, *counts: int) -> Refusals:
     """Groups of so many claims, numbered one after the other."""
     groups, first = [], 0
     for count in counts:
-        claims = tuple(f"c{number:05}" for number in range(first, first + count))
+        claims = [waiting(f"c{number:05}") for number in range(first, first + count)]
         groups.append(Refused(Reason(code=RefusalCode.NO_FREE_CARDS, reason=reason), claims))
         first += count
     return Refusals(groups)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from operator import attrgetter
 from typing import NamedTuple
 
 from controlplane.domain.quotas import Limit, Shortage
@@ -66,8 +65,6 @@ _ITS_OWN = frozenset(
 )
 #: Reasons for which nobody has to stop, nor room to be kept, on a chip.
 _NO_USE = LASTING | {RefusalCode.AWAITS_FASTER}
-
-_uid = attrgetter("uid")
 
 
 def plan(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
@@ -164,7 +161,7 @@ class Cycle:
         reason = self._consider(claim)
         if reason is None:
             return True
-        self._refusals.append(Refused(reason, (claim.uid,)))
+        self._refusals.append(Refused(reason, (claim,)))
         if reason.code not in _ITS_OWN and claim.uid not in self.like_no_other:
             self._verdicts[claim.kind] = Verdict(reason, claim.place)
         return False
@@ -182,7 +179,7 @@ class Cycle:
             self._refuse(line.drop(), verdict.reason if verdict else spent)
 
     def _refuse(self, claims: Sequence[ClaimView], reason: Reason) -> None:
-        self._refusals.append(Refused(reason, tuple(map(_uid, claims))))
+        self._refusals.append(Refused(reason, claims))
 
     @property
     def spent(self) -> bool:

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 if TYPE_CHECKING:
-    from controlplane.domain.scheduling.snapshots import Kind, Place
+    from controlplane.domain.scheduling.snapshots import ClaimView, Kind, Place
 
 
 class RefusalCode(StrEnum):
@@ -88,8 +88,8 @@ class Refused(NamedTuple):
     """Claims that wait for one reason."""
 
     reason: Reason
-    #: Their uids, in the order in which they were refused.
-    claims: tuple[str, ...]
+    #: In the order in which they were refused.
+    claims: Sequence[ClaimView]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,8 @@ class Refusals(Sequence[Refusal]):
 
     def __iter__(self) -> Iterator[Refusal]:
         for group in self.groups:
-            yield from map(group.reason.refuse, group.claims)
+            for claim in group.claims:
+                yield group.reason.refuse(claim.uid)
 
     @overload
     def __getitem__(self, index: int) -> Refusal: ...
@@ -133,9 +134,9 @@ class Refusals(Sequence[Refusal]):
         place = range(len(self))[index]
         number = bisect(self._ends, place)
         group = self.groups[number]
-        return group.reason.refuse(group.claims[place - self._ends[number]])
+        return group.reason.refuse(group.claims[place - self._ends[number]].uid)
 
-    def around(self, place: int) -> Iterator[tuple[Reason, str]]:
+    def around(self, place: int) -> Iterator[tuple[Reason, ClaimView]]:
         """The reason and the claim of each, from that place on and at last of those before it."""
         if not self:
             return

@@ -78,5 +78,5 @@ def _of_newcomers(
         verdict = last.plan.verdicts.get(claim.kind)
         if verdict is None or claim.place < verdict.behind:
             return None
-        refused.append(Refused(verdict.reason, (claim.uid,)))
+        refused.append(Refused(verdict.reason, (claim,)))
     return Refusals(refused)
