@@ -171,6 +171,7 @@ class ApiKey(Entity):
 
     class Meta:
         ordering = ("-id",)
+        verbose_name = "API key"
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
@@ -214,6 +215,7 @@ class UsageBatch(models.Model):
         constraints = (
             models.UniqueConstraint(fields=("gateway", "sequence"), name="usage_batch_once"),
         )
+        verbose_name_plural = "usage batches"
 
     def __str__(self) -> str:
         return f"{self.gateway} #{self.sequence}"

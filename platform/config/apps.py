@@ -14,11 +14,13 @@ class NinefoldConfig(AppConfig):
         from apps.monitoring.selectors.out_of_use import NodeIsolations  # noqa: PLC0415
         from apps.serving.selectors.occupancy import WorkOccupancy  # noqa: PLC0415
         from config.loops import TurnKeeper  # noqa: PLC0415
+        from config.naming import name_tables  # noqa: PLC0415
         from config.storage import connect_sources  # noqa: PLC0415
         from config.waking import Waker  # noqa: PLC0415
         from config.wiring import TOPICS  # noqa: PLC0415
         from controlplane.outbox import messages  # noqa: PLC0415
 
+        name_tables()
         messages.hear(TOPICS)
         if settings.NINEFOLD_WAKE_RELAY:
             messages.wake_with(Waker())

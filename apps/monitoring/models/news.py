@@ -186,6 +186,7 @@ class WebhookDelivery(Entity):
                 condition=models.Q(state=DeliveryState.WAITING),
             ),
         )
+        verbose_name_plural = "webhook deliveries"
 
     def __str__(self) -> str:
         return f"{self.event} to {self.webhook}"

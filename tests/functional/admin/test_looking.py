@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from django.apps import apps as installed
 from django.test import Client
+from django.urls import reverse
 
 from apps.accounts.models import (
     User,
@@ -48,6 +49,26 @@ def test_every_table_of_ours_has_a_page() -> None:
         if model._meta.app_config.name.startswith(("apps.", "controlplane.")) and model not in DRAWN
     }
     assert ours == set(MODELS)
+
+
+def test_every_table_has_a_name_in_the_readers_language(lived_in: LivedIn, browser: Client) -> None:
+    english, chinese = (
+        {
+            (app["app_label"], model["object_name"]): (str(app["name"]), str(model["name"]))
+            for app in browser.get(
+                reverse("admin:index"), headers={"accept-language": language}
+            ).context["app_list"]
+            for model in app["models"]
+        }
+        for language in ("en", "zh-hans")
+    )
+
+    assert english["serving", "ApiKey"] == ("Serving", "API keys")
+    assert chinese["serving", "ApiKey"] == ("服务", "API 密钥")
+    assert len(chinese) >= len(MODELS)
+    for key, names in chinese.items():
+        # A webhook is called that in Chinese too.
+        assert key == ("monitoring", "Webhook") or not any(name.isascii() for name in names), key
 
 
 def test_an_administrator_can_open_every_list_and_every_row(
