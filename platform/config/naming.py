@@ -24,4 +24,6 @@ def name_tables() -> None:
 
 def own_apps() -> list[AppConfig]:
     """The project's, without those of libraries."""
-    return [app for app in apps.get_app_configs() if app.name.startswith(("apps.", "controlplane."))]
+    return [
+        app for app in apps.get_app_configs() if app.name.startswith(("apps.", "controlplane."))
+    ]

@@ -257,8 +257,12 @@ def _handed_over(queue: str, before: str, after: str) -> str:
     return f"queue {queue} is for team {after} instead of team {before}"
 
 
-def _in_another_state(queue: str, before: str, after: str) -> str:
-    return f"queue {queue} is {after} instead of {before}"
+def _in_another_state(queue: str, _before: str, after: str) -> str:
+    if after == QueueState.OPEN:
+        return f"queue {queue} opens"
+    if after == QueueState.DRAINING:
+        return f"queue {queue} drains: it takes nothing new"
+    return f"queue {queue} closes: it takes and admits nothing"
 
 
 def _described(queue: str, _before: str, _after: str) -> str:
