@@ -6,12 +6,13 @@ Names are for readers: no migration says what they are in another language. Engl
 from __future__ import annotations
 
 from django.apps import AppConfig, apps
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import override, pgettext_lazy
 
 #: Under which the catalogues of ``templates/locale`` have them, as a word may be called otherwise elsewhere.
 CONTEXT = "table"
 
 
+@override("en")
 def name_tables() -> None:
     """Give what is Ninefold's own its name in the reader's language. Call it when all models are there."""
     for app in own_apps():

@@ -87,7 +87,7 @@ class LiveClaims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Waiting(ClaimView):
-    #: What its person was told last; no plan depends on it.
+    #: What its person was told last; no plan depends on it. Views that outlive a look may be behind: ask ``Told``.
     told: str = field(repr=False, compare=False)
 
 

@@ -261,7 +261,7 @@ def _in_another_state(queue: str, _before: str, after: str) -> str:
     if after == QueueState.OPEN:
         return f"queue {queue} opens"
     if after == QueueState.DRAINING:
-        return f"queue {queue} drains: it takes nothing new"
+        return f"queue {queue} drains: it takes nothing new, and admits those that wait"
     return f"queue {queue} closes: it takes and admits nothing"
 
 

@@ -202,7 +202,7 @@ def test_a_queue_is_set_to_draining(company: Company, browser: Client) -> None:
     address = at("state", company.queue.pk, to="draining")
 
     assert [one.message for one in browser.get(address).context["review"].differences] == [
-        "queue default drains: it takes nothing new"
+        "queue default drains: it takes nothing new, and admits those that wait"
     ]
     assert save(browser, address, to="draining").status_code == 302
 

@@ -87,7 +87,7 @@ def test_a_change_is_told_field_by_field_with_both_values() -> None:
 
     assert messages(TREE, {**TREE, "vision": vision}) == [
         "queue vision moves from below research to below batch",
-        "queue vision drains: it takes nothing new",
+        "queue vision drains: it takes nothing new, and admits those that wait",
         "queue vision no longer lends what is idle",
         "queue vision lets one person run 3 at once; there was no limit",
         "queue vision may hold at most 20 cards in all; there was no cap",
