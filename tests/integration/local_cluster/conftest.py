@@ -90,7 +90,8 @@ def small_disk() -> Iterator[Path]:
         try:
             yield folder
         finally:
-            subprocess.run(["umount", str(folder)], check=True)
+            # Whoever is in it at this moment, such as a process that is just ending, keeps it for as long only.
+            subprocess.run(["umount", "--lazy", str(folder)], check=True)
     finally:
         folder.rmdir()
 
