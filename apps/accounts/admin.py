@@ -2,8 +2,8 @@
 
 An administrator of the company sees every table. Whoever holds a role that is about more than their own
 work sees what that role is about, in the teams in which they hold it: an administrator of a team all that
-it owns, a queue admin its queues, an operator the fleet. Rows of other teams are not there for them, in
-lists, filters, choices and by address alike.
+it owns, a queue admin its queues. An operator of the company sees the fleet. Rows of other teams are not
+there for them, in lists, filters, choices and by address alike.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from apps.accounts import selectors, services
 from apps.accounts.models import (
     AuditEntry,
+    CompanyRoleBinding,
     ExternalIdentity,
     IdempotencyRecord,
     Membership,
@@ -93,8 +94,8 @@ def _teams_granting(request: HttpRequest, permission: Permission) -> list[int]:
 class ScopedAdmin(GuardedAdmin[Row]):
     """Rows of the teams in which the person has the permission; actions on them likewise."""
 
-    #: From the row to its team; empty: it belongs to everybody, and the permission in any team will do;
-    #: None: for administrators of the company only.
+    #: From the row to its team; empty: it belongs to everybody, and is seen by a company role or by the
+    #: permission in any team; None: for administrators of the company only.
     team_path: ClassVar[str | None] = None
     view_permission: ClassVar[Permission] = Permission.MANAGE_TEAM
     #: None: only administrators of the company change rows.
@@ -109,7 +110,8 @@ class ScopedAdmin(GuardedAdmin[Row]):
         teams = _teams_granting(request, self.view_permission)
         if self.team_path:
             return rows.filter(**{f"{self.team_path}__in": teams})
-        return rows if teams else rows.none()
+        seen = teams or selectors.company_allows(request.user, self.view_permission)
+        return rows if seen else rows.none()
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
@@ -145,7 +147,9 @@ class ScopedAdmin(GuardedAdmin[Row]):
         if permission is None or self.team_path is None:
             return False
         teams = _teams_granting(request, permission)
-        if obj is None or not self.team_path:
+        if not self.team_path:
+            return bool(teams) or selectors.company_allows(request.user, permission)
+        if obj is None:
             return bool(teams)
         owner: Any = obj
         for name in self.team_path.split("__"):
@@ -269,6 +273,16 @@ class MembershipAdmin(AuditedAdmin[Membership]):
     list_select_related = ("user", "team")
     # A grant, not a record: the audit trail keeps who had it.
     deletable = True
+
+
+@admin.register(CompanyRoleBinding)
+class CompanyRoleBindingAdmin(ScopedReadOnlyAdmin[CompanyRoleBinding]):
+    """They are granted on the page of the person."""
+
+    list_display = ("user", "role", "source")
+    list_filter = ("role", "source")
+    search_fields = ("user__username",)
+    list_select_related = ("user",)
 
 
 @admin.register(PersonalToken)

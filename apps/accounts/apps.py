@@ -11,13 +11,14 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         # Rows of this app and what stands on them can be imported only now.
-        from apps.accounts.models import Membership  # noqa: PLC0415
+        from apps.accounts.models import CompanyRoleBinding, Membership  # noqa: PLC0415
         from apps.accounts.services import staff_derive  # noqa: PLC0415
         from apps.accounts.web import receivers  # noqa: F401, PLC0415
 
-        def derive(instance: Membership, **_more: Any) -> None:
+        def derive(instance: Membership | CompanyRoleBinding, **_more: Any) -> None:
             staff_derive(instance.user)
 
         # Whoever gives or takes a role, however: the way into the admin follows.
         for signal in (post_save, post_delete):
-            signal.connect(derive, sender=Membership, weak=False, dispatch_uid="staff_derive")
+            for sender in (Membership, CompanyRoleBinding):
+                signal.connect(derive, sender=sender, weak=False, dispatch_uid="staff_derive")

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models.functions import Upper
 from django.utils.crypto import salted_hmac
 
-from controlplane.domain.permissions import Role, Scope
+from controlplane.domain.permissions import CompanyRole, Role, Scope
 from controlplane.persistence.models import Entity, new_uid
 
 
@@ -105,6 +105,29 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} is {self.role} of {self.team}"
+
+
+class CompanyRoleBinding(models.Model):
+    """One role of one person in the whole company."""
+
+    ROLES = [(role.value, role.value.replace("_", " ")) for role in CompanyRole]
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="company_role_bindings")
+    role = models.CharField(max_length=20, choices=ROLES)
+    source = models.CharField(
+        max_length=10,
+        choices=Membership.Source.choices,
+        default=Membership.Source.LOCAL,
+        db_default=Membership.Source.LOCAL,
+    )
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("user", "role"), name="company_role_binding_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role} of the company"
 
 
 class PersonalToken(Entity):

@@ -8,10 +8,27 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 
-from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
-from controlplane.domain.permissions import GRANTS, Permission, Role, allows
+from apps.accounts.models import (
+    AuditEntry,
+    CompanyRoleBinding,
+    Membership,
+    PersonalToken,
+    Team,
+    User,
+)
+from controlplane.domain.permissions import (
+    COMPANY_GRANTS,
+    GRANTS,
+    CompanyRole,
+    Permission,
+    Role,
+    allows,
+)
 
 Person = User | AnonymousUser
+
+#: Team roles of this version: rows that an earlier one still writes during an upgrade grant nothing.
+_ROLES = [role.value for role in Role]
 
 
 class PermissionRefused(PermissionDenied):
@@ -23,6 +40,28 @@ def is_company_administrator(user: object) -> bool:
     return (
         isinstance(user, User) and user.is_active and user.is_superuser and user.confined_to is None
     )
+
+
+def company_roles_of(user: Person) -> frozenset[CompanyRole]:
+    """Their company roles; none while a token confines them to one team."""
+    if not isinstance(user, User) or not user.is_active or user.confined_to is not None:
+        return frozenset()
+    held = user.company_role_bindings.values_list("role", flat=True)
+    return frozenset(CompanyRole(role) for role in held)
+
+
+def company_allows(user: Person, permission: Permission) -> bool:
+    """Whether they have the permission for what belongs to every team."""
+    return is_company_administrator(user) or any(
+        permission in COMPANY_GRANTS[role] for role in company_roles_of(user)
+    )
+
+
+def people_allowed(permission: Permission) -> QuerySet[User]:
+    """Active people who have the permission for what belongs to every team."""
+    roles = [role.value for role in CompanyRole if permission in COMPANY_GRANTS[role]]
+    bound = CompanyRoleBinding.objects.filter(role__in=roles).values("user_id")
+    return User.objects.filter(Q(pk__in=bound) | Q(is_superuser=True), is_active=True)
 
 
 def teams_of(user: Person) -> QuerySet[Team]:
@@ -44,7 +83,7 @@ def roles_of(user: Person, team: Team) -> frozenset[Role]:
         return frozenset()
     if user.is_superuser:
         return frozenset({Role.ADMINISTRATOR})
-    held = user.memberships.filter(team=team).values_list("role", flat=True)
+    held = user.memberships.filter(team=team, role__in=_ROLES).values_list("role", flat=True)
     return frozenset(Role(role) for role in held)
 
 
@@ -55,7 +94,7 @@ def roles_by_team(user: Person) -> dict[int, frozenset[Role]]:
     if user.is_superuser:
         keys = teams_of(user).values_list("pk", flat=True)
         return dict.fromkeys(keys, frozenset({Role.ADMINISTRATOR}))
-    memberships = user.memberships.all()
+    memberships = user.memberships.filter(role__in=_ROLES)
     if user.confined_to is not None:
         memberships = memberships.filter(team=user.confined_to)
     held: dict[int, set[Role]] = {}
@@ -95,7 +134,7 @@ def teams_where(user: Person, permission: Permission) -> QuerySet[Team]:
 
 def memberships_of(team: Team) -> dict[User, list[Membership]]:
     """Who is in the team, by name, each with what gives them their roles."""
-    rows = Membership.objects.filter(team=team).select_related("user")
+    rows = Membership.objects.filter(team=team, role__in=_ROLES).select_related("user")
     members: dict[User, list[Membership]] = {}
     for row in rows.order_by("user__username", "role"):
         members.setdefault(row.user, []).append(row)
@@ -131,10 +170,8 @@ def require(user: Person, permission: Permission, *, team: Team | None) -> None:
     :raises PermissionRefused: naming what is missing and who can give it.
     """
     if team is None:
-        if not is_company_administrator(user):
-            raise PermissionRefused(
-                "this belongs to every team; only an administrator of the company can change it"
-            )
+        if not company_allows(user, permission):
+            raise PermissionRefused(_company_refusal(user, permission))
         return
     roles = roles_of(user, team)
     if not allows(roles, permission):
@@ -143,6 +180,21 @@ def require(user: Person, permission: Permission, *, team: Team | None) -> None:
             f"this needs the permission to {permission.value.replace('_', ' ')} in team "
             f"{team.name}; you have {held} there. An administrator of the company can change that."
         )
+
+
+def _company_refusal(user: Person, permission: Permission) -> str:
+    if isinstance(user, User) and user.confined_to is not None:
+        return (
+            f"this belongs to every team, and the token is confined to the team {user.confined_to.name}; "
+            "use a token without a team"
+        )
+    roles = [role for role in CompanyRole if permission in COMPANY_GRANTS[role]]
+    if not roles:
+        return "this belongs to every team; only an administrator of the company can change it"
+    return (
+        f"this belongs to every team and needs the company role {' or '.join(roles)}; "
+        "an administrator of the company can grant it under Teams, People"
+    )
 
 
 def default_team(user: Person) -> Team | None:

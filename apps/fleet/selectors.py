@@ -127,18 +127,13 @@ def checks_of(cluster: Cluster) -> tuple[Check, ...]:
 
 
 def operates(user: accounts.Person) -> bool:
-    """Whether they operate the fleet: that permission in any team will do, for nodes belong to everybody."""
-    if accounts.is_company_administrator(user):
-        return True
-    return accounts.teams_where(user, Permission.OPERATE_FLEET).exists()
+    """Whether they operate the fleet, by a role of the whole company: nodes run the work of every team."""
+    return accounts.company_allows(user, Permission.OPERATE_FLEET)
 
 
 def require_operator(user: accounts.Person) -> None:
     """:raises PermissionRefused: unless they operate the fleet."""
-    if not operates(user):
-        raise accounts.PermissionRefused(
-            "this is for operators and administrators of a team; you are none of these"
-        )
+    accounts.require(user, Permission.OPERATE_FLEET, team=None)
 
 
 class Occupancy(Protocol):

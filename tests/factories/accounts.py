@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from apps.accounts.models import Membership, Team, User
-from controlplane.domain.permissions import Role
+from apps.accounts.models import CompanyRoleBinding, Membership, Team, User
+from controlplane.domain.permissions import CompanyRole, Role
 
 
 def person(
-    name: str = "ada", *, team: Team | None = None, role: Role = Role.ENGINEER, admin: bool = False
+    name: str = "ada",
+    *,
+    team: Team | None = None,
+    role: Role = Role.ENGINEER,
+    admin: bool = False,
+    operator: bool = False,
 ) -> User:
     """Somebody who can log in with the password ``open sesame``."""
     user = User.objects.create_user(
@@ -15,6 +20,8 @@ def person(
     )
     if team is not None:
         Membership.objects.create(user=user, team=team, role=role)
+    if operator:
+        CompanyRoleBinding.objects.create(user=user, role=CompanyRole.OPERATOR)
     return user
 
 

@@ -7,8 +7,15 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.accounts import selectors
-from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team
-from controlplane.domain.permissions import Role, Scope
+from apps.accounts.models import (
+    AuditEntry,
+    CompanyRoleBinding,
+    Membership,
+    PersonalToken,
+    Team,
+    User,
+)
+from controlplane.domain.permissions import CompanyRole, Role, Scope
 from controlplane.web.rest import Filters, StrictSerializer, VisibleField
 
 
@@ -30,6 +37,10 @@ class MeSerializer(serializers.Serializer[Any]):
     email = serializers.CharField()
     administrator = serializers.BooleanField(
         help_text="Of the whole company: may do everything in every team."
+    )
+    company_roles = serializers.ListField(
+        child=serializers.ChoiceField(choices=CompanyRoleBinding.ROLES),
+        help_text="Roles in the whole company; none for a token that is confined to one team.",
     )
     teams = TeamSerializer(many=True)
 
@@ -55,6 +66,38 @@ class MemberSetSerializer(StrictSerializer[Any]):
 
     def validate_roles(self, value: list[str]) -> frozenset[Role]:
         return frozenset(Role(code) for code in value)
+
+
+class CompanyRolesSerializer(serializers.ModelSerializer[User]):
+    """Somebody with their company roles."""
+
+    roles = serializers.SerializerMethodField()
+    roles_by_sign_on = serializers.SerializerMethodField(
+        help_text="Those of them that follow from groups of the sign-on provider."
+    )
+
+    class Meta:
+        model = User
+        fields = ("uid", "username", "roles", "roles_by_sign_on")
+
+    def get_roles(self, user: User) -> list[CompanyRole]:
+        return sorted(CompanyRole(row.role) for row in user.company_role_bindings.all())
+
+    def get_roles_by_sign_on(self, user: User) -> list[CompanyRole]:
+        rows = user.company_role_bindings.all()
+        return sorted(
+            CompanyRole(row.role) for row in rows if row.source == Membership.Source.SIGN_ON
+        )
+
+
+class CompanyRolesSetSerializer(StrictSerializer[Any]):
+    roles = serializers.ListField(
+        child=serializers.ChoiceField(choices=CompanyRoleBinding.ROLES),
+        help_text="All company roles that they have from now on; an empty list revokes every one.",
+    )
+
+    def validate_roles(self, value: list[str]) -> frozenset[CompanyRole]:
+        return frozenset(CompanyRole(code) for code in value)
 
 
 class TeamCreateSerializer(StrictSerializer[Any]):

@@ -11,6 +11,7 @@ REGISTERS = (openapi, problems)
 router = SimpleRouter(trailing_slash=False)
 router.register("tokens", views.TokenViewSet, basename="token")
 router.register("teams", views.TeamViewSet, basename="team")
+router.register("company-roles", views.CompanyRolesViewSet, basename="company-roles")
 router.register("audit", views.AuditViewSet, basename="audit")
 
 urlpatterns = [path("me", views.MeView.as_view(), name="me"), path("", include(router.urls))]

@@ -17,6 +17,8 @@ from apps.accounts.api.idempotency import idempotent
 from apps.accounts.api.serializers import (
     AuditFilters,
     AuditSerializer,
+    CompanyRolesSerializer,
+    CompanyRolesSetSerializer,
     MemberSerializer,
     MemberSetSerializer,
     MeSerializer,
@@ -52,6 +54,7 @@ class MeView(APIView):
                 "username": user.username,
                 "email": user.email,
                 "administrator": selectors.is_company_administrator(user),
+                "company_roles": sorted(selectors.company_roles_of(user)),
                 "teams": teams,
             }
         )
@@ -136,6 +139,40 @@ def _member(person: User, held: list[Membership]) -> dict[str, Any]:
         "roles": [row.role for row in held],
         "roles_by_sign_on": foreign,
     }
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="People with a company role",
+        description="For administrators of the company.",
+        tags=["accounts"],
+    )
+)
+class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
+    """Roles in the whole company, such as operator of the fleet."""
+
+    token_scope = Scope.ADMIN
+    serializer_class = CompanyRolesSerializer
+
+    def get_queryset(self) -> QuerySet[User]:
+        selectors.require(self.request.user, Permission.MANAGE_TEAM, team=None)
+        people = selectors.people(self.request.user)
+        if self.action == "list":
+            people = people.exclude(company_role_bindings=None).distinct()
+        return people.prefetch_related("company_role_bindings")
+
+    @extend_schema(
+        summary="Set somebody's company roles",
+        description="For administrators of the company. An empty list revokes every company role.",
+        tags=["accounts"],
+        request=CompanyRolesSetSerializer,
+        responses=CompanyRolesSerializer,
+    )
+    def update(self, request: Request, uid: str) -> Response:
+        person = self.get_object()
+        roles = self.checked(CompanyRolesSetSerializer)["roles"]
+        services.company_roles_set(user=person, roles=roles, actor=acting_user(request))
+        return Response(CompanyRolesSerializer(self.get_object()).data)
 
 
 @extend_schema_view(

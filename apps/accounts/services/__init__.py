@@ -13,6 +13,8 @@ from apps.accounts.services.idempotency import (
 from apps.accounts.services.people import (
     PersonRefused,
     administrator_ensure,
+    company_roles_set,
+    company_roles_sync,
     password_invite,
     password_link,
     person_activate,
@@ -65,6 +67,8 @@ __all__ = [
     "administrator_ensure",
     "audit",
     "audit_prune",
+    "company_roles_set",
+    "company_roles_sync",
     "digest_of",
     "idempotency_begin",
     "idempotency_end",

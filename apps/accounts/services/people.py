@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from axes.utils import reset
@@ -12,11 +13,11 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
 
-from apps.accounts.models import Team, User
-from apps.accounts.selectors import require
+from apps.accounts.models import CompanyRoleBinding, Membership, Team, User
+from apps.accounts.selectors import Person, require
 from apps.accounts.services.audits import audit
 from apps.accounts.services.teams import membership_set, staff_derive
-from controlplane.domain.permissions import Permission, Role
+from controlplane.domain.permissions import CompanyRole, Permission, Role
 
 #: What people change about themselves.
 PROFILE_FIELDS = ("first_name", "last_name", "email", "language", "time_zone")
@@ -143,6 +144,68 @@ def person_promote(*, user: User, is_administrator: bool, actor: User) -> None:
     staff_derive(user)
     action = "user.promote" if is_administrator else "user.demote"
     audit(actor=actor, action=action, uid=user.uid, name=user.username)
+
+
+@transaction.atomic
+def company_roles_set(*, user: User, roles: frozenset[CompanyRole], actor: Person | None) -> None:
+    """Grant exactly those company roles. Without an actor no permission is checked.
+
+    :raises PermissionRefused: unless ``actor`` administers the company.
+    :raises PersonRefused: if a role that is taken away came from the sign-on provider.
+    """
+    if actor is not None:
+        require(actor, Permission.MANAGE_TEAM, team=None)
+    held = _company_roles_locked(user)
+    for role, row in held.items():
+        if actor is not None and role not in roles and row.source == Membership.Source.SIGN_ON:
+            raise PersonRefused(
+                _(
+                    "%(name)s has the company role %(role)s by a group of the sign-on provider; remove them "
+                    "from the group there"
+                )
+                % {"name": user.username, "role": role}
+            )
+    CompanyRoleBinding.objects.filter(user=user).exclude(role__in=roles).delete()
+    _company_roles_add(user, roles - held.keys(), source=Membership.Source.LOCAL)
+    _company_roles_audit(user, actor=actor, before=held.keys())
+
+
+@transaction.atomic
+def company_roles_sync(*, user: User, granted: frozenset[CompanyRole], provider: str) -> None:
+    """Make the company roles that came from the provider those that it grants now; keep the others."""
+    held = _company_roles_locked(user)
+    foreign = CompanyRoleBinding.objects.filter(user=user, source=Membership.Source.SIGN_ON)
+    foreign.exclude(role__in=granted).delete()
+    _company_roles_add(user, granted - held.keys(), source=Membership.Source.SIGN_ON)
+    _company_roles_audit(user, actor=None, before=held.keys(), by=provider)
+
+
+def _company_roles_locked(user: User) -> dict[CompanyRole, CompanyRoleBinding]:
+    # Two changes of one person's roles at once must not both see the roles from before.
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    rows = CompanyRoleBinding.objects.filter(user=user)
+    return {CompanyRole(row.role): row for row in rows}
+
+
+def _company_roles_add(user: User, roles: Iterable[CompanyRole], *, source: str) -> None:
+    for role in sorted(roles):
+        CompanyRoleBinding.objects.create(user=user, role=role, source=source)
+
+
+def _company_roles_audit(
+    user: User, *, actor: Person | None, before: Collection[CompanyRole], **detail: Any
+) -> None:
+    roles = set(user.company_role_bindings.values_list("role", flat=True))
+    if roles != set(before):
+        audit(
+            actor=actor,
+            action="company_roles.set",
+            uid=user.uid,
+            name=user.username,
+            roles=sorted(roles),
+            before=sorted(before),
+            **detail,
+        )
 
 
 def is_last_administrator(user: User) -> bool:

@@ -12,9 +12,15 @@ from django.utils.translation import gettext as _
 
 from apps.accounts.models import ExternalIdentity, Team, User
 from apps.accounts.services.audits import audit
-from apps.accounts.services.people import is_last_administrator
+from apps.accounts.services.people import company_roles_sync, is_last_administrator
 from apps.accounts.services.teams import memberships_sync, staff_derive
-from controlplane.domain.sign_on import Identity, Provider, administers, roles_granted
+from controlplane.domain.sign_on import (
+    Identity,
+    Provider,
+    administers,
+    company_roles_granted,
+    roles_granted,
+)
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 
 log = logging.getLogger(__name__)
@@ -98,6 +104,7 @@ def identity_unlink(*, binding: ExternalIdentity, actor: User, provider: Provide
             % {"name": user.username}
         )
     memberships_sync(user=user, granted={}, provider=provider.name)
+    company_roles_sync(user=user, granted=frozenset(), provider=provider.name)
     _administration(binding, user=user, granted=False, provider=provider)
     binding.delete()
     audit(actor=actor, action="identity.unlink", uid=user.uid, name=user.username, by=provider.name)
@@ -184,6 +191,11 @@ def _refresh(
     memberships_sync(
         user=binding.user,
         granted={team: by_slug[slug] for slug, team in teams.items()},
+        provider=provider.name,
+    )
+    company_roles_sync(
+        user=binding.user,
+        granted=company_roles_granted(provider, identity.groups),
         provider=provider.name,
     )
     granted = administers(provider, identity.groups)

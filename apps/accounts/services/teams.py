@@ -12,8 +12,9 @@ from apps.accounts.selectors import Person, is_company_administrator, require
 from apps.accounts.services.audits import audit
 from controlplane.domain.permissions import Permission, Role
 
-#: Whoever holds one of them somewhere may enter the admin; there they see what the role is for.
-ADMIN_ROLES = frozenset({Role.QUEUE_ADMIN, Role.OPERATOR, Role.ADMINISTRATOR})
+#: Whoever holds one of them somewhere, or any company role, may enter the admin; there they see what the role
+#: is for.
+ADMIN_ROLES = frozenset({Role.QUEUE_ADMIN, Role.ADMINISTRATOR})
 
 
 class MembershipRefused(Exception):
@@ -31,7 +32,7 @@ class NameTaken(Exception):
 def staff_derive(user: User) -> None:
     """Let them into the admin, or no longer, as their roles say."""
     held = user.memberships.filter(role__in=[role.value for role in ADMIN_ROLES])
-    is_staff = user.is_superuser or held.exists()
+    is_staff = user.is_superuser or held.exists() or user.company_role_bindings.exists()
     if is_staff != user.is_staff:
         user.is_staff = is_staff
         User.objects.filter(pk=user.pk).update(is_staff=is_staff)

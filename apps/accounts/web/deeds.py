@@ -11,8 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.models import AuditEntry
-from apps.accounts.web.words import ROLE_NAMES
-from controlplane.domain.permissions import Role
+from apps.accounts.web.words import COMPANY_ROLE_NAMES, ROLE_NAMES
 
 SENTENCES: Mapping[str, Promise] = {
     "alert_receiver.create": _("%(actor)s made the receiver of alerts %(name)s"),
@@ -33,6 +32,7 @@ SENTENCES: Mapping[str, Promise] = {
     "cluster.create": _("%(actor)s added the cluster %(name)s"),
     "cluster.remove": _("%(actor)s removed the cluster %(name)s"),
     "code.upload": _("%(actor)s uploaded code"),
+    "company_roles.set": _("%(actor)s set the company roles of %(name)s: %(roles)s"),
     "dataset.add_version": _("%(actor)s added a version to the dataset %(name)s"),
     "dataset.change": _("%(actor)s changed the dataset %(name)s"),
     "dataset.create": _("%(actor)s uploaded the dataset %(name)s"),
@@ -68,6 +68,9 @@ SENTENCES: Mapping[str, Promise] = {
     "membership.change": _("%(actor)s changed the membership “%(name)s”"),
     "membership.create": _("%(actor)s made the membership “%(name)s”"),
     "membership.delete": _("%(actor)s ended the membership “%(name)s”"),
+    "membership.migrate": _(
+        "%(name)s is no longer operator of a team, with which they operated the fleet; roles there: %(roles)s"
+    ),
     "membership.remove": _("%(actor)s took %(name)s out of the team"),
     "membership.set": _("%(actor)s gave %(name)s the roles: %(roles)s"),
     "membership.sync": _("By the sign-on provider %(name)s has the roles: %(roles)s"),
@@ -166,5 +169,7 @@ def deed(entry: AuditEntry) -> str:
 
 def _roles(detail: dict[str, Any]) -> str:
     codes = detail.get("roles", [])
-    names = [str(ROLE_NAMES[Role(code)]) for code in codes if code in set(Role)]
+    # Codes compare as text; entries of long ago name as a team role what is one of the company today.
+    known = {str(code): name for code, name in (*ROLE_NAMES.items(), *COMPANY_ROLE_NAMES.items())}
+    names = [str(known[code]) for code in codes if code in known]
     return gettext(", ").join(names) or gettext("none")

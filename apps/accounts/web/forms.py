@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.accounts import selectors
 from apps.accounts.models import Team, User
-from apps.accounts.web.words import ROLE_NAMES, SCOPE_NAMES
-from controlplane.domain.permissions import Role, Scope
+from apps.accounts.web.words import COMPANY_ROLE_NAMES, ROLE_NAMES, SCOPE_NAMES
+from controlplane.domain.permissions import CompanyRole, Role, Scope
 from controlplane.web.forms import PlainForm
 from controlplane.web.tables import FilterForm
 
@@ -156,6 +156,19 @@ class RolesForm(PlainForm):
 
     def clean_roles(self) -> frozenset[Role]:
         return frozenset(Role(code) for code in self.cleaned_data["roles"])
+
+
+class CompanyRolesForm(PlainForm):
+    company_roles = forms.MultipleChoiceField(
+        label=_("Company roles"),
+        choices=list(COMPANY_ROLE_NAMES.items()),
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+        help_text=_("They apply to every team's nodes and cards, whichever team the person is in."),
+    )
+
+    def clean_company_roles(self) -> frozenset[CompanyRole]:
+        return frozenset(CompanyRole(code) for code in self.cleaned_data["company_roles"])
 
 
 class NewMemberForm(RolesForm):

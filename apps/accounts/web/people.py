@@ -20,14 +20,14 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors, services
-from apps.accounts.models import Team, User
+from apps.accounts.models import Membership, Team, User
 from apps.accounts.services import PersonRefused
 from apps.accounts.web.addresses import address_of
-from apps.accounts.web.forms import NewPersonForm
+from apps.accounts.web.forms import CompanyRolesForm, NewPersonForm
 from apps.accounts.web.requests import SignedIn
 from apps.accounts.web.sessions import mail_is_configured
-from apps.accounts.web.words import role_names, roles_explained
-from controlplane.domain.permissions import Permission
+from apps.accounts.web.words import company_role_names, role_names, roles_explained
+from controlplane.domain.permissions import CompanyRole, Permission
 from controlplane.web.pages import acting
 from controlplane.web.tables import Column, FilterForm, Table
 
@@ -36,12 +36,14 @@ _STATES = (
     ("active", gettext_lazy("active")),
     ("inactive", gettext_lazy("deactivated")),
     ("admin", gettext_lazy("administrators of the company")),
+    ("operator", gettext_lazy("operators of the company")),
     ("never", gettext_lazy("never logged in")),
 )
 _NARROWED: dict[str, dict[str, Any]] = {
     "active": {"is_active": True},
     "inactive": {"is_active": False},
     "admin": {"is_superuser": True},
+    "operator": {"company_role_bindings__role": CompanyRole.OPERATOR},
     "never": {"last_login": None},
 }
 
@@ -73,6 +75,11 @@ COLUMNS = (
         label=gettext_lazy("Teams"),
         csv=lambda user: ", ".join(sorted({one.team.slug for one in user.memberships.all()})),
     ),
+    Column(
+        key="company_roles",
+        label=gettext_lazy("Company roles"),
+        csv=lambda user: ", ".join(one.role for one in user.company_role_bindings.all()),
+    ),
     Column(key="is_active", label=gettext_lazy("State")),
     Column(key="last_login", label=gettext_lazy("Last log-in"), sort="last_login"),
     Column(key="date_joined", label=gettext_lazy("Since"), sort="date_joined"),
@@ -82,12 +89,20 @@ COLUMNS = (
 @login_required
 def people(request: SignedIn) -> HttpResponseBase:
     selectors.require(request.user, Permission.MANAGE_TEAM, team=None)
-    rows = selectors.people(request.user).prefetch_related("memberships__team")
+    rows = selectors.people(request.user).prefetch_related(
+        "memberships__team", "company_role_bindings"
+    )
     table = Table(request, rows, columns=COLUMNS, filters=PeopleFilter, default_sort="username")
     if table.wants_csv:
         return table.csv(filename="people.csv")
     shown = [
-        {"person": one, "teams": sorted({row.team.name for row in one.memberships.all()})}
+        {
+            "person": one,
+            "teams": sorted({row.team.name for row in one.memberships.all()}),
+            "company_roles": company_role_names(
+                [row.role for row in one.company_role_bindings.all()]
+            ),
+        }
         for one in table.rows
     ]
     return render(request, "accounts/people.html", {"table": table, "rows": shown})
@@ -116,12 +131,18 @@ def _context(request: SignedIn, row: User, **more: Any) -> dict[str, Any]:
     held: dict[Team, list[str]] = {}
     for one in row.memberships.select_related("team").order_by("team__name"):
         held.setdefault(one.team, []).append(one.role)
+    bound = dict(row.company_role_bindings.values_list("role", "source"))
     locked = AccessAttempt.objects.filter(
         username=row.username, failures_since_start__gte=settings.AXES_FAILURE_LIMIT
     )
     return {
         "person": row,
         "teams": [{"team": team, "roles": role_names(roles)} for team, roles in held.items()],
+        "company_roles": CompanyRolesForm(initial={"company_roles": list(bound)}),
+        "company_roles_by_sign_on": company_role_names(
+            [role for role, source in bound.items() if source == Membership.Source.SIGN_ON]
+        ),
+        "roles": roles_explained(),
         "identities": list(row.identities.all()),
         "tokens": list(row.tokens.filter(revoked_at=None)),
         "locked": locked.exists(),
@@ -196,3 +217,15 @@ def promote(request: SignedIn, row: User) -> str:
         else _("%(name)s no longer administers the company.")
     )
     return done % {"name": row.username}
+
+
+@_act
+def company_roles(request: SignedIn, row: User) -> str:
+    """Grant exactly the company roles that were chosen."""
+    form = CompanyRolesForm(request.POST)
+    if not form.is_valid():
+        raise PersonRefused(" ".join(map(str, form.errors["company_roles"])))
+    services.company_roles_set(
+        user=row, roles=form.cleaned_data["company_roles"], actor=request.user
+    )
+    return _("The company roles of %(name)s were changed.") % {"name": row.username}

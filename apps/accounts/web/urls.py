@@ -42,6 +42,7 @@ urlpatterns = [
     path("people/<str:uid>/activate", people.activate, name="person-activate"),
     path("people/<str:uid>/deactivate", people.deactivate, name="person-deactivate"),
     path("people/<str:uid>/unlock", people.unlock, name="person-unlock"),
+    path("people/<str:uid>/company-roles", people.company_roles, name="person-company-roles"),
     path("people/<str:uid>/promote", people.promote, name="person-promote"),
     path("audit", audits.audit, name="audit"),
 ]

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from controlplane.domain.permissions import GRANTS, SCOPE_GRANTS, Permission, Role, Scope
+from controlplane.domain.permissions import (
+    COMPANY_GRANTS,
+    GRANTS,
+    SCOPE_GRANTS,
+    CompanyRole,
+    Permission,
+    Role,
+    Scope,
+)
 
 ROLE_NAMES: dict[Role, Promise] = {
     Role.VIEWER: _("viewer"),
     Role.ENGINEER: _("engineer"),
     Role.QUEUE_ADMIN: _("queue admin"),
-    Role.OPERATOR: _("operator"),
     Role.ADMINISTRATOR: _("administrator"),
 }
+COMPANY_ROLE_NAMES: dict[CompanyRole, Promise] = {CompanyRole.OPERATOR: _("operator")}
 PERMISSION_WORDS: dict[Permission, Promise] = {
     Permission.VIEW: _("look at everything of the team"),
     Permission.CONTRIBUTE: _("upload datasets and register models"),
@@ -23,7 +32,9 @@ PERMISSION_WORDS: dict[Permission, Promise] = {
     Permission.DEPLOY: _("create, change and stop deployments"),
     Permission.MANAGE_KEYS: _("make and revoke gateway keys"),
     Permission.MANAGE_QUEUES: _("change the team's queues"),
-    Permission.OPERATE_FLEET: _("operate the fleet"),
+    Permission.OPERATE_FLEET: _(
+        "operate the fleet: clusters, nodes, cards, health, alerts, metric sources and rollouts"
+    ),
     Permission.MANAGE_TEAM: _("manage members, webhooks and the team's audit trail"),
 }
 SCOPE_NAMES: dict[Scope, Promise] = {
@@ -35,6 +46,7 @@ SCOPE_NAMES: dict[Scope, Promise] = {
     Scope.ALL: _("everything"),
 }
 _READS: Promise = _("look at what you may look at")
+_COMPANY: Promise = _("everything in every team, in the fleet and in the queue tree")
 _ALL: Promise = _("whatever you may do, making further tokens included")
 
 
@@ -45,18 +57,34 @@ class Explained:
     code: str
     name: Promise
     allows: list[Promise]
+    #: Held in the whole company, not in a team.
+    company: bool = False
 
 
 def roles_explained() -> list[Explained]:
-    """Every role with what it grants, least first."""
+    """Every role with what it grants: those of a team, least first, then those of the whole company."""
     return [
+        *(
+            Explained(code=role.value, name=ROLE_NAMES[role], allows=_granted(GRANTS[role]))
+            for role in Role
+        ),
+        *(
+            Explained(
+                code=role.value,
+                name=COMPANY_ROLE_NAMES[role],
+                allows=_granted(COMPANY_GRANTS[role]),
+                company=True,
+            )
+            for role in CompanyRole
+        ),
         Explained(
-            code=role.value,
-            name=ROLE_NAMES[role],
-            allows=[PERMISSION_WORDS[one] for one in Permission if one in GRANTS[role]],
-        )
-        for role in Role
+            code="company_administrator", name=_("administrator"), allows=[_COMPANY], company=True
+        ),
     ]
+
+
+def _granted(permissions: Collection[Permission]) -> list[Promise]:
+    return [PERMISSION_WORDS[one] for one in Permission if one in permissions]
 
 
 def scopes_explained() -> list[Explained]:
@@ -70,10 +98,14 @@ def scopes_explained() -> list[Explained]:
 def _allowed(scope: Scope) -> list[Promise]:
     if scope is Scope.ALL:
         return [_ALL]
-    granted = SCOPE_GRANTS[scope]
-    return [PERMISSION_WORDS[one] for one in Permission if one in granted] or [_READS]
+    return _granted(SCOPE_GRANTS[scope]) or [_READS]
 
 
 def role_names(codes: list[str]) -> list[Promise]:
     """In the order of :class:`Role`."""
     return [ROLE_NAMES[role] for role in Role if role.value in codes]
+
+
+def company_role_names(codes: Collection[str]) -> list[Promise]:
+    """In the order of :class:`CompanyRole`."""
+    return [COMPANY_ROLE_NAMES[role] for role in CompanyRole if role.value in codes]

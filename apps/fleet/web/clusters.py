@@ -121,7 +121,7 @@ def clusters(request: SignedIn) -> HttpResponseBase:
     context = {
         "table": table,
         "rows": [_row(row, at=at) for row in table.rows],
-        "registers": accounts.is_company_administrator(request.user),
+        "registers": selectors.operates(request.user),
     }
     return render(request, "fleet/clusters.html", context)
 
@@ -148,7 +148,7 @@ def cluster(request: SignedIn, uid: str) -> HttpResponseBase:
         "checks": _checks(selectors.checks_of(found)) if operates else [],
         "options": _options(found) if operates else [],
         "control_url": selectors.control_url(found),
-        "changes": accounts.is_company_administrator(request.user),
+        "changes": operates,
         "inspectable": selectors.inspectable(found),
     }
     return render(request, "fleet/cluster.html", context)

@@ -10,7 +10,12 @@ from typing import Any
 from django.db import transaction
 
 from apps.accounts.models import Team, User
-from apps.accounts.selectors import PermissionRefused, require, roles_of
+from apps.accounts.selectors import (
+    PermissionRefused,
+    is_company_administrator,
+    require,
+    roles_of,
+)
 from apps.accounts.services import audit
 from apps.jobs.models import (
     Attempt,
@@ -59,7 +64,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
     """
     settled = job_settle(request)
     findings = [*settled.findings, *_check_storage(team), *_check_queue(request.queue)]
-    if request.output_shared and not actor.is_superuser:
+    if request.output_shared and not is_company_administrator(actor):
         message = "only an administrator of the company can share a model with every team"
         findings.append(Finding(field="output_shared", message=message))
     if request.priority > 0 and not allows(roles_of(actor, team), Permission.MANAGE_QUEUES):

@@ -12,6 +12,7 @@ from django.db.models import Count, Q
 from apps.accounts.models import User
 from apps.accounts.selectors import is_company_administrator, roles_by_team
 from apps.fleet.models import Card
+from apps.fleet.selectors import operates
 from apps.fleet.services import TAKEN
 from apps.jobs import selectors as jobs
 from apps.jobs.models import Job
@@ -121,7 +122,7 @@ def _duties(user: User) -> Duties:
     roles = roles_by_team(user).values()
     company = is_company_administrator(user)
     queues = company or any(allows(held, Permission.MANAGE_QUEUES) for held in roles)
-    fleet = company or any(allows(held, Permission.OPERATE_FLEET) for held in roles)
+    fleet = operates(user)
     return Duties(
         queues=_queues(user) if queues else [],
         cards=_unusable_cards() if fleet else [],

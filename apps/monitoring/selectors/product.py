@@ -16,7 +16,6 @@ from apps.monitoring.selectors.components import (
     versions,
 )
 from apps.monitoring.selectors.loops import Loop, loops_now
-from controlplane.domain.permissions import Permission, allows
 
 ERRORS_SHOWN_FOR = timedelta(days=1)
 
@@ -78,19 +77,14 @@ def product_status() -> ProductStatus:
 
 
 def may_see_product(user: accounts.Person) -> bool:
-    """Whether how the product itself does is their business: staff, and operators of any team."""
-    if not isinstance(user, User) or not user.is_active:
-        return False
-    if user.is_staff or user.is_superuser:
-        return True
-    held = accounts.roles_by_team(user).values()
-    return any(allows(roles, Permission.OPERATE_FLEET) for roles in held)
+    """Whether they administer something or operate the fleet: the state of the product is for them."""
+    return isinstance(user, User) and user.is_active and (user.is_staff or user.is_superuser)
 
 
 def require_product(user: accounts.Person) -> None:
     """:raises PermissionRefused: if it is not."""
     if not may_see_product(user):
         raise accounts.PermissionRefused(
-            "how the product itself does is for operators and administrators; you are neither in any"
-            " of your teams. An administrator of the company can change that."
+            "how the product itself does is for operators, queue admins and administrators; you are none of"
+            " these. An administrator of the company can change that."
         )

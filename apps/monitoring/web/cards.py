@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy
 
 from apps.accounts.web.requests import SignedIn
 from apps.fleet import selectors as fleet
-from apps.fleet.models import Card
+from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import CardFigures, Isolation
 from apps.monitoring.selectors.card_histories import Work, card_happenings, card_work
 from apps.monitoring.selectors.card_series import (
@@ -31,6 +31,7 @@ from apps.monitoring.selectors.fault_rows import Place, faults_of_card, isolatio
 from apps.monitoring.selectors.fleet_figures import FRESH
 from apps.monitoring.web.fault_words import ACTIONS, ISOLATIONS, OUTCOMES, FaultLine, fault_line
 from apps.monitoring.web.figure_words import figures_shown
+from apps.quotas.selectors import TeamUsage, usage_by_team
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.resources import GIB
@@ -114,6 +115,7 @@ def card(request: SignedIn, uid: str) -> HttpResponse:
     context: dict[str, Any] = {
         "card": found,
         "operates": operates,
+        "running": _running(found) if operates else [],
         "condition": condition,
         "holder": next((one for one in holding if one.ended_at is None), None),
         "tab": tab,
@@ -129,6 +131,12 @@ def card(request: SignedIn, uid: str) -> HttpResponse:
         **_PARTS[tab](request, found, holding, at),
     }
     return render(request, "monitoring/card.html", context)
+
+
+def _running(found: Card) -> list[TeamUsage]:
+    """Who would stop if it were isolated: the whole node where the cluster binds by node."""
+    whole = found.node.cluster.binding == Cluster.Binding.NODE
+    return usage_by_team(found.node, card=None if whole else found)
 
 
 def _figures(

@@ -23,6 +23,7 @@ from apps.monitoring.selectors.fleet_figures import figures_of_node
 from apps.monitoring.web.fault_words import ISOLATIONS, fault_line
 from apps.monitoring.web.figure_words import briefly
 from apps.monitoring.web.fleet import cells_of
+from apps.quotas.selectors import usage_by_team
 from apps.serving import selectors as serving
 from controlplane.ports.clusters import ClusterError, NodeView
 from controlplane.web.pages import acted, is_fragment
@@ -53,6 +54,7 @@ def node(request: SignedIn, uid: str, name: str) -> HttpResponse:
         return render(request, "fleet/node.html#seen", context)
     holders = serving.card_holders(request.user, nodes=[found])
     context["cells"] = cells_of(found, holders)
+    context["running"] = usage_by_team(found) if operates else []
     context["cores"] = found.cpu / 1000
     context |= _health(found, operates=operates)
     context["labels"] = sorted(found.labels.items()) if operates else []

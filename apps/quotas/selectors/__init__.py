@@ -148,6 +148,29 @@ def place_of(*, queue: Queue, chips: Collection[str], claim: Claim | None = None
     return Place(ahead=before.count(), free_cards=cards["free"], cards=cards["every"])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamUsage:
+    """What one team runs at a place."""
+
+    team: str
+    workloads: int
+    cards: int
+
+
+def usage_by_team(node: Node, *, card: Card | None = None) -> list[TeamUsage]:
+    """Who runs on the node, or only on that card of it and its slices; by the name of the team."""
+    rows = Allocation.objects.filter(node=node, released_at=None)
+    if card is not None:
+        rows = rows.filter(Q(card=card) | Q(card__parent=card))
+    counted = rows.values("claim__team__name").annotate(
+        workloads=Count("claim", distinct=True), cards=Count("id")
+    )
+    return [
+        TeamUsage(team=row["claim__team__name"], workloads=row["workloads"], cards=row["cards"])
+        for row in counted.order_by("claim__team__name")
+    ]
+
+
 def cards_free() -> dict[str, int]:
     """Usable cards that nobody holds now, by chip; 0 for a chip that the fleet has no such card of."""
     held = Allocation.objects.filter(released_at=None).values("card")

@@ -20,9 +20,6 @@ from controlplane.domain.scheduling.moves import Move
 from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.snapshots import Snapshot
 
-#: Either lets somebody move the work of a team.
-_MOVING = (Permission.MANAGE_QUEUES, Permission.OPERATE_FLEET)
-
 
 def rearrangements_visible(user: accounts.Person) -> QuerySet[Rearrangement]:
     """Those that move work of their teams, make room for it, or were proposed by them."""
@@ -52,24 +49,23 @@ def teams_moved(rearrangement: Rearrangement) -> Sequence[Team]:
 
 
 def may_propose(user: accounts.Person) -> bool:
-    """Whether they manage queues or operate the fleet of any team, or administer the company."""
-    if accounts.is_company_administrator(user):
+    """Whether they manage queues of any team or operate the fleet."""
+    if accounts.company_allows(user, Permission.OPERATE_FLEET):
         return True
-    held = accounts.roles_by_team(user).values()
-    return any(allows(roles, wanted) for roles in held for wanted in _MOVING)
+    return accounts.teams_where(user, Permission.MANAGE_QUEUES).exists()
 
 
 def require_proposing(user: accounts.Person) -> None:
     """:raises PermissionRefused: if they may not."""
     if not may_propose(user):
         raise accounts.PermissionRefused(
-            "moves are proposed by queue admins and operators; you are neither in any of your teams. "
-            "An administrator of a team can change that."
+            "moves are proposed by queue admins of a team and operators of the company; you are neither. "
+            "An administrator can change that."
         )
 
 
 def may_move(user: accounts.Person, teams: Iterable[Team]) -> bool:
-    """Whether they manage queues or operate the fleet of each of those teams."""
+    """Whether they manage queues of each of those teams or operate the fleet."""
     return not _not_theirs(user, teams)
 
 
@@ -83,13 +79,13 @@ def require_moving(user: accounts.Person, teams: Iterable[Team]) -> None:
 
 
 def _not_theirs(user: accounts.Person, teams: Iterable[Team]) -> list[Team]:
-    if accounts.is_company_administrator(user):
+    if accounts.company_allows(user, Permission.OPERATE_FLEET):
         return []
     held = accounts.roles_by_team(user)
     return [
         team
         for team in teams
-        if not any(allows(held.get(team.pk, frozenset()), wanted) for wanted in _MOVING)
+        if not allows(held.get(team.pk, frozenset()), Permission.MANAGE_QUEUES)
     ]
 
 

@@ -73,6 +73,7 @@ def sign_on_provider() -> Provider | None:
         groups_claim=env.str("NINEFOLD_OIDC_GROUPS_CLAIM", default="groups"),
         groups=groups,
         admin_group=env.str("NINEFOLD_OIDC_ADMIN_GROUP", default=""),
+        operator_group=env.str("NINEFOLD_OIDC_OPERATOR_GROUP", default=""),
         required=env.bool("NINEFOLD_OIDC_REQUIRED", default=False),
     )
 

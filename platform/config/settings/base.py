@@ -318,6 +318,7 @@ SPECTACULAR_SETTINGS = {
         "RolloutState": "apps.monitoring.models.Rollout.STATES",
         "RolloutNodeState": "apps.monitoring.models.RolloutNode.STATES",
         "Role": "apps.accounts.models.Membership.ROLES",
+        "CompanyRole": "apps.accounts.models.CompanyRoleBinding.ROLES",
         "Scope": "apps.accounts.models.PersonalToken.SCOPES",
     },
     "TAGS": [

@@ -1,4 +1,6 @@
-"""Who may do what: roles are held within a team, and each grants a set of permissions.
+"""Who may do what: roles are held within a team or in the whole company, and each grants a set of permissions.
+
+Nodes run the work of every team, so the permission to operate them is granted by a company role only.
 
 A personal token never grants more than its owner has. Its scopes narrow that down to some parts of REST,
 and every one of them lets it read: a program that submits a job wants to see how it goes.
@@ -13,8 +15,13 @@ class Role(StrEnum):
     VIEWER = "viewer"
     ENGINEER = "engineer"
     QUEUE_ADMIN = "queue_admin"
-    OPERATOR = "operator"
     ADMINISTRATOR = "administrator"
+
+
+class CompanyRole(StrEnum):
+    """A role that is bound to no team."""
+
+    OPERATOR = "operator"
 
 
 class Permission(StrEnum):
@@ -46,8 +53,11 @@ GRANTS: dict[Role, frozenset[Permission]] = {
     Role.VIEWER: frozenset({Permission.VIEW}),
     Role.ENGINEER: _ENGINEER,
     Role.QUEUE_ADMIN: _ENGINEER | {Permission.MANAGE_QUEUES},
-    Role.OPERATOR: frozenset({Permission.VIEW, Permission.OPERATE_FLEET}),
-    Role.ADMINISTRATOR: frozenset(Permission),
+    Role.ADMINISTRATOR: frozenset(Permission) - {Permission.OPERATE_FLEET},
+}
+
+COMPANY_GRANTS: dict[CompanyRole, frozenset[Permission]] = {
+    CompanyRole.OPERATOR: frozenset({Permission.OPERATE_FLEET}),
 }
 
 

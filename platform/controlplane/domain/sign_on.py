@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.domain.permissions import Role
+from controlplane.domain.permissions import CompanyRole, Role
 
 
 class ClaimsRefused(Exception):
@@ -47,6 +47,8 @@ class Provider:
     groups: tuple[GroupGrant, ...] = ()
     #: Its members administer the company; empty: nobody does because of a group.
     admin_group: str = ""
+    #: Its members operate the fleet; empty: nobody does because of a group.
+    operator_group: str = ""
     #: Passwords are for administrators of the company only.
     required: bool = False
 
@@ -87,6 +89,11 @@ def _grant(group: str, target: Any) -> GroupGrant:
     team, colon, role = str(target).partition(":")
     if not team or not colon:
         raise ValueError(f"group {group!r} must lead to team:role, got {target!r}")
+    if role in set(CompanyRole):
+        raise ValueError(
+            f"group {group!r} leads to {role!r} in team {team!r}, which is a role of the whole company; "
+            "remove it and name the group in NINEFOLD_OIDC_OPERATOR_GROUP"
+        )
     if role not in set(Role):
         raise ValueError(f"group {group!r} leads to the role {role!r}; known are {', '.join(Role)}")
     return GroupGrant(group=group, team=team, role=Role(role))
@@ -140,6 +147,12 @@ def roles_granted(provider: Provider, groups: frozenset[str]) -> dict[str, froze
         if grant.group in groups:
             granted[grant.team] = granted.get(grant.team, frozenset()) | {grant.role}
     return granted
+
+
+def company_roles_granted(provider: Provider, groups: frozenset[str]) -> frozenset[CompanyRole]:
+    """The company roles that those groups give."""
+    operates = bool(provider.operator_group) and provider.operator_group in groups
+    return frozenset({CompanyRole.OPERATOR}) if operates else frozenset()
 
 
 def administers(provider: Provider, groups: frozenset[str]) -> bool:

@@ -1,12 +1,12 @@
-"""Three teams with somebody of each role, a newcomer, and the administrator of the company."""
+"""Three teams with somebody of each role, a newcomer, and an operator and the administrator of the company."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from apps.accounts.models import Team, User
-from apps.accounts.services import membership_set, token_create, token_revoke
-from controlplane.domain.permissions import Role, Scope
+from apps.accounts.services import company_roles_set, membership_set, token_create, token_revoke
+from controlplane.domain.permissions import CompanyRole, Role, Scope
 from tests import factories
 from tests.e2e.demo.clock import ago, before
 
@@ -42,7 +42,7 @@ def people() -> People:
         ("wei", "伟", "魏", maps, Role.ADMINISTRATOR),
         ("vera", "Vera", "Lindqvist", maps, Role.VIEWER),
         ("quinn", "Quinn", "Abara", maps, Role.QUEUE_ADMIN),
-        ("otto", "Otto", "Brandt", maps, Role.OPERATOR),
+        ("otto", "Otto", "Brandt", maps, Role.VIEWER),
         ("noor", "Noor", "Haddad", search, Role.ENGINEER),
         ("lin", "琳", "林", voice, Role.ENGINEER),
         ("nova", "Nova", "Petrov", research, Role.ENGINEER),
@@ -53,6 +53,9 @@ def people() -> People:
                 first_name=first, last_name=last, email=f"{name}@example.com"
             )
             membership_set(team=team, user=made[name], roles=frozenset({role}), actor=admin)
+    with ago(days=190):
+        operator = frozenset({CompanyRole.OPERATOR})
+        company_roles_set(user=made["otto"], roles=operator, actor=admin)
     _tokens(made["ada"])
     return People(
         maps=maps,

@@ -83,8 +83,8 @@ def test_nobody_of_that_name_is_said_beside_the_field(staffed: Staffed) -> None:
 
 
 def test_adding_a_role_takes_none_away(staffed: Staffed) -> None:
-    browser(staffed.lead).post("/teams/maps", {"person": "a-engineer", "roles": ["operator"]})
-    assert roles(staffed.engineer, staffed.maps) == {"engineer", "operator"}
+    browser(staffed.lead).post("/teams/maps", {"person": "a-engineer", "roles": ["viewer"]})
+    assert roles(staffed.engineer, staffed.maps) == {"engineer", "viewer"}
 
 
 def test_the_last_administrator_cannot_leave(staffed: Staffed) -> None:
@@ -135,11 +135,11 @@ def test_who_may_enter_the_admin_follows_from_roles(staffed: Staffed) -> None:
         assert user.is_staff is (role in services.ADMIN_ROLES), role
     services.membership_set(
         team=staffed.maps,
-        user=staffed.of[Role.OPERATOR],
+        user=staffed.of[Role.QUEUE_ADMIN],
         roles=frozenset({Role.ENGINEER}),
         actor=staffed.lead,
     )
-    assert not User.objects.get(username="a-operator").is_staff
+    assert not User.objects.get(username="a-queue_admin").is_staff
 
 
 def test_members_over_rest(staffed: Staffed) -> None:
@@ -147,8 +147,8 @@ def test_members_over_rest(staffed: Staffed) -> None:
     members = f"{API}/teams/{staffed.maps.uid}/members"
     listed = lead.get(members).json()
     assert {one["username"]: one["roles"] for one in listed}["a-viewer"] == ["viewer"]
-    put = lead.put(f"{members}/{staffed.other.uid}", {"roles": ["operator", "viewer"]})
-    assert put.json()["roles"] == ["operator", "viewer"]
+    put = lead.put(f"{members}/{staffed.other.uid}", {"roles": ["engineer", "viewer"]})
+    assert put.json()["roles"] == ["engineer", "viewer"]
     assert lead.delete(f"{members}/{staffed.other.uid}").status_code == 204
     problem(lead.delete(f"{members}/{staffed.other.uid}"), 404, "not-found")
     problem(lead.delete(f"{members}/{staffed.lead.uid}"), 409, "membership-refused")

@@ -47,7 +47,6 @@ def pages_of(queue: Queue) -> Iterator[str]:
     [
         (Role.VIEWER, 403),
         (Role.ENGINEER, 403),
-        (Role.OPERATOR, 403),
         (Role.QUEUE_ADMIN, 200),
         (Role.ADMINISTRATOR, 200),
     ],

@@ -12,7 +12,7 @@ from apps.accounts.models import Membership, Team, User
 from apps.fleet.models import Card, Node
 from apps.jobs.models import Job
 from apps.quotas.models import Queue
-from controlplane.domain.permissions import Role
+from controlplane.domain.permissions import CompanyRole, Role
 from tests import factories
 from tests.functional.admin.pages import MODELS, act, page
 from tests.integration.company import Company
@@ -78,8 +78,8 @@ SEES = {
         "quotas.UsageDay",
         "quotas.UsageRecord",
     },
-    Role.OPERATOR: FLEET,
-    Role.ADMINISTRATOR: TEAMS_THINGS | FLEET,
+    Role.ADMINISTRATOR: TEAMS_THINGS,
+    CompanyRole.OPERATOR: FLEET,
 }
 
 
@@ -93,9 +93,13 @@ class Shared:
     my_job: Job
     their_job: Job
 
-    def as_(self, role: Role) -> Client:
+    def as_(self, role: Role | CompanyRole) -> Client:
         client = Client()
-        client.force_login(factories.person(f"a-{role}", team=self.company.team, role=role))
+        if isinstance(role, Role):
+            person = factories.person(f"a-{role}", team=self.company.team, role=role)
+        else:
+            person = factories.person(f"a-{role}", operator=role is CompanyRole.OPERATOR)
+        client.force_login(person)
         return client
 
 
@@ -163,7 +167,7 @@ def test_choices_offer_nothing_of_other_teams(shared: Shared) -> None:
 
 
 def test_an_operator_cordons_nodes_and_adds_no_cluster(shared: Shared) -> None:
-    client = shared.as_(Role.OPERATOR)
+    client = shared.as_(CompanyRole.OPERATOR)
     node = Node.objects.get()
     assert act(client, Node, "cordon", node) == ["1 of 1 nodes changed; all are cordoned."]
     assert client.get(page(Card)).status_code == 200

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from apps.accounts import services as accounts
 from apps.accounts.models import User
 from controlplane.adapters.engines.transformers import TransformersEngine
-from controlplane.domain.permissions import Role
+from controlplane.domain.permissions import CompanyRole, Role
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine
 from tests.functional.api.callers import caller
@@ -64,10 +64,13 @@ def viewer(company: Company) -> APIClient:
 @pytest.fixture
 def operator(company: Company) -> APIClient:
     """Somebody of the engineer's team who operates the fleet."""
-    return _colleague(company, "olga", role=Role.OPERATOR)
+    return _colleague(company, "olga", role=Role.VIEWER, operator=True)
 
 
-def _colleague(company: Company, name: str, *, role: Role) -> APIClient:
+def _colleague(company: Company, name: str, *, role: Role, operator: bool = False) -> APIClient:
     user = User.objects.create(username=name)
     accounts.membership_set(team=company.team, user=user, roles=frozenset({role}), actor=None)
+    if operator:
+        roles = frozenset({CompanyRole.OPERATOR})
+        accounts.company_roles_set(user=user, roles=roles, actor=None)
     return caller(user)

@@ -8,9 +8,9 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from apps.accounts.services import membership_set
+from apps.accounts.services import company_roles_set
 from apps.monitoring.models import AlertReceiver, AlertSilence
-from controlplane.domain.permissions import Role
+from controlplane.domain.permissions import CompanyRole
 from tests import factories
 from tests.factories.alerts import Alerts
 from tests.functional.api.callers import API, caller, problem
@@ -28,8 +28,8 @@ RULE = {
 
 @pytest.fixture
 def operator(company: Company) -> APIClient:
-    roles = frozenset({Role.OPERATOR})
-    membership_set(team=company.team, user=company.engineer, roles=roles, actor=None)
+    roles = frozenset({CompanyRole.OPERATOR})
+    company_roles_set(user=company.engineer, roles=roles, actor=None)
     return caller(company.engineer)
 
 

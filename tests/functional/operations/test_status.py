@@ -22,7 +22,7 @@ from apps.monitoring.models import NodeToken
 from apps.monitoring.services.node_tokens import token_issue
 from apps.monitoring.web.status import late_loops
 from apps.serving.models import Gateway, GatewaySnapshot
-from controlplane.domain.permissions import Role
+from controlplane.domain.permissions import CompanyRole, Role
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence import loops
 from controlplane.persistence.leases import loop_lease
@@ -219,7 +219,7 @@ def test_the_page_costs_few_queries(
 @pytest.mark.parametrize(
     ("role", "code"),
     [
-        (Role.OPERATOR, 200),
+        (CompanyRole.OPERATOR, 200),
         (Role.ADMINISTRATOR, 200),
         (Role.ENGINEER, 403),
         (Role.QUEUE_ADMIN, 200),
@@ -227,9 +227,13 @@ def test_the_page_costs_few_queries(
     ],
 )
 def test_it_is_for_operators_and_administrators_of_all_kinds(
-    client: Client, home: Path, db: None, role: Role, code: int
+    client: Client, home: Path, db: None, role: Role | CompanyRole, code: int
 ) -> None:
-    client.force_login(factories.person("mei", team=factories.team(), role=role))
+    if isinstance(role, Role):
+        person = factories.person("mei", team=factories.team(), role=role)
+    else:
+        person = factories.person("mei", operator=role is CompanyRole.OPERATOR)
+    client.force_login(person)
     for path in ("/status", "/api/v1/status"):
         answer = client.get(path)
         assert answer.status_code == code, path

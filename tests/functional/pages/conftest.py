@@ -143,10 +143,10 @@ def outsider(empty: Empty) -> Client:
     return client
 
 
-def logged_in(name: str, *, team: Team, role: Role = Role.VIEWER) -> Client:
+def logged_in(name: str, *, team: Team, role: Role = Role.VIEWER, operator: bool = False) -> Client:
     """Logged in as somebody new in the team, who by default may only look."""
     client = Client()
-    client.force_login(factories.person(name, team=team, role=role))
+    client.force_login(factories.person(name, team=team, role=role, operator=operator))
     return client
 
 
@@ -159,7 +159,7 @@ def viewer(team: Team) -> Client:
 @pytest.fixture
 def operator(team: Team) -> Client:
     """Logged in as somebody who operates the fleet."""
-    return logged_in("otto", team=team, role=Role.OPERATOR)
+    return logged_in("otto", team=team, role=Role.VIEWER, operator=True)
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_whoever_manages_nothing_is_told_who_does(team: Team, scattered: None) -
 def test_an_operator_of_another_team_may_look_but_not_approve(
     browser: Client, scattered: None
 ) -> None:
-    other = factories.person("otto", team=factories.team("search"), role=Role.OPERATOR)
+    other = factories.person("otto", team=factories.team("search"), role=Role.VIEWER, operator=True)
     client = Client()
     client.force_login(other)
     text = client.get("/rearrangements/new", WISH).text

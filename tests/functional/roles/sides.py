@@ -13,7 +13,7 @@ from typing import Any
 from django.utils import timezone
 
 from apps.accounts.models import Team, User
-from apps.accounts.services import membership_set, token_create
+from apps.accounts.services import company_roles_set, membership_set, token_create
 from apps.fleet.models import Card, Node
 from apps.jobs.models import Attempt, Job
 from apps.jobs.services.filters import filter_save
@@ -34,7 +34,7 @@ from apps.serving.services.usage import usage_record
 from controlplane.domain.deliveries import DeliveryState
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.news import NewsKind, Severity, Subject
-from controlplane.domain.permissions import Role, Scope
+from controlplane.domain.permissions import CompanyRole, Role, Scope
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.what_if import Urgent
 from controlplane.domain.serving import DeploymentEvent
@@ -50,7 +50,8 @@ ROLES = {
     "viewer": Role.VIEWER,
     "engineer": Role.ENGINEER,
     "queue_admin": Role.QUEUE_ADMIN,
-    "operator": Role.OPERATOR,
+    # Of the team no more than a viewer; the company role is granted below.
+    "operator": Role.VIEWER,
     "administrator": Role.ADMINISTRATOR,
 }
 
@@ -106,6 +107,9 @@ def side(word: str, company: Shared) -> Side:
     people = {name: factories.person(f"{word}-{name}") for name in ROLES}
     for name, role in ROLES.items():
         membership_set(team=team, user=people[name], roles=frozenset({role}), actor=company.root)
+    company_roles_set(
+        user=people["operator"], roles=frozenset({CompanyRole.OPERATOR}), actor=company.root
+    )
     _gone(word, team)
     maker = people["engineer"]
     names = {f"person.{name}": person.uid for name, person in people.items()}

@@ -120,6 +120,7 @@ def sign_on(issuer: str, settings: Settings, maps: Team, search: Team) -> SignOn
             GroupGrant(group="ghosts", team="nowhere", role=Role.VIEWER),
         ),
         admin_group="root",
+        operator_group="sre",
     )
     settings.NINEFOLD_OIDC = provider
     return SignOn(provider=provider, settings=settings)

@@ -13,7 +13,8 @@ from django.test import Client
 
 from apps.accounts import services
 from apps.accounts.models import AuditEntry, ExternalIdentity, Membership, Team, User
-from controlplane.domain.permissions import Role
+from apps.accounts.selectors import company_roles_of
+from controlplane.domain.permissions import CompanyRole, Role
 from tests import factories
 from tests.integration.accounts.conftest import SignOn, query_of, running_provider
 
@@ -92,19 +93,19 @@ def test_groups_are_followed_at_each_log_in_and_roles_given_here_stay(
     sign_on.log_in(client, subject)
     user = User.objects.get(username=subject)
     services.membership_set(
-        team=maps, user=user, roles=frozenset({Role.ENGINEER, Role.OPERATOR}), actor=None
+        team=maps, user=user, roles=frozenset({Role.ENGINEER, Role.QUEUE_ADMIN}), actor=None
     )
     sign_on.person(subject, groups=["leads"])
     sign_on.log_in(Client(), subject)
     assert roles(subject) == {
-        ("maps", "operator", "local"),
+        ("maps", "queue_admin", "local"),
         ("maps", "administrator", "sign_on"),
         ("search", "viewer", "sign_on"),
     }
     # A provider that says nothing of groups grants none.
     sign_on.person(subject)
     sign_on.log_in(Client(), subject)
-    assert roles(subject) == {("maps", "operator", "local")}
+    assert roles(subject) == {("maps", "queue_admin", "local")}
 
 
 def test_administration_of_the_company_comes_and_goes_with_its_group(
@@ -120,6 +121,25 @@ def test_administration_of_the_company_comes_and_goes_with_its_group(
     User.objects.filter(username=subject).update(is_superuser=True)
     sign_on.log_in(Client(), subject)
     assert User.objects.get(username=subject).is_superuser
+
+
+def test_the_company_role_operator_comes_and_goes_with_its_group(
+    sign_on: SignOn, subject: str
+) -> None:
+    for groups, held in ((["sre"], {"operator"}), ([], set())):
+        sign_on.person(subject, groups=groups)
+        sign_on.log_in(Client(), subject)
+        user = User.objects.get(username=subject)
+        assert set(company_roles_of(user)) == held
+        assert user.is_staff is bool(held)
+    # Granted here, it does not go with the group.
+    services.company_roles_set(user=user, roles=frozenset({CompanyRole.OPERATOR}), actor=None)
+    for groups in (["sre"], []):
+        sign_on.person(subject, groups=groups)
+        sign_on.log_in(Client(), subject)
+        assert set(company_roles_of(user)) == {"operator"}
+    audited = AuditEntry.objects.filter(action="company_roles.set").order_by("pk")
+    assert [row.detail["roles"] for row in audited] == [["operator"], [], ["operator"]]
 
 
 def test_the_last_administrator_of_the_company_stays_one_without_the_group(

@@ -177,9 +177,9 @@ def test_an_operators_decision_survives_whatever_is_reported(
 def test_a_cordoned_node_stays_cordoned(company: Company, cluster: Cluster) -> None:
     report(company, cluster, node())
     row = Node.objects.get(cluster=cluster)
-    with pytest.raises(PermissionRefused, match="for operators"):
+    with pytest.raises(PermissionRefused, match="company role operator"):
         services.node_cordon(node=row, cordoned=True, actor=company.engineer)
-    operator = factories.person("olga", team=company.team, role=Role.OPERATOR)
+    operator = factories.person("olga", team=company.team, role=Role.VIEWER, operator=True)
     assert services.node_cordon(node=row, cordoned=True, actor=operator)
     assert not services.node_cordon(node=row, cordoned=True, actor=operator)
 

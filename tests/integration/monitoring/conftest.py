@@ -35,7 +35,8 @@ class Office:
 def office(db: None) -> Office:
     team = factories.team()
     people = {
-        name: factories.person(name, team=where, role=role)
+        # Vera also operates the fleet, by the company role.
+        name: factories.person(name, team=where, role=role, operator=name == "vera")
         for name, where, role in (
             ("ada", team, Role.ENGINEER),
             ("bob", team, Role.ENGINEER),
@@ -52,7 +53,7 @@ def office(db: None) -> Office:
 @pytest.fixture
 def operator(db: None) -> User:
     """Somebody who operates the fleet, of a team that has nothing else."""
-    return factories.person("olga", team=factories.team("plant"), role=Role.OPERATOR)
+    return factories.person("olga", team=factories.team("plant"), role=Role.VIEWER, operator=True)
 
 
 class Postbox:

@@ -14,7 +14,6 @@ from apps.monitoring.selectors.webhooks import body_of
 from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.isolations import isolations_order, isolations_release
 from controlplane.domain.news import NewsKind
-from controlplane.domain.permissions import Role
 from tests import factories
 from tests.integration.monitoring.news import heard
 from tests.integration.monitoring.wards import NOON, seconds_later, sign, ward
@@ -25,8 +24,11 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def people() -> dict[str, User]:
     team = factories.team("plant")
-    roles = {"olga": Role.OPERATOR, "otto": Role.OPERATOR, "eve": Role.ENGINEER}
-    return {name: factories.person(name, team=team, role=role) for name, role in roles.items()}
+    operators = {"olga": True, "otto": True, "eve": False}
+    return {
+        name: factories.person(name, team=team, operator=operates)
+        for name, operates in operators.items()
+    }
 
 
 def test_a_node_that_went_out_of_use_leads_to_its_page_and_who_did_it_knows(

@@ -49,7 +49,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def operator() -> User:
     team = factories.team("watch")
-    return factories.person("olga", team=team, role=Role.OPERATOR)
+    return factories.person("olga", team=team, role=Role.VIEWER, operator=True)
 
 
 def _tell(*signals: Signal) -> None:
@@ -336,7 +336,10 @@ def test_what_was_done_before_a_failure_is_in_the_audit(
 @pytest.mark.django_db(transaction=True)
 def test_two_who_press_at_once_take_it_out_once(committed_company: Company) -> None:
     team = factories.team("watch")
-    people = [factories.person(name, team=team, role=Role.OPERATOR) for name in ("olga", "omar")]
+    people = [
+        factories.person(name, team=team, role=Role.VIEWER, operator=True)
+        for name in ("olga", "omar")
+    ]
     _storm()
     pool = _only()
     outcomes = at_once(*(partial(_isolate, pool, person) for person in people))

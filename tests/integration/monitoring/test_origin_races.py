@@ -43,7 +43,7 @@ def node() -> Node:
 
 @pytest.fixture
 def olga() -> User:
-    return factories.person("olga", team=factories.team("watch"), role=Role.OPERATOR)
+    return factories.person("olga", team=factories.team("watch"), role=Role.VIEWER, operator=True)
 
 
 def _waits_for_a_lock(*, others: int = 1) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from apps.accounts.models import AuditEntry, User
 from apps.accounts.selectors import PermissionRefused
-from apps.accounts.services import membership_set
+from apps.accounts.services import company_roles_set
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Isolation, Rollout, RolloutNode
@@ -277,12 +277,12 @@ def test_what_is_out_of_use_already_is_left_alone(
 def test_a_command_on_this_machine_is_for_administrators_of_the_company(root: User) -> None:
     here = ward("here", nodes=1)
     team = factories.team()
-    otto = factories.person("otto", team=team, role=Role.OPERATOR)
+    otto = factories.person("otto", team=team, role=Role.VIEWER, operator=True)
     with pytest.raises(PermissionRefused, match="administrators of the company"):
         begun(otto, here)
     assert begun(otto, here, argv=(), burn_in=True).argv == []
     assert begun(root, here).argv == list(ARGV)
-    membership_set(team=team, user=otto, roles=frozenset({Role.VIEWER}), actor=root)
+    company_roles_set(user=otto, roles=frozenset(), actor=root)
     with pytest.raises(PermissionRefused):
         begun(otto, here, argv=(), burn_in=True)
 

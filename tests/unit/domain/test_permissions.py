@@ -4,7 +4,14 @@ from itertools import product
 
 import pytest
 
-from controlplane.domain.permissions import GRANTS, Permission, Role, allows
+from controlplane.domain.permissions import (
+    COMPANY_GRANTS,
+    GRANTS,
+    CompanyRole,
+    Permission,
+    Role,
+    allows,
+)
 
 #: Which permissions each role has, as one letter a permission in the order of ``Permission``.
 MATRIX = {
@@ -12,8 +19,7 @@ MATRIX = {
     Role.VIEWER: "         y    -          -   -      -    -      -     -   ",
     Role.ENGINEER: "       y    y          y   y      y    -      -     -   ",
     Role.QUEUE_ADMIN: "    y    y          y   y      y    y      -     -   ",
-    Role.OPERATOR: "       y    -          -   -      -    -      y     -   ",
-    Role.ADMINISTRATOR: "  y    y          y   y      y    y      y     y   ",
+    Role.ADMINISTRATOR: "  y    y          y   y      y    y      -     y   ",
 }
 
 
@@ -24,14 +30,19 @@ def test_each_role_may_do_what_the_matrix_says(role: Role, permission: Permissio
     assert allows(frozenset({role}), permission) is (letter == "y")
 
 
+def test_the_fleet_is_operated_by_a_company_role_only() -> None:
+    assert not allows(frozenset(Role), Permission.OPERATE_FLEET)
+    assert {CompanyRole.OPERATOR: {Permission.OPERATE_FLEET}} == COMPANY_GRANTS
+
+
 def test_every_role_is_granted_something_and_everybody_may_look() -> None:
     assert set(GRANTS) == set(Role)
     assert all(Permission.VIEW in granted for granted in GRANTS.values())
 
 
 def test_no_role_allows_nothing_and_several_add_up() -> None:
-    both = frozenset({Role.OPERATOR, Role.ENGINEER})
+    both = frozenset({Role.VIEWER, Role.QUEUE_ADMIN})
     assert not any(allows(frozenset(), permission) for permission in Permission)
     assert allows(both, Permission.RUN)
-    assert allows(both, Permission.OPERATE_FLEET)
+    assert allows(both, Permission.MANAGE_QUEUES)
     assert not allows(both, Permission.MANAGE_TEAM)

@@ -228,7 +228,7 @@ def test_codes_of_an_agent_become_faults_and_end(token: str) -> None:
 
 
 def test_what_an_agent_said_is_over_with_the_last_token_of_its_node(token: str, node: Node) -> None:
-    operator = factories.person("olga", team=factories.team(), role=Role.OPERATOR)
+    operator = factories.person("olga", team=factories.team(), role=Role.VIEWER, operator=True)
     second, other = token_issue(node=node, actor=None), Node.objects.get(name="n1")
     send(token, text(fault=79) + "ninefold_agent_reader_ok 0\n")
     send(token_issue(node=other, actor=None), text(node="n1", fault=79))

@@ -43,7 +43,9 @@ def client_of(user: User) -> APIClient:
 
 @pytest.fixture
 def client() -> APIClient:
-    return client_of(factories.person("olga", team=factories.team(), role=Role.OPERATOR))
+    return client_of(
+        factories.person("olga", team=factories.team(), role=Role.VIEWER, operator=True)
+    )
 
 
 def body(cluster: Cluster, **changes: Any) -> dict[str, Any]:

@@ -17,9 +17,17 @@ REST = (
         "PUT",
         "teams/{team}/members/{person.viewer}",
         may=TEAM_ADMINS,
-        body={"roles": ["operator"]},
+        body={"roles": ["engineer"]},
     ),
     rest("DELETE", "teams/{team}/members/{person.viewer}", may=TEAM_ADMINS),
+    rest("GET", "company-roles", may=COMPANY),
+    rest(
+        "PUT",
+        "company-roles/{person.viewer}",
+        may=COMPANY,
+        company_wide=True,
+        body={"roles": ["operator"]},
+    ),
     # Whose team one does not administer, of that one sees nothing: the list is empty.
     rest("GET", "audit"),
 )
@@ -48,7 +56,7 @@ PAGES = (
     act(
         "/teams/{team.slug}/members/{person.viewer}",
         may=TEAM_ADMINS,
-        body={"roles": ["operator"]},
+        body={"roles": ["engineer"]},
     ),
     act("/teams/{team.slug}/members/{person.viewer}/remove", may=TEAM_ADMINS),
     page("/people", may=COMPANY),
@@ -59,6 +67,7 @@ PAGES = (
     act("/people/{person.viewer}/activate", may=COMPANY, company_wide=True),
     act("/people/{person.viewer}/deactivate", may=COMPANY, company_wide=True),
     act("/people/{person.viewer}/unlock", may=COMPANY, company_wide=True),
+    act("/people/{person.viewer}/company-roles", may=COMPANY, company_wide=True),
     act("/people/{person.viewer}/promote", may=COMPANY, company_wide=True),
     page("/audit", may=TEAM_ADMINS),
 )

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from tests.functional.roles.rules import TEAM_ADMINS, act, page, rest
+from tests.functional.roles.rules import OPERATORS, act, page, rest
 
-_OPERATORS = TEAM_ADMINS | {"operator"}
 _RULE: Mapping[str, Any] = {
     "name": "fresh",
     "title": "Too hot",
@@ -23,9 +22,9 @@ _ROUTE = {"name": "fresh", "severity": "info", "receivers": []}
 
 _ROLLOUT = {"name": "fresh", "cluster": "0" * 32}
 
-_rest = partial(rest, may=_OPERATORS, company_wide=True)
-_page = partial(page, may=_OPERATORS, company_wide=True)
-_act = partial(act, may=_OPERATORS, company_wide=True)
+_rest = partial(rest, may=OPERATORS, company_wide=True)
+_page = partial(page, may=OPERATORS, company_wide=True)
+_act = partial(act, may=OPERATORS, company_wide=True)
 
 REST = (
     _rest("GET", "alerts"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.functional.roles.rules import TEAM_ADMINS, rest
+from tests.functional.roles.rules import OPERATORS, rest
 
-_OPERATORS = TEAM_ADMINS | {"operator"}
 _CONDITION = {"metric": "temperature", "op": ">", "value": 90}
 _RULE = {"name": "fresh", "condition": _CONDITION, "level": 1}
 _NOBODY = ["0" * 32]
@@ -13,23 +12,21 @@ _HELD = {"cluster": "0" * 32, "chip": "cpu", "reason": "why"}
 REST = (
     rest("GET", "faults"),
     rest("GET", "faults/{fault}", company_wide=True),
-    rest("POST", "faults/acknowledge", may=_OPERATORS, body={"uids": _NOBODY}),
+    rest("POST", "faults/acknowledge", may=OPERATORS, body={"uids": _NOBODY}),
     rest("GET", "isolations"),
     rest("GET", "isolations/{isolation}", company_wide=True),
-    rest("POST", "isolations", may=_OPERATORS, body={"cards": _NOBODY, "reason": "why"}),
-    rest("POST", "isolations/release", may=_OPERATORS, body={"uids": _NOBODY, "reason": "why"}),
-    rest("POST", "isolations/test", may=_OPERATORS, body={"uids": _NOBODY}),
+    rest("POST", "isolations", may=OPERATORS, body={"cards": _NOBODY, "reason": "why"}),
+    rest("POST", "isolations/release", may=OPERATORS, body={"uids": _NOBODY, "reason": "why"}),
+    rest("POST", "isolations/test", may=OPERATORS, body={"uids": _NOBODY}),
     rest("GET", "held-back"),
-    rest("POST", "held-back/isolate", may=_OPERATORS, body=_HELD),
-    rest("POST", "held-back/leave", may=_OPERATORS, body=_HELD),
+    rest("POST", "held-back/isolate", may=OPERATORS, body=_HELD),
+    rest("POST", "held-back/leave", may=OPERATORS, body=_HELD),
     rest("GET", "health-rules"),
     rest("GET", "health-rules/{health_rule}", company_wide=True),
-    rest("POST", "health-rules", may=_OPERATORS, body=_RULE),
-    rest("PATCH", "health-rules/{health_rule}", may=_OPERATORS, company_wide=True, body={}),
-    rest("DELETE", "health-rules/{health_rule}", may=_OPERATORS, company_wide=True),
-    rest(
-        "POST", "health-rules/dry-run", may=_OPERATORS, body={"condition": _CONDITION, "hours": 1}
-    ),
+    rest("POST", "health-rules", may=OPERATORS, body=_RULE),
+    rest("PATCH", "health-rules/{health_rule}", may=OPERATORS, company_wide=True, body={}),
+    rest("DELETE", "health-rules/{health_rule}", may=OPERATORS, company_wide=True),
+    rest("POST", "health-rules/dry-run", may=OPERATORS, body={"condition": _CONDITION, "hours": 1}),
     rest("GET", "health-policy"),
-    rest("PATCH", "health-policy", may=_OPERATORS, body={"settings": {"settle": 300}}),
+    rest("PATCH", "health-policy", may=OPERATORS, body={"settings": {"settle": 300}}),
 )

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.functional.roles.rules import TEAM_ADMINS, act, page, rest
+from tests.functional.roles.rules import OPERATORS, act, page, rest
 
-_OPERATORS = TEAM_ADMINS | {"operator"}
 _NOWHERE = "0" * 32
 _SOURCE = {"name": "fresh", "cluster": _NOWHERE, "kind": "exporter", "options": {}}
 #: Addresses tell of the company's network.
-_ONE = {"may": _OPERATORS, "company_wide": True}
+_ONE = {"may": OPERATORS, "company_wide": True}
 
 REST = (
     rest("GET", "telemetry-sources"),
-    rest("POST", "telemetry-sources", may=_OPERATORS, body=_SOURCE),
+    rest("POST", "telemetry-sources", may=OPERATORS, body=_SOURCE),
     rest("GET", "telemetry-sources/{source}", **_ONE),
     rest("PATCH", "telemetry-sources/{source}", **_ONE, body={"enabled": True}),
     rest("DELETE", "telemetry-sources/{source}", **_ONE),
     rest("POST", "telemetry-sources/{source}/try", **_ONE),
     rest("GET", "node-tokens"),
-    rest("POST", "node-tokens", may=_OPERATORS, body={"node": _NOWHERE}),
+    rest("POST", "node-tokens", may=OPERATORS, body={"node": _NOWHERE}),
     rest("GET", "node-tokens/{node_token}", **_ONE),
     rest("DELETE", "node-tokens/{node_token}", **_ONE),
 )
 
-_page = partial(page, may=_OPERATORS, company_wide=True)
-_act = partial(act, may=_OPERATORS, company_wide=True)
+_page = partial(page, may=OPERATORS, company_wide=True)
+_act = partial(act, may=OPERATORS, company_wide=True)
 
 _AT = "/fleet/sources"
 PAGES = (

@@ -49,7 +49,7 @@ def server(settings: Settings) -> Iterator[WebServer]:
 
 @pytest.fixture
 def operator(db: None) -> User:
-    return factories.person("olga", team=factories.team(), role=Role.OPERATOR)
+    return factories.person("olga", team=factories.team(), role=Role.VIEWER, operator=True)
 
 
 def targets(server: WebServer, path: str, *nodes: str) -> list[dict[str, str]]:

@@ -1,0 +1,160 @@
+"""How roles of the whole company are granted, revoked, carried over by the upgrade, and shown."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+from django.apps import apps
+from django.core.management import CommandError, call_command
+
+from apps.accounts.models import AuditEntry, Membership, User
+from apps.accounts.selectors import company_roles_of
+from apps.accounts.services import administrator_ensure
+from apps.fleet.models import Node
+from apps.fleet.selectors import operates
+from controlplane.domain.jobs import JobKind
+from controlplane.domain.permissions import Role, Scope
+from tests import factories
+from tests.functional.accounts.conftest import browser
+from tests.functional.api.callers import API, caller, problem
+
+pytestmark = pytest.mark.django_db
+
+
+def audited() -> list[tuple[str, list[str], list[str]]]:
+    rows = AuditEntry.objects.filter(action="company_roles.set").order_by("pk")
+    return [(row.object_name, row.detail["before"], row.detail["roles"]) for row in rows]
+
+
+def test_the_first_administrator_operates_the_fleet() -> None:
+    assert operates(administrator_ensure(username="admin", password="a long password"))
+
+
+def test_an_administrator_of_the_company_grants_the_role_on_the_page_of_a_person() -> None:
+    root, otto = factories.person("root", admin=True), factories.person("otto")
+    page = f"/people/{otto.uid}"
+    assert 'value="operator"' in browser(root).get(page).text
+    browser(root).post(f"{page}/company-roles", {"company_roles": ["operator"]})
+    otto.refresh_from_db()
+    assert operates(otto)
+    assert otto.is_staff
+    rows = browser(root).get("/people", {"state": "operator"}).context["rows"]
+    assert [one["person"] for one in rows] == [otto]
+    browser(root).post(f"{page}/company-roles", {})
+    otto.refresh_from_db()
+    assert not operates(otto)
+    assert not otto.is_staff
+    assert audited() == [("otto", [], ["operator"]), ("otto", ["operator"], [])]
+
+
+def test_roles_of_the_company_over_rest() -> None:
+    root, team = factories.person("root", admin=True), factories.team()
+    otto = factories.person("otto", team=team, role=Role.ADMINISTRATOR)
+    address = f"{API}/company-roles/{otto.uid}"
+    client = caller(root, Scope.ADMIN)
+    body = client.put(address, {"roles": ["operator"]}).json()
+    assert body == {
+        "uid": otto.uid,
+        "username": "otto",
+        "roles": ["operator"],
+        "roles_by_sign_on": [],
+    }
+    assert client.get(f"{API}/company-roles").json()["results"] == [body]
+    assert caller(otto).get(f"{API}/me").json()["company_roles"] == ["operator"]
+    assert caller(otto, team=team).get(f"{API}/me").json()["company_roles"] == []
+    refused = problem(caller(otto).put(address, {"roles": []}), 403, "permission-refused")
+    assert "administrator of the company" in refused["detail"]
+    problem(caller(otto).get(f"{API}/company-roles"), 403, "permission-refused")
+    assert client.put(address, {"roles": ["viewer"]}).status_code == 400
+    assert client.put(address, {"roles": []}).json()["roles"] == []
+
+
+def test_the_command_grants_and_revokes() -> None:
+    otto = factories.person("otto")
+    call_command("company_role", "otto", "operator")
+    assert set(company_roles_of(otto)) == {"operator"}
+    call_command("company_role", "otto", "operator", "--revoke")
+    assert not company_roles_of(otto)
+    assert audited() == [("otto", [], ["operator"]), ("otto", ["operator"], [])]
+    with pytest.raises(CommandError, match="no active person with the user name 'nobody'"):
+        call_command("company_role", "nobody", "operator")
+
+
+def test_the_upgrade_makes_team_operators_viewers_and_names_them_in_the_audit_trail() -> None:
+    maps, search = factories.team("maps"), factories.team("search")
+    otto, root = factories.person("otto"), factories.person("root", admin=True)
+    for user, team, role in (
+        (otto, maps, "operator"),
+        (otto, search, "operator"),
+        (otto, search, "engineer"),
+        (root, maps, "operator"),
+    ):
+        Membership.objects.create(user=user, team=team, role=role)
+    User.objects.filter(pk=otto.pk).update(is_staff=True)
+
+    import_module("apps.accounts.migrations.0005_company_roles").team_operators_to_viewers(
+        apps, None
+    )
+
+    otto.refresh_from_db()
+    held = set(otto.memberships.values_list("team__slug", "role"))
+    assert held == {("maps", "viewer"), ("search", "engineer")}
+    assert not operates(otto)
+    assert not otto.is_staff
+    root.refresh_from_db()
+    assert operates(root)
+    assert root.is_staff
+    rows = AuditEntry.objects.filter(action="membership.migrate", object_name="otto")
+    assert {(row.team.slug, tuple(row.detail["before"])) for row in rows if row.team} == {
+        ("maps", ("operator",)),
+        ("search", ("engineer", "operator")),
+    }
+
+
+def test_a_row_that_an_earlier_version_writes_during_the_upgrade_grants_nothing() -> None:
+    team = factories.team()
+    otto = factories.person("otto")
+    Membership.objects.create(user=otto, team=team, role="operator")
+    client = browser(otto)
+    assert client.get("/").status_code == 200
+    assert client.get(f"/teams/{team.slug}").status_code == 200
+    assert client.get("/profile").status_code == 200
+    assert not operates(otto)
+
+
+def test_the_refusal_says_which_role_is_missing_and_who_grants_it() -> None:
+    factories.cluster(cards=1)
+    team = factories.team()
+    lead = factories.person("lead", team=team, role=Role.ADMINISTRATOR)
+    operator = factories.person("olga", team=team, operator=True)
+    address = f"{API}/isolations"
+    body = {"nodes": [Node.objects.get().uid], "reason": "why"}
+    refused = problem(caller(lead).post(address, body), 403, "permission-refused")
+    assert "needs the company role operator" in refused["detail"]
+    refused = problem(caller(operator, team=team).post(address, body), 403, "permission-refused")
+    assert f"the token is confined to the team {team.name}" in refused["detail"]
+
+
+def test_the_page_of_a_node_names_the_teams_whose_workloads_would_stop() -> None:
+    cluster = factories.cluster(cards=4)
+    for name, count in (("maps", 1), ("search", 2)):
+        team = factories.team(name)
+        maker = factories.person(f"{name}-maker", team=team)
+        queue = factories.queue(name=f"{name}-queue", team=team)
+        for number in range(count):
+            job = factories.job(
+                actor=maker,
+                team=team,
+                queue=queue,
+                kind=JobKind.SCRIPT,
+                name=f"{name} {number}",
+            )
+            factories.running(job, cluster=cluster)
+    node = Node.objects.get()
+    page = f"/fleet/clusters/{cluster.uid}/nodes/{node.name}"
+    shown = browser(factories.person("olga", operator=True)).get(page).text
+    assert "maps: workloads 1, cards 1" in shown
+    assert "search: workloads 2, cards 2" in shown
+    hidden = browser(factories.person("vera", team=factories.team("voice"))).get(page).text
+    assert "workloads 2" not in hidden
