@@ -110,7 +110,7 @@ def cluster_register(
 ) -> Cluster:
     """The cluster, after it was looked at once; its nodes appear with the next turn of the inventory.
 
-    :raises PermissionRefused: unless ``actor`` administers the company.
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises ClusterRefused: if something is wrong with the description.
     :raises ClusterUnfit: if a check fails, unless ``although_unfit``.
     """
@@ -139,7 +139,7 @@ def cluster_change(
 ) -> Cluster:
     """The cluster as it is then, looked at once more.
 
-    :raises PermissionRefused: unless ``actor`` administers the company.
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises ClusterRefused: if something cannot be like that, if it would be another cluster than the one that
         work runs on, or if it was removed meanwhile.
     :raises ClusterUnfit: if a check fails, unless ``although_unfit``.
@@ -173,7 +173,7 @@ def cluster_change(
 def cluster_check(*, cluster: Cluster, actor: User, at: datetime) -> tuple[Check, ...]:
     """Look at it once more, and keep what was found.
 
-    :raises PermissionRefused: unless ``actor`` administers the company.
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
     require(actor, Permission.OPERATE_FLEET, team=None)
     try:
@@ -243,7 +243,7 @@ def cluster_remove(*, cluster: Cluster, actor: User, at: datetime) -> None:
     What stands on the cluster itself stays there. Rows that past work points at are kept out of sight, and the
     name is free for another cluster.
 
-    :raises PermissionRefused: unless ``actor`` administers the company.
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises ClusterOccupied: while claims hold its cards or work runs there.
     :raises ClusterMarked: while nodes of it are out of use, or bear the mark of that still.
     """

@@ -102,6 +102,15 @@ class WebhookWithSecretSerializer(WebhookSerializer):
         fields = (*WebhookSerializer.Meta.fields, "secret")
 
 
+class WebhookChangedSerializer(WebhookSerializer):
+    secret = serializers.CharField(
+        help_text="A new one if the URL's scheme, host or port changed; it is shown only here. Else empty."
+    )
+
+    class Meta(WebhookSerializer.Meta):
+        fields = (*WebhookSerializer.Meta.fields, "secret")
+
+
 class WebhookCreateSerializer(OwnedSerializer):
     name = serializers.CharField(max_length=80)
     url = serializers.CharField(max_length=2000)

@@ -97,16 +97,18 @@ class WebhookViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
 
     @extend_schema(
         summary="Change, pause or resume a webhook",
+        description="A URL with another scheme, host or port gets a new secret, which is in this answer and "
+        "nowhere else.",
         tags=["notifications"],
         request=serializers.WebhookChangeSerializer,
-        responses=serializers.WebhookSerializer,
+        responses=serializers.WebhookChangedSerializer,
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         webhook, actor = self.get_object(), acting_user(request)
         given = self.checked(serializers.WebhookChangeSerializer)
         active = given.pop("active", None)
-        webhooks.webhook_change(webhook=webhook, actor=actor, active=active, **given)
-        return Response(self.get_serializer(webhook).data)
+        secret = webhooks.webhook_change(webhook=webhook, actor=actor, active=active, **given)
+        return Response({**self.get_serializer(webhook).data, "secret": secret})
 
     @extend_schema(summary="Delete a webhook", tags=["notifications"], responses={204: None})
     def destroy(self, request: Request, uid: str) -> Response:

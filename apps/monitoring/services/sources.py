@@ -19,6 +19,7 @@ from apps.monitoring.models import CardFigures, Fault, Source
 from apps.monitoring.selectors.sources import PUSH, adapter_for, kinds_readable
 from apps.monitoring.services.faults import faults_end
 from apps.monitoring.services.telemetry import TOLD, Recorded
+from controlplane.domain.egress import credential_stays
 from controlplane.domain.health.signals import Origin
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 from controlplane.persistence.models import new_uid
@@ -113,7 +114,7 @@ def source_change(
     token: str | None = None,
     enabled: bool | None = None,
 ) -> None:
-    """What is None stays; an empty token is taken away.
+    """What is None stays; an empty token is removed. A token stays only for the URLs that it was given for.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     :raises SourceRefused: if something is wrong with it.
@@ -125,6 +126,10 @@ def source_change(
         message = "its agents come by themselves and cannot be paused; revoke their tokens instead"
         raise SourceRefused(message, field="enabled")
     if options is not None:
+        kept = token is None and row.credential is not None
+        if kept and not credential_stays(before=row.options, after=options):
+            message = "the credential must be given again: the URL's host changed"
+            raise SourceRefused(message, field="token")
         row.options = dict(options)
     if every is not None:
         row.every = every

@@ -23,7 +23,7 @@ from controlplane.domain.deliveries import (
     arrived,
     pause_after,
 )
-from controlplane.domain.egress import EgressRefused
+from controlplane.domain.egress import EgressRefused, credential_stays
 from controlplane.domain.news import NEWS, NewsKind
 from controlplane.domain.permissions import Permission
 from controlplane.outbox.messages import publish
@@ -121,22 +121,29 @@ def webhook_change(
     url: str | None = None,
     kinds: Collection[str] | None = None,
     active: bool | None = None,
-) -> None:
-    """What is None stays.
+) -> str:
+    """What is None stays. The new secret if the URL's scheme, host or port changed, else an empty text.
+
+    The receiver before could otherwise be sent calls that the one after has recorded.
 
     :raises PermissionRefused: unless ``actor`` may manage the team.
     :raises WebhookRefused: if something is wrong with it.
     """
     require(actor, Permission.MANAGE_TEAM, team=webhook.team)
+    secret = ""
     # An address that is forbidden by now can still be paused.
     if url is not None or kinds is not None:
+        stays = url is None or credential_stays(before=webhook.url, after=url)
         webhook.url = webhook.url if url is None else url
         webhook.kinds = webhook.kinds if kinds is None else sorted(kinds)
         _check(name=webhook.name, url=webhook.url, kinds=webhook.kinds)
         webhook.save(update_fields=["url", "kinds"])
         _audit(webhook, actor=actor, action="webhook.change")
+        if not stays:
+            secret = webhook_rotate(webhook=webhook, actor=actor)
     if active is not None:
         webhook_switch(webhook=webhook, actor=actor, active=active)
+    return secret
 
 
 @transaction.atomic

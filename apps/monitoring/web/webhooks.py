@@ -157,7 +157,7 @@ def webhook_change(request: SignedIn, uid: str) -> HttpResponse:
     if bound and form.is_valid():
         values = form.cleaned_data
         try:
-            services.webhook_change(
+            secret = services.webhook_change(
                 webhook=row,
                 actor=request.user,
                 url=values["url"].strip(),
@@ -166,6 +166,8 @@ def webhook_change(request: SignedIn, uid: str) -> HttpResponse:
         except services.WebhookRefused as refusal:
             form.add_error(refusal.field, said(str(refusal)))
         else:
+            if secret:
+                return _secret_page(request, row, secret, new=False)
             messages.success(request, _("The webhook was changed."))
             return redirect("webhook", row.uid)
     context = {**_SECTION, "form": form, "team": row.team, "webhook": row}

@@ -18,7 +18,7 @@ hold another one). Names never make an address good, and what is denied stays de
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from ipaddress import (
@@ -33,6 +33,8 @@ from urllib.parse import urlsplit
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
+#: Scheme, host and port.
+Origin = tuple[str, str, int]
 
 DEFAULT_PORTS = {"https": 443, "http": 80}
 LONGEST_URL = 2000
@@ -68,6 +70,11 @@ class Target:
             return ip_address(self.host)
         except ValueError:
             return None
+
+    @property
+    def origin(self) -> Origin:
+        """Scheme, host and port, as RFC 6454 compares them."""
+        return self.scheme, self.host, self.port
 
     @property
     def authority(self) -> str:
@@ -107,6 +114,31 @@ def target_of(url: str) -> Target:
         port=port or DEFAULT_PORTS[parts.scheme],
         path=path,
     )
+
+
+def origins_in(value: object) -> frozenset[Origin]:
+    """Of every URL in a text, or in the mappings and lists of a document of options.
+
+    A URL that cannot be read is an origin of its own: nobody knows what a plug-in makes of it.
+    """
+    if isinstance(value, Mapping):
+        return frozenset().union(*(origins_in(one) for one in value.values()))
+    if isinstance(value, (list, tuple)):
+        return frozenset().union(*(origins_in(one) for one in value))
+    if not isinstance(value, str):
+        return frozenset()
+    try:
+        return frozenset({target_of(value).origin})
+    except EgressRefused:
+        return frozenset({("", value, 0)}) if "://" in value else frozenset()
+
+
+def credential_stays(*, before: object, after: object) -> bool:
+    """Whether a credential that was given for the URLs of ``before`` may be sent to those of ``after``.
+
+    Not to another scheme, host or port: whoever may change a URL would have it sent to a server of their own.
+    """
+    return origins_in(after) <= origins_in(before)
 
 
 def _plain_host(host: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote, urljoin
 
 from controlplane.adapters.hubs.answers import ask, count, text
+from controlplane.domain.egress import credential_stays
 from controlplane.domain.hubs import MOST_FILES, HubFile, Listing
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.ports.outbound import Outbound
@@ -56,7 +57,12 @@ class HuggingFaceHub:
             following = _NEXT.search(answer.headers.get("link", ""))
             if following is None:
                 return
-            url = urljoin(url, following[1])
+            page = urljoin(url, following[1])
+            if headers and not credential_stays(before=url, after=page):
+                raise HubUnreachable(
+                    f"the hub names a page of files of {about} on another host; the token is not sent there"
+                )
+            url = page
         raise HubUnreachable(f"{about} has more pages of files than {MOST_FILES} files need")
 
     def file_url(self, *, address: str, repository: str, commit: str, path: str) -> str:
