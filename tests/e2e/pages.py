@@ -383,6 +383,7 @@ NO_PAGES: Mapping[str, str] = {
     "person-activate": "an act",
     "person-deactivate": "an act",
     "person-unlock": "an act",
+    "person-company-roles": "an act",
     "person-promote": "an act",
     "token-revoke": "an act",
     "storage-act": "an act",

@@ -76,7 +76,7 @@ def test_a_source_is_made_changed_paused_resumed_and_deleted(
     form = text_of(operator, f"{page}/change")
     assert "http://127.0.0.1:9400/metrics here-1" in form
     assert "s3cret" not in form
-    changed = {"vendor": "nvidia", "targets": "http://127.0.0.3:9400/metrics", "every": "30"}
+    changed = {"vendor": "nvidia", "targets": "http://127.0.0.2:9400/metrics", "every": "30"}
     operator.post(f"{page}/change", changed)
     source.refresh_from_db()
     assert (source.every, len(source.options["targets"])) == (30, 1)

@@ -31,7 +31,7 @@ ELSEWHERE = (
 
 
 def test_scheme_host_and_port_are_compared_as_they_are_called() -> None:
-    wrong = []
+    wrong: list[tuple[object, object]] = []
     for before, after, stays in (
         ("https://a.example/x", "https://A.example:443/y?z=1", True),
         ("https://a.example./x", "https://a.example/x", True),
