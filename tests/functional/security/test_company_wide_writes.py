@@ -20,6 +20,8 @@ from django.urls import get_resolver
 from apps.accounts import services
 from apps.accounts.admin import ScopedAdmin
 from apps.accounts.models import User
+from apps.models.models import ModelVersion
+from apps.quotas.models import Queue
 from controlplane.domain.permissions import Role, Scope
 from tests import factories
 from tests.functional.roles.asking import ask, outcome_of
@@ -130,6 +132,15 @@ METHODS = {
     # A team's queue admin sets the description, the limits per user and the state of the team's own queue.
     ("PATCH", "api/v1/queues/{}"): Owner.TEAM,
 }
+#: Addresses of a team's things that also lead to those of the whole company, by what is named in them.
+COMPANY_NAMES = (
+    Row(method="PUT", path="/api/v1/storage/rules/others", body={"rules": []}),
+    Row(method="DELETE", path="/api/v1/storage/rules/others"),
+    Row(method="POST", path="/storage/rules/others", may=frozenset()),
+    Row(method="POST", path="/storage/rules/others/forget", may=frozenset()),
+    Row(method="PATCH", path="/api/v1/queues/{queue.company}", body={"description": "anew"}),
+    Row(method="DELETE", path="/api/v1/queues/{queue.company}"),
+)
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _NAMED = re.compile(r"\(\?P<\w+>(?:[^()]|\([^()]*\))*\)|<[^>]*>")
 
@@ -233,9 +244,10 @@ def test_no_team_role_and_no_confined_token_changes_what_belongs_to_every_team(
     browsers = {f"{role}": _session(person) for role, person in people.items()}
     if owner is Owner.COMPANY:
         browsers["operator of the company"] = _session(operator)
-    names = undone.names(Whose.OWN)
+    company_queue = Queue.objects.filter(team=None, parent=None).latest("id")
+    names = {**undone.names(Whose.OWN), "queue.company": company_queue.uid}
     allowed = []
-    for row in _requests(owner):
+    for row in (*_requests(owner), *(COMPANY_NAMES if owner is Owner.COMPANY else ())):
         # A page takes no tokens: a program is anonymous there, as the role matrix covers.
         callers = {**browsers, **programs} if row.path.startswith("/api/") else browsers
         for who, client in callers.items():
@@ -279,3 +291,30 @@ def test_the_admin_changes_nothing_of_the_company_for_a_team_role(undone: World)
             if table.actions and seen:
                 allowed.append(f"{person} may act on {model.__name__}")
     assert allowed == []
+
+
+def test_a_confined_token_shares_no_model_with_every_team(undone: World) -> None:
+    team = undone.own.team
+    root = factories.person("rita", admin=True)
+    names = undone.names(Whose.OWN)
+    version = ModelVersion.objects.get(uid=names["version"])
+    body = {
+        "team": team.uid,
+        "kind": "finetune",
+        "name": "shared",
+        "queue": names["queue.name"],
+        "engine": "transformers",
+        "model_version": version.base.uid if version.base else "",
+        "dataset_version": names["dataset_version"],
+        "output_name": "shared",
+        "output_shared": True,
+    }
+    confined, free = _bearer(root, Scope.ALL, team=team), _bearer(root, Scope.ALL)
+    with Undone():
+        answer = confined.post("/api/v1/jobs", body, content_type="application/json")
+    assert answer.status_code == 422, answer.content
+    fields = [error["field"] for error in answer.json()["errors"]]
+    assert fields == ["output_shared"], answer.json()
+    with Undone():
+        answer = free.post("/api/v1/jobs", body, content_type="application/json")
+    assert answer.status_code == 201, answer.content
