@@ -154,7 +154,7 @@ def test_the_page_of_a_node_names_the_teams_whose_workloads_would_stop() -> None
     node = Node.objects.get()
     page = f"/fleet/clusters/{cluster.uid}/nodes/{node.name}"
     shown = browser(factories.person("olga", operator=True)).get(page).text
-    assert "maps: workloads 1, cards 1" in shown
-    assert "search: workloads 2, cards 2" in shown
+    assert "team maps: workloads 1, cards 1" in shown
+    assert "team search: workloads 2, cards 2" in shown
     hidden = browser(factories.person("vera", team=factories.team("voice"))).get(page).text
     assert "workloads 2" not in hidden
