@@ -13,6 +13,7 @@ import uvicorn
 from gateway import logs
 from gateway.app import Gateway
 from gateway.settings import Settings, SettingsError
+from http_server.connections import ConnectionGuard, raise_file_limit
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:
@@ -30,11 +31,13 @@ def main() -> int:
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
+    raise_file_limit()
     server = uvicorn.Server(
         uvicorn.Config(
             Gateway(settings),
             host=settings.host,
             port=settings.port,
+            http=ConnectionGuard(settings.connections).protocol_class,
             # The metrics and the usage records tell more than a line for each request would.
             access_log=False,
             server_header=False,

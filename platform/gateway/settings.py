@@ -6,8 +6,10 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from http_server.connections import ConnectionLimits, LimitsError
 
 MIB = 1024 * 1024
 
@@ -43,6 +45,7 @@ class Settings:
     #: How long open requests may go on after SIGTERM.
     drain_seconds: float = 20.0
     max_body_bytes: int = 16 * MIB
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     #: The journal's bound on disk while the control plane is away.
     usage_max_bytes: int = 256 * MIB
 
@@ -75,10 +78,18 @@ class Settings:
             max_body_bytes=int(
                 _number(environ, "NINEFOLD_GATEWAY_MAX_BODY_BYTES", 16 * MIB, least=1024)
             ),
+            connections=_connections(environ),
             usage_max_bytes=int(
                 _number(environ, "NINEFOLD_GATEWAY_USAGE_MAX_BYTES", 256 * MIB, least=MIB)
             ),
         )
+
+
+def _connections(environ: Mapping[str, str]) -> ConnectionLimits:
+    try:
+        return ConnectionLimits.from_environment(environ)
+    except LimitsError as error:
+        raise SettingsError(str(error)) from None
 
 
 def _control_url(environ: Mapping[str, str]) -> str:

@@ -4,7 +4,7 @@ The kernel signals a process when its parent dies (PR_SET_PDEATHSIG), but only t
 server that forks workers of its own would leave them behind. So each kept process runs below a
 guardian, in a process group of its own::
 
-    supervisor ── guardian ── granian, celery, postgres … ── its workers
+    supervisor ── guardian ── uvicorn, celery, postgres … ── its workers
                   (leads a session)  (leads a group, which the guardian ends as a whole)
 
 The guardian asks with the signal it was given, waits for the grace, then kills the group. What has

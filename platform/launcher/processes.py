@@ -102,22 +102,15 @@ def postgres_service(server: Postgres) -> Service:
 
 
 def services(configuration: Configuration) -> tuple[Service, ...]:
-    python, bind = configuration.python, configuration.bind
+    python = configuration.python
     # Root is meant, where it is root: the worker gives each job an account of its own.
     quiet = ("-W", "ignore:You're running the worker with superuser privileges")
     celery = (python, *quiet, "-m", "celery", "--app", "config.celery", "--quiet")
     return (
         Service(
             name="web",
-            command=(
-                *(python, "-m", "granian", "--interface", "wsgi"),
-                *("--host", bind, "--port", str(configuration.web_port)),
-                *("--workers", "1", "--blocking-threads", "16", "--no-ws", "--no-access-log"),
-                "config.wsgi:application",
-            ),
+            command=(python, "-m", "config.web_server"),
             ready=Answers(url=f"{configuration.web_url}/readyz"),
-            # More threads than cores are meant: a request mostly waits for the database.
-            noise=re.compile("Configuration allows spawning up to 16 Python threads"),
             stop_wave=1,
         ),
         Service(

@@ -106,12 +106,10 @@ def _run(*words: str, environment: Mapping[str, str]) -> None:
 @contextmanager
 def _serving(folder: Path, *, port: int, environment: Mapping[str, str]) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
-    words = ["--interface", "wsgi", "--host", "127.0.0.1", "--port", str(port), "--no-ws"]
-    words += ["--workers", "1", "--blocking-threads", "8", "--no-access-log"]
     log = folder / "web.log"
     with log.open("wb") as out:
         server = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "granian", *words, "config.wsgi:application"],
+            [sys.executable, "-W", "ignore", "-m", "config.web_server"],
             cwd=ROOT,
             env=dict(environment),
             stdin=subprocess.DEVNULL,

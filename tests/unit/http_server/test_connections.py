@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from http_server.connections import (
+    ConnectionGuard,
+    ConnectionLimits,
+    GuardedProtocol,
+    LimitsError,
+)
+from tests.unit.http_server.loops import on_loop
+
+LIMITS = ConnectionLimits(
+    header_seconds=10, grace_seconds=20, min_bytes_per_second=1000, per_address=2
+)
+
+
+class Transport:
+    """A connection whose other end is moved by the test."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.sent = b""
+        self.pending = 0
+        self.closed = self.aborted = False
+
+    def get_extra_info(self, name: str) -> Any:
+        return {"peername": (self.address, 1234), "sockname": ("127.0.0.1", 80)}.get(name)
+
+    def get_write_buffer_size(self) -> int:
+        return self.pending
+
+    def write(self, content: bytes) -> None:
+        self.sent += content
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+
+
+async def never(scope: Any, receive: Any, send: Any) -> None:
+    await asyncio.Event().wait()
+
+
+class Server:
+    """A guard whose clock the test moves, without its timer."""
+
+    def __init__(self, limits: ConnectionLimits = LIMITS) -> None:
+        self.guard = ConnectionGuard(limits)
+        self.guard._sweeping = True
+        self.config = uvicorn.Config(never, ws="none", lifespan="off", log_config=None)
+        self.connections: list[GuardedProtocol] = []
+
+    def connect(self, address: str = "192.0.2.1") -> tuple[GuardedProtocol, Transport]:
+        protocol: Any = self.guard.protocol_class
+        connection = protocol(config=self.config, server_state=ServerState(), app_state={})
+        transport = Transport(address)
+        connection.connection_made(transport)
+        self.connections.append(connection)
+        return connection, transport
+
+    def close(self) -> None:
+        for connection in self.connections:
+            connection.connection_lost(ConnectionResetError())
+
+    def after(self, seconds: float) -> None:
+        self.guard.now += seconds
+        for connection in self.connections:
+            connection.enforce(elapsed=seconds)
+
+
+HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
+
+
+@on_loop
+async def test_headers_have_to_arrive_in_time_however_they_drip() -> None:
+    server = Server()
+    connection, transport = server.connect()
+    _, silent = server.connect()
+    for byte in b"POST / HTT":
+        connection.data_received(bytes([byte]))
+        server.after(1)
+    assert not transport.closed
+    server.after(1)
+    assert transport.sent.startswith(b"HTTP/1.1 408 ")
+    assert transport.closed
+    assert silent.closed
+
+
+@on_loop
+async def test_a_body_may_be_long_but_not_slower_than_the_minimum_rate() -> None:
+    server = Server()
+    quick, quick_end = server.connect()
+    slow, slow_end = server.connect("192.0.2.2")
+    for connection in (quick, slow):
+        connection.data_received(HEAD)
+    for _ in range(50):
+        quick.data_received(b"x" * 1000)
+        slow.data_received(b"x" * 500)
+        # As the application does that reads its body.
+        for connection in (quick, slow):
+            connection.flow.resume_reading()
+        server.after(1)
+    assert not quick_end.closed
+    assert slow_end.sent.startswith(b"HTTP/1.1 408 ")
+    assert slow.cycle.disconnected
+
+
+@on_loop
+async def test_a_client_does_not_pay_for_an_application_that_reads_slowly() -> None:
+    server = Server()
+    connection, transport = server.connect()
+    connection.data_received(HEAD + b"x" * 70_000)
+    assert connection.flow.read_paused
+    server.after(1000)
+    assert not transport.closed
+
+
+@on_loop
+async def test_a_response_that_is_not_read_is_given_up_and_one_that_is_read_is_not() -> None:
+    server = Server()
+    unread, unread_end = server.connect()
+    read, read_end = server.connect()
+    for connection, transport in ((unread, unread_end), (read, read_end)):
+        connection.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        transport.pending = 70_000
+        connection.pause_writing()
+    for _ in range(100):
+        server.after(1)
+        read.resume_writing()
+        read.pause_writing()
+    assert unread_end.aborted
+    assert not read_end.aborted
+    server.close()
+
+
+@on_loop
+async def test_a_complete_response_is_not_kept_for_a_client_that_does_not_read_it() -> None:
+    server = Server()
+    connection, transport = server.connect()
+    connection.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    transport.pending = 5_000
+    server.after(1000)
+    assert not transport.aborted, "the application is still at work"
+    connection.cycle.response_complete = True
+    server.after(1)
+    server.after(24)
+    assert not transport.aborted
+    server.after(2)
+    assert transport.aborted
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "counted"),
+    [
+        ("192.0.2.1", "192.0.2.1", True),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+        ("2001:db8::1", "2001:db8::2", True),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("127.0.0.1", "127.0.0.1", False),
+        ("10.0.0.7", "10.0.0.7", False),
+    ],
+)
+@on_loop
+async def test_connections_are_counted_by_address(
+    first: str, second: str, *, counted: bool
+) -> None:
+    limits = ConnectionLimits.from_environment(
+        {"NINEFOLD_CONNECTIONS_PER_ADDRESS": "1", "NINEFOLD_TRUSTED_PROXIES": "10.0.0.0/24"}
+    )
+    server = Server(limits)
+    _, transport = server.connect(first)
+    assert not transport.closed
+    _, another = server.connect(second)
+    assert another.closed is counted
+    assert another.sent.startswith(b"HTTP/1.1 503 ") is counted
+    server.close()
+    _, later = server.connect(first)
+    assert not later.closed
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("NINEFOLD_HEADER_SECONDS", "soon"),
+        ("NINEFOLD_CLIENT_GRACE_SECONDS", "0"),
+        ("NINEFOLD_CLIENT_MIN_RATE", "-1"),
+        ("NINEFOLD_CONNECTIONS_PER_ADDRESS", "inf"),
+        ("NINEFOLD_TRUSTED_PROXIES", "10.0.0.0/99"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(name: str, value: str) -> None:
+    with pytest.raises(LimitsError, match=name):
+        ConnectionLimits.from_environment({name: value})
