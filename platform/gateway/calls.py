@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -35,6 +37,10 @@ class Call:
         return compact_json(payload)
 
 
+#: An escape that may be half of a surrogate pair; anything else needs no closer look.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
@@ -50,6 +56,8 @@ def parse_call(body: bytes, *, operation: Operation) -> Call:
         names the position or the parameter.
     """
     payload = _object(body)
+    if _SURROGATE.search(body):
+        _check_unicode(payload)
     model = payload.get("model")
     if not isinstance(model, str) or not model:
         raise bad_request(
@@ -100,6 +108,35 @@ def _object(body: bytes) -> dict[str, Any]:
             f"The body must be a JSON object; it is {_name_of(payload)}.", code="invalid_json"
         )
     return payload
+
+
+def _check_unicode(payload: dict[str, Any]) -> None:
+    """Refuse texts that no engine could encode: JSON can escape half of a surrogate pair."""
+    for path, text in _texts(payload):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise bad_request(
+                f"{path[:200]!r} has the lone surrogate \\u{ord(text[error.start]):04x} at character "
+                f"{error.start}; a surrogate must be one of a pair, as in \\ud83d\\ude00.",
+                param=path[:200],
+                code="invalid_unicode",
+            ) from None
+
+
+def _texts(payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every text with where it is: ``messages[0].content``. A key is at its object."""
+    waiting: list[tuple[str, object]] = [("", payload)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, str):
+            yield path, value
+        elif isinstance(value, list):
+            waiting.extend((f"{path}[{index}]", each) for index, each in enumerate(value))
+        elif isinstance(value, dict):
+            for key, each in value.items():
+                yield path or "the body", key
+                waiting.append((f"{path}.{key}" if path else key, each))
 
 
 def _check_messages(messages: object) -> None:

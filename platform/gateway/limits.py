@@ -6,9 +6,11 @@ connections all reach one gateway of *n* gets 1/*n* of its limit. Where a limit 
 every gateway still grants one, so up to *n* pass.
 
 Both rates are token buckets that hold one minute's worth and fill evenly: after a quiet minute a
-client may use a whole minute's worth at once. A request's tokens are known only when it has ended,
-so they are charged then, and the level may fall below zero: what was let in at the same time may
-exceed the limit once, and the next request waits until the debt is paid.
+client may use a whole minute's worth at once. A request's tokens are known only when it has ended.
+Until then it is charged an estimate of its prompt, and what it streams as it streams, so that requests
+at the same time count against each other. The level may fall below zero, by the one request that
+found it positive and by what requests use beyond their estimates; the next request waits until the
+debt is paid.
 """
 
 from __future__ import annotations
@@ -99,6 +101,38 @@ def _resized(
     return bucket
 
 
+class Charge:
+    """What one open request has been charged so far."""
+
+    __slots__ = ("_account", "_bucket", "_monotonic", "_open", "tokens")
+
+    def __init__(self, account: _Account, *, tokens: int, monotonic: Callable[[], float]) -> None:
+        self._account = account
+        self._bucket = account.tokens
+        self._monotonic = monotonic
+        self._open = True
+        self.tokens = tokens
+        if self._bucket is not None:
+            self._bucket.level -= tokens
+
+    def change(self, tokens: int) -> None:
+        """Charge this many tokens in all from now on; what was charged too much is given back."""
+        bucket = self._account.tokens
+        if bucket is not None:
+            bucket.fill(at=self._monotonic())
+            # A limit that the key was given meanwhile has not been charged anything yet.
+            charged = self.tokens if bucket is self._bucket else 0
+            bucket.level = min(bucket.capacity, bucket.level - (tokens - charged))
+        self._bucket, self.tokens = bucket, tokens
+
+    def settle(self, tokens: int) -> None:
+        """The request has ended and has used that many tokens. Later calls do nothing."""
+        if self._open:
+            self._open = False
+            self._account.running -= 1
+            self.change(tokens)
+
+
 class Limits:
     """The accounts of every key that called."""
 
@@ -115,8 +149,8 @@ class Limits:
             if uid in known or account.running
         }
 
-    def admit(self, key: Key, *, gateways: int) -> None:
-        """Let one request in; :meth:`settle` must follow exactly once.
+    def admit(self, key: Key, *, gateways: int, tokens: int) -> Charge:
+        """Let one request in and charge it an estimate; :meth:`Charge.settle` must follow.
 
         :raises ApiError: 429 if one of the key's limits is reached; nothing is used up then.
         """
@@ -130,6 +164,7 @@ class Limits:
         if account.requests is not None:
             account.requests.level -= 1.0
         account.running += 1
+        return Charge(account, tokens=tokens, monotonic=self._monotonic)
 
     def _check(self, account: _Account, *, at: float) -> None:
         if account.places is not None and account.running >= account.places:
@@ -170,14 +205,6 @@ class Limits:
             headers=_headers(account),
             retry_after_seconds=retry_after_seconds,
         )
-
-    def settle(self, key: Key, *, tokens: int) -> None:
-        """A request that was let in has ended and has used that many tokens."""
-        account = self._accounts[key.uid]
-        account.running -= 1
-        if account.tokens is not None:
-            account.tokens.fill(at=self._monotonic())
-            account.tokens.level -= tokens
 
     def headers(self, key: Key) -> dict[str, str]:
         """OpenAI's ``x-ratelimit-*`` for the key's rates; empty where it has none."""

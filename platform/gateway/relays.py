@@ -15,8 +15,9 @@ import aiohttp
 from gateway.calls import Call
 from gateway.encodings import compact_json
 from gateway.errors import ApiError, internal_error, unavailable, upstream_failed
+from gateway.estimates import prompt_tokens, value_tokens
 from gateway.exchanges import ClientLeft, Exchange
-from gateway.limits import Limits
+from gateway.limits import Charge, Limits
 from gateway.metrics import Metrics
 from gateway.replies import TokenCount, renamed, token_count, upstream_error
 from gateway.snapshots import Key
@@ -65,6 +66,10 @@ class _Progress:
     line: Line
     call: Call
     started_at: float
+    #: The estimate that the call is charged before an engine has counted.
+    prompt_estimate: int
+    #: None until the call has been let in.
+    charge: Charge | None = None
     #: None until a backend has been chosen.
     backend: str | None = None
     status: int = 200
@@ -76,7 +81,18 @@ class _Progress:
 
     @property
     def tokens(self) -> TokenCount:
-        return self.whole or self.tally.tokens
+        """What the call costs as far as it is known.
+
+        The engine's own count, where it has counted. Otherwise the estimate of the prompt, and a token
+        for each part of an answer that was passed on: so a client that leaves early pays for what
+        the engine did for it. An engine that failed is paid only for what was passed on, and a call that
+        reached no engine costs nothing.
+        """
+        counted = self.whole or self.tally.reported
+        if counted is not None:
+            return counted
+        free = self.backend is None or self.outcome in (Outcome.ERROR, Outcome.REJECTED)
+        return TokenCount(prompt=0 if free else self.prompt_estimate, completion=self.tally.pieces)
 
     def fail(self, error: ApiError) -> None:
         self.status = error.status
@@ -118,14 +134,21 @@ class Relay:
         :raises ApiError: if nothing of an answer has been sent.
         :raises ClientLeft: if the client left before the end.
         """
-        progress = _Progress(key=key, line=line, call=call, started_at=self._monotonic())
+        progress = _Progress(
+            key=key,
+            line=line,
+            call=call,
+            started_at=self._monotonic(),
+            prompt_estimate=prompt_tokens(call.payload, context_length=line.route.context_length),
+        )
         try:
-            self._limits.admit(key, gateways=gateways)
+            charge = self._limits.admit(key, gateways=gateways, tokens=progress.prompt_estimate)
         except ApiError as error:
             progress.fail(error)
             self._account(progress)
             raise
         self.open_requests += 1
+        progress.charge = charge
         try:
             exchange.add_headers(self._limits.headers(key).items())
             work = self._stream if call.stream else self._whole
@@ -141,7 +164,7 @@ class Relay:
             raise
         finally:
             self.open_requests -= 1
-            self._limits.settle(key, tokens=progress.tokens.total)
+            charge.settle(progress.tokens.total)
             self._account(progress)
 
     def _account(self, progress: _Progress) -> None:
@@ -231,7 +254,7 @@ class Relay:
         except TimeoutError:
             raise _too_late(self._deadlines.total) from None
         content = _answer(body)
-        progress.whole = token_count(content.get("usage"))
+        progress.whole = _count_of(content, progress)
         answer = compact_json(renamed(content, route=route))
         await exchange.respond(status=200, body=answer)
 
@@ -308,6 +331,8 @@ class Relay:
             rewritten = rewriter.rewrite(event)
             if progress.first_token_at is None and progress.tally.pieces:
                 progress.first_token_at = self._monotonic()
+            if progress.charge is not None:
+                progress.charge.change(progress.tokens.total)
             if rewritten is not None:
                 await exchange.send_event(rewritten)
 
@@ -350,6 +375,18 @@ def _answer(body: bytes) -> dict[str, Any]:
             "The model's engine answered with something that is not a completion."
         )
     return content
+
+
+def _count_of(content: dict[str, Any], progress: _Progress) -> TokenCount:
+    """The engine's count of a whole answer; an estimate where it did not count."""
+    if isinstance(content.get("usage"), dict):
+        return token_count(content["usage"])
+    texts = [
+        choice.get("message", choice.get("text"))
+        for choice in content["choices"]
+        if isinstance(choice, dict)
+    ]
+    return TokenCount(prompt=progress.prompt_estimate, completion=value_tokens(texts))
 
 
 def _too_late(seconds: float) -> ApiError:

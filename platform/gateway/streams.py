@@ -88,11 +88,6 @@ class StreamTally:
         """Whether the stream may end here."""
         return self.done or self.finished or self.failed
 
-    @property
-    def tokens(self) -> TokenCount:
-        """What was reported; before any report the pieces seen, with the prompt not counted."""
-        return self.reported or TokenCount(prompt=0, completion=self.pieces)
-
 
 class StreamRewriter:
     """Gives an engine's events the route's name and keeps count of them."""

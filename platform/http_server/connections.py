@@ -20,7 +20,7 @@ from http import HTTPStatus
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 logger = logging.getLogger(__name__)
 
@@ -278,7 +278,8 @@ class GuardedProtocol(HttpToolsProtocol):
         """Whether what is left of a response has waited too long for its reader."""
         pending = self.transport.get_write_buffer_size()
         # Otherwise the application still adds to it, and its size says nothing about the reader.
-        complete = self.cycle is None or self.cycle.response_complete or self._refused
+        cycle: RequestResponseCycle | None = self.cycle
+        complete = cycle is None or cycle.response_complete or self._refused
         if not pending or not (complete or self.flow.write_paused):
             self._unread_until = None
             return False
@@ -294,9 +295,9 @@ class GuardedProtocol(HttpToolsProtocol):
     def _refuse(self, status: HTTPStatus, message: str) -> None:
         """Answer in place of the application, if it has not begun to, and close."""
         self._refused = True
-        cycle = self.cycle
-        waiting = cycle is not None and not cycle.response_complete
-        if not (waiting and cycle.response_started):
+        cycle: RequestResponseCycle | None = self.cycle
+        open_cycle = None if cycle is None or cycle.response_complete else cycle
+        if open_cycle is None or not open_cycle.response_started:
             body = message.encode()
             self.transport.write(
                 f"HTTP/1.1 {status.value} {status.phrase}\r\n"
@@ -304,7 +305,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 f"content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
                 + body
             )
-        if waiting:
-            cycle.disconnected = True
-            cycle.message_event.set()
+        if open_cycle is not None:
+            open_cycle.disconnected = True
+            open_cycle.message_event.set()
         self.transport.close()

@@ -333,7 +333,9 @@ class _Request:
         asyncio.run_coroutine_threadsafe(_coroutine(self.send, message), self.loop).result()
 
     def _receive(self) -> Message:
-        return asyncio.run_coroutine_threadsafe(_coroutine(self.receive), self.loop).result()
+        received = asyncio.run_coroutine_threadsafe(_coroutine(self.receive), self.loop)
+        message: Message = received.result()
+        return message
 
 
 async def _coroutine(function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import ApiError, ErrorType
-from gateway.limits import Limits
+from gateway.limits import Charge, Limits
 from gateway.snapshots import Key
 
 
@@ -26,10 +27,10 @@ KEY = Key(digest="d", uid="key-1", team="team-a")
 
 def passes(limits: Limits, key: Key, *, gateways: int = 1) -> bool:
     try:
-        limits.admit(key, gateways=gateways)
+        charge = limits.admit(key, gateways=gateways, tokens=0)
     except ApiError:
         return False
-    limits.settle(key, tokens=0)
+    charge.settle(0)
     return True
 
 
@@ -75,7 +76,7 @@ def test_the_refusal_says_when_to_come_back_and_coming_back_then_works() -> None
     assert passes(limits, key)
     assert passes(limits, key)
     with pytest.raises(ApiError) as raised:
-        limits.admit(key, gateways=1)
+        limits.admit(key, gateways=1, tokens=0)
     assert raised.value.status == 429
     assert raised.value.headers["retry-after"] == "30"
     assert raised.value.headers["x-ratelimit-remaining-requests"] == "0"
@@ -118,10 +119,9 @@ def test_tokens_are_charged_afterwards_and_a_debt_is_paid_before_the_next_reques
     clock = Clock()
     limits = Limits(monotonic=clock)
     key = replace(KEY, tokens_per_minute=60)
-    limits.admit(key, gateways=1)
-    limits.settle(key, tokens=90)
+    limits.admit(key, gateways=1, tokens=0).settle(90)
     with pytest.raises(ApiError) as raised:
-        limits.admit(key, gateways=1)
+        limits.admit(key, gateways=1, tokens=0)
     assert raised.value.kind is ErrorType.TOKENS
     assert raised.value.headers["retry-after"] == "31"
     clock.now += 31
@@ -131,10 +131,11 @@ def test_tokens_are_charged_afterwards_and_a_debt_is_paid_before_the_next_reques
 def test_a_place_is_free_again_when_its_request_has_ended() -> None:
     limits = Limits(monotonic=Clock())
     key = replace(KEY, concurrency=2)
-    limits.admit(key, gateways=1)
-    limits.admit(key, gateways=1)
+    charge = limits.admit(key, gateways=1, tokens=0)
+    limits.admit(key, gateways=1, tokens=0)
     assert not passes(limits, key)
-    limits.settle(key, tokens=0)
+    charge.settle(0)
+    charge.settle(0)
     assert passes(limits, key)
 
 
@@ -142,9 +143,9 @@ def test_a_refused_request_uses_nothing_up() -> None:
     clock = Clock()
     limits = Limits(monotonic=clock)
     key = replace(KEY, requests_per_minute=2, concurrency=1)
-    limits.admit(key, gateways=1)
+    charge = limits.admit(key, gateways=1, tokens=0)
     assert not passes(limits, key)
-    limits.settle(key, tokens=0)
+    charge.settle(0)
     assert passes(limits, key)
 
 
@@ -158,9 +159,87 @@ def test_a_new_snapshot_changes_the_rate_and_forgives_nothing() -> None:
 
 def test_forgetting_keys_keeps_the_accounts_of_open_requests() -> None:
     limits = Limits(monotonic=Clock())
-    limits.admit(KEY, gateways=1)
+    charge = limits.admit(KEY, gateways=1, tokens=0)
     limits.keep([])
-    limits.settle(KEY, tokens=5)
+    charge.settle(5)
     limits.keep([])
     with pytest.raises(KeyError):
         limits.headers(KEY)
+
+
+def test_an_estimate_counts_at_admission_so_that_a_burst_cannot_pass_the_limit() -> None:
+    limits = Limits(monotonic=Clock())
+    key = replace(KEY, tokens_per_minute=1000)
+    # The fourth finds 100 left.
+    for _ in range(4):
+        limits.admit(key, gateways=1, tokens=300)
+    with pytest.raises(ApiError) as raised:
+        limits.admit(key, gateways=1, tokens=300)
+    assert raised.value.kind is ErrorType.TOKENS
+    assert raised.value.headers["x-ratelimit-remaining-tokens"] == "0"
+
+
+def test_an_estimate_above_the_limit_is_let_in_when_nothing_else_was_used() -> None:
+    limits = Limits(monotonic=Clock())
+    key = replace(KEY, tokens_per_minute=1000)
+    limits.admit(key, gateways=1, tokens=5000).settle(900)
+    assert limits.headers(key)["x-ratelimit-remaining-tokens"] == "100"
+
+
+def test_streamed_tokens_count_while_the_stream_is_open() -> None:
+    limits = Limits(monotonic=Clock())
+    key = replace(KEY, tokens_per_minute=100)
+    charge = limits.admit(key, gateways=1, tokens=10)
+    charge.change(60)
+    assert limits.headers(key)["x-ratelimit-remaining-tokens"] == "40"
+    charge.settle(50)
+    assert limits.headers(key)["x-ratelimit-remaining-tokens"] == "50"
+
+
+def test_a_limit_that_is_given_to_a_key_during_a_call_is_charged_the_whole_call() -> None:
+    limits = Limits(monotonic=Clock())
+    charge = limits.admit(KEY, gateways=1, tokens=10)
+    limited = replace(KEY, tokens_per_minute=100)
+    limits.admit(limited, gateways=1, tokens=0).settle(0)
+    charge.settle(30)
+    assert limits.headers(limited)["x-ratelimit-remaining-tokens"] == "70"
+
+
+@given(
+    calls=st.lists(
+        st.tuples(
+            st.integers(0, 500),
+            st.lists(st.integers(0, 1000), max_size=4),
+            st.integers(0, 1000),
+        ),
+        max_size=30,
+    ),
+    order=st.randoms(use_true_random=False),
+    pauses=st.booleans(),
+)
+def test_after_all_calls_what_was_charged_is_what_was_settled(
+    calls: list[tuple[int, list[int], int]], order: Any, *, pauses: bool
+) -> None:
+    clock = Clock()
+    limits = Limits(monotonic=clock)
+    limit = 10_000_000
+    key = replace(KEY, tokens_per_minute=limit)
+    steps: list[tuple[Charge, list[int], int]] = []
+    for estimate, changes, used in calls:
+        charge = limits.admit(key, gateways=1, tokens=estimate)
+        assert charge.tokens == estimate
+        steps.append((charge, changes, used))
+    order.shuffle(steps)
+    for charge, changes, used in steps:
+        for tokens in changes:
+            charge.change(tokens)
+        if pauses:
+            clock.now += 1
+        charge.settle(used)
+        charge.settle(7)
+        assert charge.tokens == used
+        remaining = int(limits.headers(key)["x-ratelimit-remaining-tokens"]) if calls else limit
+        assert 0 <= remaining <= limit
+    if calls and not pauses:
+        remaining = int(limits.headers(key)["x-ratelimit-remaining-tokens"])
+        assert limit - remaining == sum(used for _, _, used in calls)

@@ -118,7 +118,7 @@ def test_a_chunk_of_usage_alone_is_counted_and_kept_from_who_did_not_ask() -> No
     report = event_of({"model": "/models/inner", "choices": [], "usage": usage})
     rewriter, tally = rewriter_of()
     assert rewriter.rewrite(report) is None
-    assert tally.tokens == TokenCount(prompt=3, completion=5)
+    assert tally.reported == TokenCount(prompt=3, completion=5)
     rewriter, _ = rewriter_of(wants_usage=True)
     assert data_of(rewriter.rewrite(report))["usage"] == usage
 
@@ -129,7 +129,7 @@ def test_usage_on_the_last_real_chunk_is_taken_off_without_losing_the_chunk() ->
     seen = data_of(rewriter.rewrite(event_of(chunk_of("end", usage=usage))))
     assert "usage" not in seen
     assert seen["choices"][0]["delta"]["content"] == "end"
-    assert tally.tokens.total == 4
+    assert tally.reported == TokenCount(prompt=3, completion=1)
 
 
 def test_without_a_report_the_parts_of_the_answer_are_the_count() -> None:
@@ -137,7 +137,7 @@ def test_without_a_report_the_parts_of_the_answer_are_the_count() -> None:
     role = {"model": "m", "choices": [{"delta": {"role": "assistant", "content": ""}}]}
     for content in (role, chunk_of("a"), chunk_of("b"), chunk_of()):
         rewriter.rewrite(event_of(content))
-    assert tally.tokens == TokenCount(prompt=0, completion=2)
+    assert (tally.reported, tally.pieces) == (None, 2)
 
 
 def test_an_error_in_the_stream_loses_the_engines_addresses() -> None:

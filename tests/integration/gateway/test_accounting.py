@@ -1,0 +1,190 @@
+"""What a call costs in limits and usage records, however it ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from typing import Any
+
+import pytest
+
+from gateway.estimates import prompt_tokens
+from tests.integration.gateway.calls import asked, post
+from tests.integration.gateway.conftest import SECRET
+from tests.integration.gateway.controls import FakeControl, key_of
+from tests.integration.gateway.engines import FakeEngine
+from tests.integration.gateway.processes import GatewayProcess
+from tests.integration.gateway.servers import wait_until
+
+#: More than a tenth of what the key may use in a minute, and less than the context of 512 tokens.
+LONG = "silent " + "x" * 1600
+LIMIT = 2000
+
+
+@pytest.fixture
+def limited(gateway: GatewayProcess, control: FakeControl) -> GatewayProcess:
+    """A gateway whose one key has a limit of tokens."""
+    set_limit(gateway, control, LIMIT)
+    return gateway
+
+
+def set_limit(gateway: GatewayProcess, control: FakeControl, tokens_per_minute: int) -> None:
+    version = control.publish(keys=[key_of(SECRET, tokens_per_minute=tokens_per_minute)])
+    wait_until(
+        lambda: json.loads(gateway.get("/healthz")[1])["snapshot_version"] == version,
+        what="the snapshot with the limit",
+    )
+
+
+def body_of(words: str, **fields: Any) -> dict[str, Any]:
+    return {"model": "parser", "messages": asked(words), **fields}
+
+
+def estimate_of(words: str) -> int:
+    return prompt_tokens(body_of(words), context_length=512)
+
+
+@contextmanager
+def sent(
+    gateway: GatewayProcess, words: str, **fields: Any
+) -> Iterator[http.client.HTTPConnection]:
+    """A call that is under way."""
+    with closing(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)) as client:
+        headers = {"Authorization": f"Bearer {SECRET}", "Content-Type": "application/json"}
+        client.request(
+            "POST", "/v1/chat/completions", json.dumps(body_of(words, **fields)), headers
+        )
+        yield client
+
+
+def record_of(control: FakeControl) -> dict[str, Any]:
+    (record,) = wait_until(lambda: control.records, what="the usage record")
+    return record
+
+
+def remaining(gateway: GatewayProcess) -> int:
+    """Tokens that the key may still use, as the headers of a small call say."""
+    status, headers, _ = post(gateway, body_of("words 1"))
+    assert status == 200
+    return int(headers["x-ratelimit-remaining-tokens"])
+
+
+def test_a_call_that_is_aborted_before_its_first_byte_pays_its_prompt(
+    gateway: GatewayProcess, control: FakeControl, engine: FakeEngine
+) -> None:
+    # The prompt is the use of more than six minutes.
+    set_limit(gateway, control, 60)
+    with sent(gateway, LONG):
+        wait_until(lambda: engine.bodies, what="the engine to have the call")
+    record = record_of(control)
+    assert (record["outcome"], record["prompt_tokens"]) == ("aborted", estimate_of(LONG))
+    assert record["prompt_tokens"] > 400
+    assert record["completion_tokens"] == 0
+    status, headers, _ = post(gateway, body_of("words 1"))
+    assert status == 429
+    assert int(headers["retry-after"]) > 60
+
+
+def test_a_stream_that_is_dropped_pays_its_prompt_and_what_was_delivered(
+    limited: GatewayProcess, control: FakeControl, engine: FakeEngine
+) -> None:
+    with sent(limited, "endless " + "x" * 400, stream=True) as client:
+        response = client.getresponse()
+        for _ in range(6):
+            response.readline()
+    record = record_of(control)
+    assert record["outcome"] == "aborted"
+    assert record["prompt_tokens"] == estimate_of("endless " + "x" * 400)
+    assert record["completion_tokens"] >= 3
+
+
+@pytest.mark.parametrize(
+    ("words", "stream", "delivered"),
+    [("status 500 ", False, 0), ("status 500 ", True, 0), ("html ", False, 0), ("break ", True, 1)],
+)
+def test_a_call_that_the_engine_failed_pays_only_what_was_delivered(
+    limited: GatewayProcess, control: FakeControl, words: str, *, stream: bool, delivered: int
+) -> None:
+    with sent(limited, words + "x" * 400, stream=stream) as client:
+        client.getresponse().read()
+    record = record_of(control)
+    assert record["outcome"] == "error"
+    assert (record["prompt_tokens"], record["completion_tokens"]) == (0, delivered)
+    assert remaining(limited) > LIMIT - 100
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_that_succeeds_pays_what_the_engine_counted(
+    limited: GatewayProcess, control: FakeControl, *, stream: bool
+) -> None:
+    with sent(limited, "words 5 " + "x" * 1600, stream=stream) as client:
+        client.getresponse().read()
+    record = record_of(control)
+    assert (record["prompt_tokens"], record["completion_tokens"]) == (7, 5)
+    assert remaining(limited) > LIMIT - 100
+
+
+def test_calls_at_the_same_time_cannot_pass_a_limit_because_none_has_ended(
+    limited: GatewayProcess, control: FakeControl, engine: FakeEngine
+) -> None:
+    open_calls: list[AbstractContextManager[http.client.HTTPConnection]] = []
+    refused = None
+    try:
+        while refused is None:
+            assert len(open_calls) < 50, "every call was let in"
+            before = len(engine.bodies)
+            call = sent(limited, LONG)
+            client = call.__enter__()
+            open_calls.append(call)
+            client.sock.settimeout(0.05)
+            while refused is None and len(engine.bodies) == before:
+                try:
+                    refused = client.getresponse()
+                except TimeoutError:
+                    # The call was let in, or is on its way still.
+                    client.sock.settimeout(0.05)
+        assert refused.status == 429
+        assert json.loads(refused.read())["error"]["type"] == "tokens"
+        # Five prompts fill the limit; what flows back in the meantime may let a few more in.
+        assert len(open_calls) < 30
+    finally:
+        for call in open_calls:
+            call.__exit__(None, None, None)
+
+
+def test_half_a_surrogate_pair_is_refused_with_where_it_is(
+    gateway: GatewayProcess, engine: FakeEngine
+) -> None:
+    status, _, answer = post(
+        gateway, b'{"model":"parser","messages":[{"role":"user","content":"ab\\ud800c"}]}'
+    )
+    assert status == 400
+    error = answer["error"]
+    assert (error["code"], error["param"]) == ("invalid_unicode", "messages[0].content")
+    assert error["message"].startswith(
+        "'messages[0].content' has the lone surrogate \\ud800 at character 2"
+    )
+    assert not engine.bodies
+    # A whole pair is a character.
+    status, _, _ = post(
+        gateway, b'{"model":"parser","messages":[{"role":"user","content":"\\ud83d\\ude00"}]}'
+    )
+    assert status == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"model":"\\udc00","messages":[{"role":"user","content":"x"}]}',
+        b'{"model":"parser","messages":[{"role":"user","content":[{"type":"text","text":"\\uD800\\uD800"}]}]}',
+        b'{"model":"parser","messages":[{"role":"user","content":"x"}],"\\ud800":1}',
+        b'{"model":"parser","messages":[{"role":"user","content":"x"}],"stop":["\\udfff"]}',
+    ],
+)
+def test_half_a_surrogate_pair_is_refused_wherever_it_is(
+    gateway: GatewayProcess, body: bytes
+) -> None:
+    status, _, answer = post(gateway, body)
+    assert (status, answer["error"]["code"]) == (400, "invalid_unicode")
