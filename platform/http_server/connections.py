@@ -259,11 +259,15 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.abort()
         elif self._refused:
             return
-        elif self._phase is _Phase.HEADERS and now - self._since > limits.header_seconds:
-            self._refuse(
-                HTTPStatus.REQUEST_TIMEOUT,
-                f"The headers did not arrive within {limits.header_seconds:g} s.",
-            )
+        elif self._phase is _Phase.HEADERS:
+            if self._open_cycle() is not None:
+                # The response to an earlier request comes first; some clients send a stray line after a body.
+                self._since += elapsed
+            elif now - self._since > limits.header_seconds:
+                self._refuse(
+                    HTTPStatus.REQUEST_TIMEOUT,
+                    f"The headers did not arrive within {limits.header_seconds:g} s.",
+                )
         elif self._phase is _Phase.BODY:
             if self.flow.read_paused:
                 # The application has not taken what is there: the client is not the slow one.
@@ -278,8 +282,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Whether what is left of a response has waited too long for its reader."""
         pending = self.transport.get_write_buffer_size()
         # Otherwise the application still adds to it, and its size says nothing about the reader.
-        cycle: RequestResponseCycle | None = self.cycle
-        complete = cycle is None or cycle.response_complete or self._refused
+        complete = self._refused or self._open_cycle() is None
         if not pending or not (complete or self.flow.write_paused):
             self._unread_until = None
             return False
@@ -292,12 +295,18 @@ class GuardedProtocol(HttpToolsProtocol):
         super().resume_writing()
         self._unread_until = None
 
+    def _open_cycle(self) -> RequestResponseCycle | None:
+        """The request whose response is not complete."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return None if cycle is None or cycle.response_complete else cycle
+
     def _refuse(self, status: HTTPStatus, message: str) -> None:
         """Answer in place of the application, if it has not begun to, and close."""
         self._refused = True
         cycle: RequestResponseCycle | None = self.cycle
-        open_cycle = None if cycle is None or cycle.response_complete else cycle
-        if open_cycle is None or not open_cycle.response_started:
+        # In the headers of a request, the cycle is that of the request before.
+        of_this = cycle if self._phase is _Phase.BODY else self._open_cycle()
+        if of_this is None or not of_this.response_started:
             body = message.encode()
             self.transport.write(
                 f"HTTP/1.1 {status.value} {status.phrase}\r\n"
@@ -305,7 +314,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 f"content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
                 + body
             )
-        if open_cycle is not None:
-            open_cycle.disconnected = True
-            open_cycle.message_event.set()
+        if (waiting := self._open_cycle()) is not None:
+            waiting.disconnected = True
+            waiting.message_event.set()
         self.transport.close()

@@ -21,7 +21,6 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -70,9 +69,8 @@ class _Slots:
         self.lane = lane
         self._free = asyncio.Semaphore(lane.threads)
 
-    @asynccontextmanager
-    async def taken(self) -> Any:
-        """Hold one thread's place; gives a function that gives it back early.
+    async def take(self) -> Callable[[], None]:
+        """Take one thread's place; gives the function that gives it back, once however often it is called.
 
         :raises TimeoutError: if none becomes free in time.
         """
@@ -86,10 +84,7 @@ class _Slots:
                 held = False
                 self._free.release()
 
-        try:
-            yield give_back
-        finally:
-            give_back()
+        return give_back
 
 
 class WsgiServer:
@@ -130,23 +125,26 @@ class WsgiServer:
             return
         slots = self._slots_for(scope["path"]) if complete else self._uploads
         try:
-            async with slots.taken() as give_back:
-                request = _Request(
-                    scope=scope,
-                    begin=begin,
-                    complete=complete,
-                    receive=receive,
-                    send=send,
-                    streams=self._streams,
-                    leave_lane=give_back,
-                )
-                response = await asyncio.get_running_loop().run_in_executor(
-                    self._threads, request.run, self._application
-                )
+            give_back = await slots.take()
         except TimeoutError:
             logger.warning("a request found no free thread", extra={"lane": slots.lane.name})
             await _refuse(send, HTTPStatus.SERVICE_UNAVAILABLE, "The server is busy. Try again.")
             return
+        request = _Request(
+            scope=scope,
+            begin=begin,
+            complete=complete,
+            receive=receive,
+            send=send,
+            streams=self._streams,
+            leave_lane=give_back,
+        )
+        try:
+            response = await asyncio.get_running_loop().run_in_executor(
+                self._threads, request.run, self._application
+            )
+        finally:
+            give_back()
         if response is not None:
             await _send_whole(send, *response)
 

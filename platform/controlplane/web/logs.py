@@ -17,8 +17,8 @@ from django.conf import settings
 from pythonjsonlogger.json import JsonFormatter
 
 HIDDEN = "[hidden]"
-#: Django and Celery put whole requests and arguments there.
-_BULKY = {"data", "request"}
+#: Django and Celery put whole requests and arguments there, uvicorn its message in colours.
+_BULKY = {"color_message", "data", "request"}
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"} | _BULKY
 _SECRETS = re.compile(
     r"""(?P<before>\bbearer\s+)[^\s"',;]+               # tokens in headers

@@ -163,6 +163,30 @@ async def test_a_complete_response_is_not_kept_for_a_client_that_does_not_read_i
     assert transport.aborted
 
 
+@on_loop
+async def test_a_stray_line_after_a_request_does_not_end_its_response() -> None:
+    server = Server()
+    connection, transport = server.connect()
+    connection.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    connection.data_received(b"\r\n")
+    server.after(1000)
+    assert not transport.closed
+    connection.cycle.response_complete = True
+    server.after(11)
+    assert transport.closed
+
+
+@on_loop
+async def test_a_slow_body_that_was_answered_already_is_only_closed() -> None:
+    server = Server()
+    connection, transport = server.connect()
+    connection.data_received(HEAD)
+    connection.cycle.response_started = connection.cycle.response_complete = True
+    server.after(21)
+    assert transport.closed
+    assert not transport.sent
+
+
 @pytest.mark.parametrize(
     ("first", "second", "counted"),
     [

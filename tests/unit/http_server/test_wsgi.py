@@ -5,6 +5,8 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
+import pytest
+
 from http_server.wsgi import BUFFERED_BODY_BYTES, Lane, WsgiServer
 from tests.unit.http_server.loops import on_loop
 
@@ -194,6 +196,23 @@ async def test_a_stream_leaves_its_lane_and_ends_when_the_client_leaves() -> Non
     await streamed
     assert streams[0].closed.is_set()
     assert len(streams[0].threads) == 1
+
+
+@on_loop
+async def test_a_stream_that_fails_ends_without_a_second_response() -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b"begin"
+        raise TimeoutError("the engine is silent")
+
+    def failing(_environ: dict[str, Any], start: Any) -> Iterable[bytes]:
+        start("200 OK", [])
+        return chunks()
+
+    app = server(failing)
+    client = Client()
+    with pytest.raises(TimeoutError, match="the engine is silent"):
+        await client.call(app, scope())
+    assert (client.status, client.body) == (200, b"begin")
 
 
 @on_loop
