@@ -1,7 +1,8 @@
-"""The two teams of the role matrix, for tests of what no team may do."""
+"""Fixtures of the attacks: the role matrix's two teams, and a gateway process."""
 
 from __future__ import annotations
 
 from tests.functional.roles.conftest import undone, world
+from tests.integration.gateway.conftest import control, engine, gateway, stopped_gateway
 
-__all__ = ["undone", "world"]
+__all__ = ["control", "engine", "gateway", "stopped_gateway", "undone", "world"]

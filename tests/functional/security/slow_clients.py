@@ -30,6 +30,16 @@ class SlowClients:
         )
         return [self.connect(head.encode()) for _ in range(count)]
 
+    def slow_uploads(self, path: str, count: int) -> list[socket.socket]:
+        """A form with a file of 4 MiB, of which a part is sent."""
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{self.headers}"
+            "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 4194304\r\n\r\n"
+            '--x\r\nContent-Disposition: form-data; name="file"; filename="a.jsonl"\r\n\r\n'
+        )
+        sent = head.encode() + b"y" * (1536 * 1024)
+        return [self.connect(sent) for _ in range(count)]
+
     def slow_readers(self, path: str, count: int, *, body: bytes = b"") -> list[socket.socket]:
         """A request for a long response of which nothing is read."""
         method = "POST" if body else "GET"

@@ -20,16 +20,12 @@ from tests import factories
 from tests.functional.security.slow_clients import received, slow_clients
 from tests.functional.security.web_process import web_process
 from tests.integration.gateway.calls import asked, post
-from tests.integration.gateway.conftest import (  # noqa: F401 - fixtures
-    SECRET,
-    control,
-    engine,
-    stopped_gateway,
-)
+from tests.integration.gateway.conftest import SECRET
 from tests.integration.gateway.controls import FakeControl
 from tests.integration.gateway.processes import GatewayProcess
 
 MANY = 64
+UPLOAD_THREADS = 8
 #: A limit on each answer that the product owes while it is attacked; without an attack it takes milliseconds.
 WITHIN = 30.0
 #: Larger than what the kernel buffers for a connection on both sides.
@@ -119,6 +115,20 @@ def test_the_web_answers_while_64_clients_of_each_kind_are_slow(
     assert CardFigures.objects.get().utilization == 93
 
 
+def test_large_slow_bodies_stall_uploads_only(token: str, tmp_path: Path) -> None:
+    with web_process(tmp_path / "home") as url:
+        with slow_clients(url, headers=f"Authorization: Bearer {token}\r\n") as attackers:
+            # More than is read ahead, so that each takes a thread or waits for one.
+            attackers.slow_uploads("/api/v1/datasets", 2 * UPLOAD_THREADS)
+            assert requests.get(f"{url}/healthz", timeout=WITHIN).status_code == 200
+            answer = requests.get(
+                f"{url}/api/v1/me", headers={"Authorization": f"Bearer {token}"}, timeout=WITHIN
+            )
+            assert answer.status_code == 200
+        # The attackers have left: uploads go on.
+        upload(url, token)
+
+
 def test_the_web_closes_connections_of_slow_clients(token: str, tmp_path: Path) -> None:
     with web_process(tmp_path / "home", **SHORT) as url, slow_clients(url) as attackers:
         slow = attackers.slow_headers(1) + attackers.slow_bodies("/login", 1)
@@ -165,7 +175,7 @@ def test_headers_are_bounded_in_size(transactional_db: None, tmp_path: Path) -> 
 
 
 def test_the_gateway_answers_while_64_clients_of_each_kind_are_slow(
-    stopped_gateway: GatewayProcess,  # noqa: F811
+    stopped_gateway: GatewayProcess,
 ) -> None:
     stopped_gateway.start()
     long = json.dumps({"model": "parser", "messages": asked("words 100000")})
@@ -180,7 +190,7 @@ def test_the_gateway_answers_while_64_clients_of_each_kind_are_slow(
 
 
 def test_the_gateway_closes_connections_of_slow_clients(
-    control: FakeControl,  # noqa: F811
+    control: FakeControl,
     tmp_path: Path,
 ) -> None:
     process = GatewayProcess(home=tmp_path, control_url=control.url, **SHORT)
