@@ -308,6 +308,8 @@ class Relay:
                 deadline.reschedule(total_at)
                 await exchange.start_events()
             await self._send(exchange, progress, rewriter, splitter.feed(piece))
+            if progress.charge is not None:
+                progress.charge.change(progress.tokens.total)
             if progress.tally.done:
                 await self._finish(exchange, progress)
                 deadline.reschedule(loop.time() + _TAIL_SECONDS)
@@ -331,8 +333,6 @@ class Relay:
             rewritten = rewriter.rewrite(event)
             if progress.first_token_at is None and progress.tally.pieces:
                 progress.first_token_at = self._monotonic()
-            if progress.charge is not None:
-                progress.charge.change(progress.tokens.total)
             if rewritten is not None:
                 await exchange.send_event(rewritten)
 

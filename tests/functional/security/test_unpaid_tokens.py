@@ -51,6 +51,10 @@ def outcome(client: http.client.HTTPConnection, engine: FakeEngine, *, seen: int
     return None
 
 
+def wait_until_left(engine: FakeEngine, *, calls: int) -> None:
+    wait_until(lambda: engine.cancelled >= calls, what="the gateway to leave the engine")
+
+
 def test_leaving_before_the_first_byte_is_not_free(
     limited: GatewayProcess, engine: FakeEngine, control: FakeControl
 ) -> None:
@@ -60,7 +64,7 @@ def test_leaving_before_the_first_byte_is_not_free(
         with sent(limited) as client:
             status = outcome(client, engine, seen=calls)
         calls = len(engine.bodies)
-        wait_until(lambda at_least=calls: engine.cancelled >= at_least, what="the call to be left")
+        wait_until_left(engine, calls=calls)
     assert status == 429
     assert post(limited, {"model": "parser", "messages": asked("hi")})[0] == 429
     aborted = wait_until(

@@ -100,6 +100,20 @@ def test_a_stream_that_is_dropped_pays_its_prompt_and_what_was_delivered(
     assert record["completion_tokens"] >= 3
 
 
+def test_a_stream_counts_in_the_limit_while_it_is_open(
+    gateway: GatewayProcess, control: FakeControl
+) -> None:
+    # A token a second flows back; the stream uses up to fifty.
+    set_limit(gateway, control, 60)
+    with sent(gateway, "endless", stream=True) as client:
+        response = client.getresponse()
+        # An event is a line and a blank one.
+        for _ in range(200):
+            response.readline()
+        status, _, _ = post(gateway, body_of("words 1"))
+    assert status == 429
+
+
 @pytest.mark.parametrize(
     ("words", "stream", "delivered"),
     [("status 500 ", False, 0), ("status 500 ", True, 0), ("html ", False, 0), ("break ", True, 1)],
