@@ -16,7 +16,12 @@ from apps.quotas.models import Queue
 from controlplane.domain import parallel
 from controlplane.domain.accelerators import Chip, check_cards
 from controlplane.domain.datasets.schemas import Schema
-from controlplane.domain.fields import Finding
+from controlplane.domain.fields import (
+    Finding,
+    Kind,
+    device_variable_refused,
+    wrong_variable_name,
+)
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.models import ModelState
 from controlplane.domain.quantization import is_calibrated
@@ -100,7 +105,7 @@ def job_settle(request: JobRequest) -> Settled:
         for chip in chips or (None,)
         for finding in engine.check(task, spec, chip=chip, model=facts)
     }
-    findings += seen.values()
+    findings += [*seen.values(), *_check_variables(engine, task, spec)]
     if findings:
         return Settled(findings=tuple(findings), chips=chips)
     complete = dict(engine.normalise(task, spec))
@@ -156,6 +161,22 @@ def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[Finding]:
             Finding(field="memory", message=f"cannot be negative, got {request.memory}")
         )
     return findings
+
+
+def _check_variables(engine: Engine, task: Task, spec: Mapping[str, Any]) -> list[Finding]:
+    """Variables that would show a job other cards than its own; chip plug-ins say which those are."""
+    given = [
+        (field.name, name)
+        for field in engine.fields(task)
+        if field.kind is Kind.VARIABLES and isinstance(spec.get(field.name), Mapping)
+        for name in spec[field.name]
+    ]
+    return [
+        Finding(field=field, message=device_variable_refused(name, at=field))
+        for field, name in given
+        # Other names are refused by the engine's own check.
+        if registry.decides_devices(name) and not wrong_variable_name(name, at=field)
+    ]
 
 
 def _check_containers(engine: Engine, chips: Sequence[Chip]) -> list[Finding]:

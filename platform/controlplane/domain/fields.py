@@ -17,8 +17,11 @@ from typing import Any
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Variables that steer the loader, the interpreter or the product itself.
 _RESERVED_VARIABLE = re.compile(
-    r"(NINEFOLD_|LD_|PYTHON|HF_|OMP_|MKL_).*|PATH|HOME|TMPDIR|USER|LOGNAME|SHELL|IFS|ENV|BASH_ENV"
+    r"(NINEFOLD_|LD_|PYTHON|HF_(?!TOKEN$)|OMP_|MKL_).*"
+    r"|PATH|HOME|TMPDIR|USER|LOGNAME|SHELL|IFS|ENV|BASH_ENV"
 )
+#: Variables by which container runtimes and libraries choose devices; chip profiles name further ones.
+_DEVICE_VARIABLE = re.compile(r"NVIDIA_.*|.*_VISIBLE_(DEVICES|MODULES)")
 _LONGEST_TEXT = 4096
 _MOST_TEXTS = 256
 
@@ -104,6 +107,25 @@ def with_defaults(fields: Sequence[Field], spec: Mapping[str, Any]) -> dict[str,
         elif not isinstance(field.default, Required):
             complete[field.name] = field.default
     return complete
+
+
+def wrong_variable_name(name: object, *, at: str) -> str | None:
+    """Why a job may not set an environment variable of that name; None if it may."""
+    if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+        return f"{at} has the name {name!r}; a name is letters, digits and underscores"
+    if _DEVICE_VARIABLE.fullmatch(name):
+        return device_variable_refused(name, at=at)
+    if _RESERVED_VARIABLE.fullmatch(name):
+        return f"{at} may not set {name}; it is reserved"
+    return None
+
+
+def device_variable_refused(name: str, *, at: str) -> str:
+    """The message for a variable that would change which cards a job sees."""
+    return (
+        f"{at} may not set {name}: it decides which cards a job sees, and is set from the cards "
+        "that the job was given; remove it"
+    )
 
 
 def check_limits(
@@ -265,10 +287,8 @@ def _wrong_variables(value: Any, *, at: str) -> str | None:
     if not isinstance(value, Mapping):
         return f"{at} must be an object of strings, got {value!r}"
     for name, text in value.items():
-        if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
-            return f"{at} has the name {name!r}; a name is letters, digits and underscores"
-        if _RESERVED_VARIABLE.fullmatch(name):
-            return f"{at} may not set {name}; it is reserved"
+        if wrong := wrong_variable_name(name, at=at):
+            return wrong
         if not isinstance(text, str) or "\0" in text:
             return f"{at}.{name} must be a string, got {text!r}"
     return None

@@ -147,6 +147,10 @@ class VendorProfile:
     layouts: Mapping[str, Geometry] = field(default_factory=dict)
     #: The variable that a device plug-in or container runtime sets; empty where there is none.
     runtime_variable: str = ""
+    #: The value of ``runtime_variable`` by which a container gets none of its cards.
+    no_devices: str = ""
+    #: Further variables that its container runtime obeys; regular expressions. No job may set them.
+    reserved_variables: tuple[str, ...] = ()
     pods: PodExtras = field(default_factory=PodExtras)
     exporter: Exporter | None = None
     faults: FaultMap = field(default_factory=FaultMap)

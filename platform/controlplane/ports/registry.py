@@ -6,6 +6,7 @@ core changes. Apps never import ``controlplane.adapters``: they ask here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.metadata import entry_points
@@ -189,6 +190,57 @@ def chip_called(name: str) -> Chip | None:
     return known.get(wanted) or next(
         (chip for chip in known.values() if wanted in chip.aliases), None
     )
+
+
+@cache
+def _device_variables() -> frozenset[str]:
+    """Variables that decide which cards a container or a process sees, as the chips' profiles name them."""
+    names: set[str] = set()
+    for plugin in chip_plugins().values():
+        names.add(plugin.profile().runtime_variable)
+        for chip in plugin.chips():
+            names.add(chip.visible_devices_variable)
+    return frozenset(names - {""})
+
+
+@cache
+def _device_patterns() -> tuple[re.Pattern[str], ...]:
+    patterns = (
+        pattern
+        for plugin in chip_plugins().values()
+        for pattern in plugin.profile().reserved_variables
+    )
+    return tuple(map(re.compile, patterns))
+
+
+def decides_devices(variable: str) -> bool:
+    """Whether an environment variable of that name decides which cards a job sees, whatever the vendor."""
+    return variable in _device_variables() or any(
+        pattern.fullmatch(variable) for pattern in _device_patterns()
+    )
+
+
+def hidden_devices(used: Iterable[str]) -> dict[str, str]:
+    """Environment variables that hide the cards of every vendor except the cards of the chips in use.
+
+    Container runtimes get the value that means no devices; libraries get an empty list.
+
+    :param used: names of the chips of a process; unknown names count as chips of no vendor.
+    """
+    known = chips()
+    own = [known[name] for name in set(used) & known.keys()]
+    vendors = {chip.vendor for chip in own}
+    hidden: dict[str, str] = {}
+    for plugin in chip_plugins().values():
+        if plugin.vendor in vendors:
+            continue
+        profile = plugin.profile()
+        hidden |= {chip.visible_devices_variable: "" for chip in plugin.chips()}
+        hidden[profile.runtime_variable] = profile.no_devices
+    # Vendors share names: those of the cards in use stay as their own plug-in and device plug-in set them.
+    kept = {""} | {chip.visible_devices_variable for chip in own}
+    kept |= {chip_plugin(chip).profile().runtime_variable for chip in own}
+    return {name: value for name, value in sorted(hidden.items()) if name not in kept}
 
 
 def geometries_on(labels: Mapping[str, str], names: Iterable[str]) -> Mapping[str, Geometry]:

@@ -16,6 +16,7 @@ import pytest
 import controlplane
 from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
 from controlplane.adapters.clusters.local import LocalCluster
+from controlplane.ports import registry
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause
 from controlplane.ports.launches import InputTree, Launch, Placement, Role
 from tests.contract.cluster_harness import NODE, SLEEPS, ended, open_folder, python_role
@@ -51,7 +52,21 @@ def test_the_products_environment_is_not_visible(
         *("HOME", "TMPDIR", "USER", "LOGNAME", "LANG", "PATH", "PYTHONPATH", "PYTHONUNBUFFERED"),
         *("NINEFOLD_WORK", "NINEFOLD_INPUTS", "NINEFOLD_LAUNCH"),
         *("OMP_NUM_THREADS", "NINEFOLD_ATTEMPT_TOKEN"),
+        *registry.hidden_devices(["cpu"]),
     }
+
+
+def test_a_job_on_processors_sees_no_vendors_cards_whatever_its_variables_say(
+    machine: Machine,
+) -> None:
+    names = ("NVIDIA_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+    machine.start(
+        f"import os\nprint([os.environ[name] for name in {names!r}])",
+        environment={"CUDA_VISIBLE_DEVICES": "0,1,2,3"},
+        secrets={"NVIDIA_VISIBLE_DEVICES": "all-of-them"},
+    )
+    ended(machine.cluster, "job")
+    assert machine.output("job").decode().strip() == "['void', 'void', '']"
 
 
 def test_the_products_keys_are_not_in_the_supervisors_environment_either(

@@ -56,6 +56,8 @@ def read_vendor(folder: Path) -> Vendor:
         layout_label=labels.text("layout"),
         layouts={name: _geometry(section) for name, section in top.sections("layouts")},
         runtime_variable=top.text("runtime_variable"),
+        no_devices=top.text("no_devices"),
+        reserved_variables=top.texts("reserved_variables"),
         pods=_pods(top.section("pods")),
         exporter=_exporter(top.section("exporter")),
         faults=fault_map_of(open_section(faults)) if faults.is_file() else FaultMap(),

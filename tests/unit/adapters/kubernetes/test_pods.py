@@ -13,6 +13,7 @@ import pytest
 from controlplane.adapters.clusters.kubernetes import manifests
 from controlplane.adapters.clusters.kubernetes.plans import Plan
 from controlplane.adapters.clusters.kubernetes.pods import pod_template
+from controlplane.ports import registry
 from controlplane.ports.clusters import LaunchRefused
 from controlplane.ports.launches import EngineEnvironment, InputTree
 from tests.golden.manifests import compare
@@ -102,6 +103,42 @@ def test_a_devices_variable_counts_the_containers_own_cards() -> None:
     plan = replace(plan, replicas={"trainer": [replica]})
     variables = {one["name"]: one.get("value") for one in container_of(plan)["env"]}
     assert variables["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
+
+
+def variables_of(plan: Plan) -> dict[str, str | None]:
+    return {one["name"]: one.get("value") for one in container_of(plan)["env"]}
+
+
+def test_a_pod_without_cards_hides_every_vendors_cards_from_its_container() -> None:
+    """An image of a vendor's may set its variable to all, which an empty pod spec would leave as it is."""
+    variables = variables_of(planned(trainer(nodes=1, cards=1), cpu_cards=2))
+    runtimes = {
+        profile.runtime_variable: profile.no_devices
+        for plugin in registry.chip_plugins().values()
+        if (profile := plugin.profile()).runtime_variable
+    }
+    assert variables["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert variables["ASCEND_VISIBLE_DEVICES"] == "void"
+    assert {name: variables.get(name) for name in runtimes} == runtimes
+    assert (variables["CUDA_VISIBLE_DEVICES"], variables["HIP_VISIBLE_DEVICES"]) == ("", "")
+
+
+def test_a_pod_with_cards_leaves_its_vendors_variable_to_the_device_plug_in() -> None:
+    """A value in the pod's spec would replace the one that the device plug-in gives."""
+    variables = variables_of(planned(trainer(nodes=1, cards=4), chip="nvidia-h800"))
+    assert "NVIDIA_VISIBLE_DEVICES" not in variables
+    assert "CUDA_VISIBLE_DEVICES" not in variables
+    assert variables["ASCEND_VISIBLE_DEVICES"] == "void"
+
+
+def test_no_variable_of_a_launch_overrides_what_hides_cards() -> None:
+    role = trainer(
+        nodes=1,
+        cards=1,
+        environment={"NVIDIA_VISIBLE_DEVICES": "all", "ASCEND_VISIBLE_DEVICES": "0-7"},
+    )
+    variables = variables_of(planned(role, cpu_cards=2))
+    assert variables["NVIDIA_VISIBLE_DEVICES"] == variables["ASCEND_VISIBLE_DEVICES"] == "void"
 
 
 def test_members_of_a_gang_find_each_other_by_the_five_names() -> None:

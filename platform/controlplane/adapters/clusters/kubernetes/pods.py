@@ -28,6 +28,7 @@ from controlplane.adapters.clusters.kubernetes.plans import (
 from controlplane.adapters.clusters.kubernetes.profiles import Volume
 from controlplane.adapters.clusters.placeholders import fill
 from controlplane.domain.resources import Resources
+from controlplane.ports import registry
 from controlplane.ports.chips import PodExtras
 from controlplane.ports.clusters import LaunchRefused
 from controlplane.ports.launches import Probe, Role
@@ -255,6 +256,8 @@ def _environment(
         "NINEFOLD_LISTEN": "0.0.0.0",  # noqa: S104 - the pod's own network
         **_gang(plan, role, replica),
         **asked,
+        # An image may set them to all; a pod's own variables override the image's.
+        **registry.hidden_devices(card.chip for card in replica.cards if card.resource),
         **_visible(replica),
         "PYTHONPATH": ":".join(python_path),
     }

@@ -33,6 +33,7 @@ from controlplane.adapters.clusters.local.variables import installer_variables
 from controlplane.adapters.clusters.local.watching import now
 from controlplane.adapters.clusters.refusals import NAME, check_launch
 from controlplane.domain.resources import MIB, Bytes, Millicpu, Resources
+from controlplane.ports import registry
 from controlplane.ports.clusters import (
     ClusterError,
     ClusterUnavailable,
@@ -279,6 +280,7 @@ class LocalCluster:
             ports_to=self._port_range[1],
             artifacts_kind=self._artifacts_kind,
             artifacts_options=self._artifacts,
+            hidden_devices=registry.hidden_devices([self._chip]),
         )
 
     def _start(

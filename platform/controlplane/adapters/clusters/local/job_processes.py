@@ -69,6 +69,7 @@ def variables(
         own
         | asked
         | dict(record.launch.secrets)
+        | dict(record.hidden_devices)
         | {
             "PYTHONPATH": ":".join(python_path),
             INSTANCE_VARIABLE: f"{record.instance}/{role.name}-{index}",

@@ -48,6 +48,8 @@ class LaunchRecord:
     ports_to: int
     artifacts_kind: str
     artifacts_options: Mapping[str, Any] = field(default_factory=dict)
+    #: Environment variables that hide the cards of other vendors.
+    hidden_devices: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in self.__slots__ if name != "launch"}
