@@ -7,7 +7,7 @@ from datetime import datetime
 
 from apps.fleet import selectors, services
 from apps.fleet.models import Cluster
-from controlplane.ports.clusters import ClusterError
+from controlplane.ports.clusters import ClusterError, IsolatesTeams
 from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
@@ -33,3 +33,20 @@ def inventories_sync(*, at: datetime, uid: str | None = None) -> int:
         else:
             answered += 1
     return answered
+
+
+def isolation_reconcile() -> int:
+    """Bring the objects that separate teams up to date on every cluster that has some; return how many have."""
+    reconciled = 0
+    for cluster in Cluster.objects.filter(kind__in=selectors.REMOTE_KINDS):
+        try:
+            adapter = selectors.cluster_adapter(cluster)
+            if isinstance(adapter, IsolatesTeams):
+                adapter.reconcile_isolation()
+                reconciled += 1
+        except (ClusterError, UnknownAdapter) as error:
+            log.warning(
+                "the isolation of teams could not be brought up to date",
+                extra={"cluster": cluster.name, "error": str(error)},
+            )
+    return reconciled

@@ -68,6 +68,7 @@ def cluster_adapter(cluster: Cluster) -> ClusterAdapter:
             options.setdefault("cards", settings.NINEFOLD_LOCAL_CARDS)
     elif cluster.kind in REMOTE_KINDS:
         uid, sealed = cluster.uid, bytes(cluster.kubeconfig or b"")
+        options["control_url"] = control_url(cluster)
     return _adapter(cluster.kind, json.dumps(options, sort_keys=True), uid, sealed)
 
 

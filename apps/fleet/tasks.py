@@ -11,3 +11,8 @@ from apps.fleet import reconcilers
 @shared_task
 def sync_inventories() -> int:
     return reconcilers.inventories_sync(at=timezone.now())
+
+
+@shared_task
+def reconcile_isolation() -> int:
+    return reconcilers.isolation_reconcile()

@@ -41,6 +41,7 @@ app.conf.beat_schedule = {
     "sweep replicas": _every(30, "apps.serving.tasks.sweep_launches"),
     "turn pipelines": _every(2, "apps.workflows.tasks.reconcile_pipelines"),
     "publish to gateways": _every(2, "apps.serving.tasks.publish_snapshot"),
+    "reconcile isolation of teams": _every(300, "apps.fleet.tasks.reconcile_isolation"),
     "take stock of clusters": _every(15, "apps.fleet.tasks.sync_inventories"),
     "import models": _every(5, "apps.models.tasks.import_models"),
     "import from hubs": _every(2, "apps.models.tasks.import_from_hubs"),

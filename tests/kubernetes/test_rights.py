@@ -21,6 +21,8 @@ import urllib3
 
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.access import from_kubeconfig
+from controlplane.adapters.clusters.kubernetes.isolation import ENFORCE
+from controlplane.adapters.clusters.kubernetes.names import POD_SECURITY
 from controlplane.ports.clusters import Phase
 from controlplane.ports.launches import Launch
 from tests.contract.cluster_harness import SLEEPS, observed, phase_is, python_role
@@ -246,10 +248,26 @@ def _lived_through(cluster: KubernetesCluster, live: LiveCluster) -> None:
     assert cluster.mark("real-1", "a test of rights")
     cluster.unmark("real-1")
     assert cluster.names() == {launch.name}
+    _isolated_again(cluster, live)
     cluster.stop(launch.name, grace=timedelta(seconds=1))
     until(lambda: observed(cluster, launch.name).ended, within=WITHIN, what="it ends")
     cluster.remove(launch.name)
     assert cluster.names() == frozenset()
+
+
+def _isolated_again(cluster: KubernetesCluster, live: LiveCluster) -> None:
+    """A namespace as an earlier release left it gets its level and its policy."""
+    plane, space = live.control_plane, "/api/v1/namespaces/rights-maps"
+    policy = "/apis/networking.k8s.io/v1/namespaces/rights-maps/networkpolicies/ninefold-rights"
+    bare = {"metadata": {"labels": {ENFORCE: None}, "annotations": {POD_SECURITY: None}}}
+    plane.request(
+        "PATCH", space, body=bare, kind="application/merge-patch+json"
+    ).raise_for_status()
+    plane.request("DELETE", policy).raise_for_status()
+    cluster.reconcile_isolation()
+    # The pods of the tests mount this machine's programs.
+    assert plane.request("GET", space).json()["metadata"]["labels"][ENFORCE] == "privileged"
+    assert plane.request("GET", policy).json()["spec"]["policyTypes"] == ["Ingress", "Egress"]
 
 
 def _log(cluster: KubernetesCluster, name: str) -> bool:

@@ -36,6 +36,7 @@ LOOPS: Mapping[str, Word] = {
     "apps.serving.tasks.sweep_launches": gettext_lazy("Stop what no deployment owns"),
     "apps.workflows.tasks.reconcile_pipelines": gettext_lazy("Take pipelines further"),
     "apps.serving.tasks.publish_snapshot": gettext_lazy("Tell gateways"),
+    "apps.fleet.tasks.reconcile_isolation": gettext_lazy("Isolation of teams"),
     "apps.fleet.tasks.sync_inventories": gettext_lazy("Take stock of clusters"),
     "apps.models.tasks.import_models": gettext_lazy("Import models"),
     "apps.models.tasks.measure_storage": gettext_lazy("Measure storage"),

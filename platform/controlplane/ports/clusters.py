@@ -365,6 +365,18 @@ class Watchable(Protocol):
 
 
 @runtime_checkable
+class IsolatesTeams(Protocol):
+    """A cluster on which objects of its own separate teams from each other and from the rest of the network."""
+
+    def reconcile_isolation(self) -> None:
+        """Bring those objects up to date for every team, also where an earlier release created them.
+
+        :raises ClusterError: if it does not answer or refuses.
+        """
+        ...
+
+
+@runtime_checkable
 class QueueKeeper(Protocol):
     """A cluster whose own scheduler has to know our queues: it keeps a copy of them and of what goes with them.
 

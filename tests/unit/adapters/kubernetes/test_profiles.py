@@ -47,6 +47,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "yes for a number": ({"cpu_cards": True}, "cpu_cards is a whole number"),
     "a text that is a number": ({"image": 7}, "image is a text"),
     "a word for yes": ({"read_only_root": "yes"}, "read_only_root is true or false"),
+    "no memory": ({"memory_per_card": 0}, "memory_per_card is a number from"),
+    "a gateway that is a host": ({"gateway_cidrs": ["gw"]}, r"gateway_cidrs\[0\] is a network"),
+    "a network with host bits": ({"egress": [{"cidr": "10.0.0.1/8"}]}, r"egress\[0\].cidr is a"),
+    "a rule without a network": ({"egress": [{"ports": [1]}]}, r"egress\[0\] is"),
+    "port 0": ({"egress": [{"cidr": "10.0.0.0/8", "ports": [0]}]}, r"egress\[0\].ports is a"),
+    "an egress of one rule": ({"egress": {"cidr": "10.0.0.0/8"}}, "egress is a list"),
     "a namespace in capitals": ({"namespace": "Ninefold"}, "namespace is 1 to 63"),
 }
 

@@ -38,6 +38,11 @@ class Permission:
 PERMISSIONS: Final = (
     Permission(resource="nodes", verbs=("get", "list", "watch")),
     Permission(resource="namespaces", verbs=("list",)),
+    Permission(
+        resource="namespaces",
+        verbs=("patch",),
+        message="The account may not label namespaces: those that exist get no Pod Security level",
+    ),
     Permission(resource="pods", verbs=("get", "list", "watch", "create", "patch", "delete")),
     Permission(
         resource="pods/log",

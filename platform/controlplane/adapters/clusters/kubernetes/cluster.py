@@ -22,6 +22,7 @@ from controlplane.adapters.clusters.kubernetes import (
     topologies,
 )
 from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, Object
+from controlplane.adapters.clusters.kubernetes.isolation import level_of
 from controlplane.adapters.clusters.kubernetes.launching import Launcher, tolerating
 from controlplane.adapters.clusters.kubernetes.logs import (
     NOTHING,
@@ -127,6 +128,12 @@ class KubernetesCluster:
             return self.api.list(topologies.HYPERNODES).items
         except ApiRefused:
             return ()
+
+    def reconcile_isolation(self) -> None:
+        for space in sorted(self._own_namespaces()):
+            ours = names.selector(names.marks(installation=self.installation))
+            pods = self.api.list(f"/api/v1/namespaces/{space}/pods", query={"labelSelector": ours})
+            self._launcher.reconcile_namespace(space, level=level_of(pods.items))
 
     def isolation(self) -> str:
         return (

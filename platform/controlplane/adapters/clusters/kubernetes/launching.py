@@ -7,16 +7,20 @@ that is missing then was taken away, and is never run twice.
 
 from __future__ import annotations
 
+import logging
 import re
+import socket
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from controlplane.adapters.clusters.kubernetes import inventories, manifests, names
+from controlplane.adapters.clusters.kubernetes import inventories, isolation, manifests, names
 from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, NotAllowed, Object
 from controlplane.adapters.clusters.kubernetes.archives import runtime_archive
+from controlplane.adapters.clusters.kubernetes.isolation import Level
 from controlplane.adapters.clusters.kubernetes.observing import Found, checkpoints_of, pod_path
 from controlplane.adapters.clusters.kubernetes.plans import Manifest, Plan, Replica
+from controlplane.adapters.clusters.kubernetes.pods import pod_template
 from controlplane.adapters.clusters.kubernetes.profiles import Profile
 from controlplane.adapters.clusters.refusals import NAME, check_launch, check_name
 from controlplane.ports import registry
@@ -28,6 +32,8 @@ from controlplane.ports.clusters import (
     ObservedNode,
 )
 from controlplane.ports.launches import Launch
+
+log = logging.getLogger(__name__)
 
 #: What the API says of a pod in a namespace that is too new, or about to go.
 _MOMENTS = ("error looking up service account", "being terminated")
@@ -46,7 +52,7 @@ class Launcher:
         self.profile = profile
         self.installation = installation
         self._find = find
-        self._namespaces: set[str] = set()
+        self._namespaces: dict[str, Level] = {}
 
     def launch(self, launch: Launch) -> None:
         team = launch.labels.get("team", "")
@@ -187,20 +193,39 @@ class Launcher:
 
     def _ensure_namespace(self, plan: Plan) -> None:
         name = plan.namespace
-        if name not in self._namespaces:
-            query = {"fieldSelector": f"metadata.name={name}"}
-            if not self.api.list("/api/v1/namespaces", query=query).items:
-                self._create(
-                    "/api/v1/namespaces",
-                    manifests.namespace(name, installation=self.installation),
-                )
-            policy = manifests.network_policy(name, installation=self.installation)
-            path = f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies"
-            self.api.apply(f"{path}/{policy['metadata']['name']}", policy)
-            self._namespaces.add(name)
+        level = isolation.level_of(
+            pod_template(plan, role, plan.replicas[role.name][0]) for role in plan.launch.roles
+        )
+        if self._namespaces.get(name) not in (level, Level.PRIVILEGED):
+            self.reconcile_namespace(name, level=level)
+            self._namespaces[name] = level
         path = f"/api/v1/namespaces/{name}/configmaps"
         if self.api.found(f"{path}/{plan.runtime.name}") is None:
             self._create(path, manifests.runtime(plan))
+
+    def reconcile_namespace(self, name: str, *, level: Level) -> None:
+        """The namespace with its Pod Security labels and its NetworkPolicy, whoever made it and when."""
+        query = {"fieldSelector": f"metadata.name={name}"}
+        found = self.api.list("/api/v1/namespaces", query=query).items
+        if not found:
+            self._create(
+                "/api/v1/namespaces",
+                manifests.namespace(name, installation=self.installation, level=level),
+            )
+        elif change := isolation.labels_to_change(found[0], level):
+            try:
+                self.api.merge(f"/api/v1/namespaces/{name}", change)
+            except NotAllowed:
+                # The cluster's page says so; an administrator may label it instead.
+                log.warning("a namespace could not be labelled", extra={"namespace": name})
+        policy = isolation.network_policy(
+            name,
+            installation=self.installation,
+            profile=self.profile,
+            control_plane=_addresses(isolation.leads_outside(self.profile.control_url)),
+        )
+        path = f"/apis/networking.k8s.io/v1/namespaces/{name}/networkpolicies"
+        self.api.apply(f"{path}/{policy['metadata']['name']}", policy)
 
     def _owned(self, plan: Plan, record: Object) -> Iterator[tuple[str, Manifest]]:
         """What belongs to the record, with the word for its kind; pods last, as they need the rest."""
@@ -277,6 +302,16 @@ def _extras(replicas: Mapping[str, Sequence[Replica]]) -> PodExtras:
         if known is not None:
             return registry.chip_plugin(known).profile().pods.of(known)
     return PodExtras()
+
+
+def _addresses(host: str) -> tuple[str, ...]:
+    """The IP addresses of a host; none if it has no name or its name is not known here."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM) if host else ()
+    except OSError:
+        log.warning("the host of control_url has no address", extra={"host": host})
+        return ()
+    return tuple(sorted({str(entry[4][0]).partition("%")[0] for entry in found}))
 
 
 def _annotations(thing: Object) -> Mapping[str, str]:

@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import marks, names
+from controlplane.adapters.clusters.kubernetes.isolation import Level, security_labels
 from controlplane.adapters.clusters.kubernetes.plans import (
     ARCHIVE,
-    FIRST_PORT,
     RECORD,
     Manifest,
     Plan,
@@ -34,38 +34,14 @@ from controlplane.ports.launches import Role
 _LARGEST_FILES = 384 * 1024
 
 
-def namespace(name: str, *, installation: str) -> Manifest:
+def namespace(name: str, *, installation: str, level: Level) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {
             "name": name,
-            "labels": names.marks(installation=installation),
-        },
-    }
-
-
-def network_policy(name: str, *, installation: str) -> Manifest:
-    """Pods of a team are reached by each other and by the gateway's port alone, not by other teams' pods."""
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": {
-            "name": f"{names.PRODUCT}-{installation}"[:63],
-            "namespace": name,
-            "labels": names.marks(installation=installation),
-        },
-        "spec": {
-            "podSelector": {"matchLabels": names.marks(installation=installation)},
-            "policyTypes": ["Ingress"],
-            "ingress": [
-                {
-                    "from": [
-                        {"podSelector": {"matchLabels": names.marks(installation=installation)}}
-                    ]
-                },
-                {"ports": [{"protocol": "TCP", "port": FIRST_PORT}]},
-            ],
+            "labels": {**names.marks(installation=installation), **security_labels(level)},
+            "annotations": {names.POD_SECURITY: level.value},
         },
     }
 

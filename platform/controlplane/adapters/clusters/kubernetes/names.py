@@ -31,6 +31,8 @@ REFUSED: Final = f"{DOMAIN}/refused"
 RECORD: Final = f"{DOMAIN}/record"
 #: Annotation of a pod: indices of the cards of its node that it was placed on.
 CARDS: Final = f"{DOMAIN}/cards"
+#: Annotation of a namespace: the Pod Security level that we labelled it with.
+POD_SECURITY: Final = f"{DOMAIN}/pod-security"
 #: Keeps an ended pod until we have seen how it ended.
 OBSERVED: Final = f"{DOMAIN}/observed"
 NO_TEAM: Final = "shared"

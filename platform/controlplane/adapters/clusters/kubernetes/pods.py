@@ -25,9 +25,9 @@ from controlplane.adapters.clusters.kubernetes.plans import (
     Replica,
     file_key,
 )
-from controlplane.adapters.clusters.kubernetes.profiles import Volume
+from controlplane.adapters.clusters.kubernetes.profiles import Profile, Volume
 from controlplane.adapters.clusters.placeholders import fill
-from controlplane.domain.resources import Resources
+from controlplane.domain.resources import MIB, Resources
 from controlplane.ports import registry
 from controlplane.ports.chips import PodExtras
 from controlplane.ports.clusters import LaunchRefused
@@ -35,6 +35,8 @@ from controlplane.ports.launches import Probe, Role
 
 CHECKPOINTS = "checkpoints"
 _MASTER_PORT = 29_500
+#: Of the folder that inputs are mounted in, which holds nothing itself.
+_MOUNT_POINTS = 64 * MIB
 _MOST_FILES = 512
 _PROBE_EVERY = 2
 _DIGEST = re.compile(r"sha256:([0-9a-f]{2})([0-9a-f]{62})")
@@ -102,7 +104,11 @@ def _volumes(plan: Plan) -> list[_Mounted]:
     launch, profile = plan.launch, plan.profile
     own = [("work", WORK), ("inputs", INPUTS), ("home", HOME), ("tmp", "/tmp")]  # noqa: S108 - the pod's own
     found = [
-        _Mounted(name=name, source={"emptyDir": {}}, mounts=({"mountPath": path},))
+        _Mounted(
+            name=name,
+            source={"emptyDir": {"sizeLimit": str(_room(name, profile))}},
+            mounts=({"mountPath": path},),
+        )
         for name, path in own
     ]
     found.append(
@@ -142,6 +148,10 @@ def _volumes(plan: Plan) -> list[_Mounted]:
             )
         )
     return found
+
+
+def _room(volume: str, profile: Profile) -> int:
+    return _MOUNT_POINTS if volume == "inputs" else profile.ephemeral_storage
 
 
 def _of_config_map(volume: str, name: str, at: Mapping[str, str]) -> _Mounted:
@@ -204,7 +214,7 @@ def _container(
         "command": [_literal(fill(part, values)) for part in role.argv],
         "workingDir": WORK,
         "env": _environment(plan, role, replica, values=values),
-        "resources": _resources(role.limits, replica),
+        "resources": _resources(role.limits, replica, profile=plan.profile),
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "privileged": False,
@@ -290,8 +300,11 @@ def _visible(replica: Replica) -> Mapping[str, str]:
     return dict.fromkeys(sorted(variables), numbers)
 
 
-def _resources(limits: Resources, replica: Replica) -> Manifest:
-    """Requests are limits: a pod that may take more than it asked for takes it from a neighbour."""
+def _resources(limits: Resources, replica: Replica, *, profile: Profile) -> Manifest:
+    """Requests are limits: a pod that may take more than it asked for takes it from a neighbour.
+
+    Limits that nobody asked for keep a pod from taking its node with it, and reserve nothing.
+    """
     amounts: dict[str, str] = {}
     if limits.cpu:
         amounts["cpu"] = f"{limits.cpu}m"
@@ -300,7 +313,12 @@ def _resources(limits: Resources, replica: Replica) -> Manifest:
     for card in replica.cards:
         if card.resource:
             amounts[card.resource] = str(int(amounts.get(card.resource, "0")) + 1)
-    return {"requests": dict(amounts), "limits": dict(amounts)}
+    usual = {
+        "memory": str(profile.memory_per_card * max(1, len(replica.cards))),
+        "ephemeral-storage": str(profile.ephemeral_storage),
+    }
+    # Kubernetes takes a limit for the request where there is none.
+    return {"requests": dict.fromkeys(usual, "0") | amounts, "limits": usual | amounts}
 
 
 def _tolerations(replica: Replica) -> list[Manifest]:

@@ -5,6 +5,7 @@ Paths of hosts come from here alone, never from a Launch: whoever may submit wor
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -22,8 +23,11 @@ _BOUNDS = {
     "run_as": (1, 2**31 - 1),
     "shared_memory": (1 << 20, 1 << 42),
     "cpu_cards": (0, 4096),
+    "memory_per_card": (1 << 26, 1 << 44),
+    "ephemeral_storage": (1 << 26, 1 << 46),
 }
-_STRUCTURED = ("mounts", "store", "work")
+_STRUCTURED = ("mounts", "store", "work", "gateway_cidrs", "egress")
+_PORTS = range(1, 65_536)
 
 
 class ProfileRefused(ClusterError):
@@ -67,6 +71,15 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EgressRule:
+    """Addresses that pods may reach beyond DNS, each other and the control plane."""
+
+    cidr: str
+    #: TCP ports; empty means every port and protocol.
+    ports: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """The options of a cluster, checked."""
 
@@ -98,6 +111,14 @@ class Profile:
     read_only_root: bool = True
     #: Processor cards to show for each node without accelerators; 0: such nodes take no work.
     cpu_cards: int = 0
+    #: Memory limit of a pod for each of its cards, where the spec sets none.
+    memory_per_card: Bytes = Bytes(64 * GIB)
+    #: Limit of what a pod writes to its own folders, its log and its image together.
+    ephemeral_storage: Bytes = Bytes(100 * GIB)
+    #: From where the gateway reaches engines, beside its own pods on the same cluster.
+    gateway_cidrs: tuple[str, ...] = ()
+    #: What pods may reach beyond DNS, each other and the control plane.
+    egress: tuple[EgressRule, ...] = ()
     #: At which address pods reach the product; read by whoever renders the Launch.
     control_url: str = ""
 
@@ -115,6 +136,8 @@ class Profile:
             if values.get(option) is not None:
                 values[option] = Volume.read(values[option], option=option)
         values["mounts"] = _mounts(values.get("mounts", ()))
+        values["gateway_cidrs"] = _cidrs(values.get("gateway_cidrs", ()))
+        values["egress"] = _egress(values.get("egress", ()))
         for option, value in values.items():
             _check_kind(option, value)
         profile = cls(**values)
@@ -165,6 +188,48 @@ def _mounts(values: object) -> tuple[Mount, ...]:
             _path(str(value[word]), option=f"mounts[{number}].{word}")
         mounts.append(Mount(host_path=str(value["host_path"]), at=str(value["at"])))
     return tuple(mounts)
+
+
+def _cidrs(values: object) -> tuple[str, ...]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise ProfileRefused(f"gateway_cidrs is a list, got {values!r}")
+    return tuple(
+        _cidr(value, option=f"gateway_cidrs[{number}]") for number, value in enumerate(values)
+    )
+
+
+def _egress(values: object) -> tuple[EgressRule, ...]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise ProfileRefused(f"egress is a list, got {values!r}")
+    rules = []
+    for number, value in enumerate(values):
+        option = f"egress[{number}]"
+        if not isinstance(value, Mapping) or not {"cidr"} <= set(value) <= {"cidr", "ports"}:
+            raise ProfileRefused(
+                f'{option} is {{"cidr": "10.0.0.0/16", "ports": [443]}}, got {value!r}'
+            )
+        ports = value.get("ports", [])
+        if not isinstance(ports, list) or not all(
+            isinstance(port, int) and not isinstance(port, bool) and port in _PORTS
+            for port in ports
+        ):
+            raise ProfileRefused(
+                f"{option}.ports is a list of numbers from 1 to 65535, got {ports!r}"
+            )
+        rules.append(
+            EgressRule(cidr=_cidr(value["cidr"], option=f"{option}.cidr"), ports=tuple(ports))
+        )
+    return tuple(rules)
+
+
+def _cidr(value: object, *, option: str) -> str:
+    """:raises ProfileRefused: if it is no network, or has bits set behind its prefix."""
+    try:
+        return str(ipaddress.ip_network(value if isinstance(value, str) else ""))
+    except ValueError:
+        raise ProfileRefused(
+            f"{option} is a network such as 10.0.0.0/16 or fd00::/64, got {value!r}"
+        ) from None
 
 
 def _path(path: str, *, option: str) -> None:
