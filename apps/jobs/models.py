@@ -67,6 +67,30 @@ class Job(Entity):
         return self.name
 
 
+class SecretVariable(models.Model):
+    """A secret environment variable of a job; nothing but a launch reads its value."""
+
+    LONGEST_NAME = 128
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="secret_variables")
+    name = models.CharField(max_length=LONGEST_NAME)
+    #: Encrypted at rest; None once no run of the job needs it any more.
+    value = models.BinaryField(null=True)
+
+    class Meta:
+        ordering = ("name",)
+        constraints = (
+            models.UniqueConstraint(fields=("job", "name"), name="secret_variable_once"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def set(self) -> bool:
+        return self.value is not None
+
+
 class JobTransition(Transition):
     entity = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="transitions")
 

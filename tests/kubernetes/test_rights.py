@@ -260,9 +260,7 @@ def _isolated_again(cluster: KubernetesCluster, live: LiveCluster) -> None:
     plane, space = live.control_plane, "/api/v1/namespaces/rights-maps"
     policy = "/apis/networking.k8s.io/v1/namespaces/rights-maps/networkpolicies/ninefold-rights"
     bare = {"metadata": {"labels": {ENFORCE: None}, "annotations": {POD_SECURITY: None}}}
-    plane.request(
-        "PATCH", space, body=bare, kind="application/merge-patch+json"
-    ).raise_for_status()
+    plane.request("PATCH", space, body=bare, kind="application/merge-patch+json").raise_for_status()
     plane.request("DELETE", policy).raise_for_status()
     cluster.reconcile_isolation()
     # The pods of the tests mount this machine's programs.

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.jobs import selectors
-from apps.jobs.models import Attempt, Job, JobTransition
+from apps.jobs.models import Attempt, Job, JobTransition, SecretVariable
 from apps.jobs.selectors.utilization import utilization_of
 from apps.quotas.api.serializers import RoleShapeSerializer
 from controlplane.domain.jobs import JobKind, JobState
@@ -123,13 +123,24 @@ class OutputsSerializer(serializers.Serializer[Any]):
     )
 
 
+class SecretVariableSerializer(serializers.ModelSerializer[SecretVariable]):
+    set = serializers.BooleanField(help_text="False once its value has been deleted.")
+
+    class Meta:
+        model = SecretVariable
+        fields = ("name", "set")
+
+
 class JobDetailSerializer(JobSerializer):
+    secret_variables = SecretVariableSerializer(
+        many=True, help_text="Their names; values are never returned."
+    )
     attempt = serializers.SerializerMethodField(help_text="The newest.")
     waits = serializers.SerializerMethodField(help_text="Why it has no cards yet.")
     outputs = serializers.SerializerMethodField()
 
     class Meta(JobSerializer.Meta):
-        fields = (*JobSerializer.Meta.fields, "attempt", "waits", "outputs")
+        fields = (*JobSerializer.Meta.fields, "secret_variables", "attempt", "waits", "outputs")
 
     @extend_schema_field(AttemptSerializer)
     def get_attempt(self, job: Job) -> dict[str, Any]:

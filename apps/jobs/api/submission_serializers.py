@@ -9,7 +9,9 @@ from rest_framework import serializers
 
 from apps.accounts.api.serializers import OwnedSerializer
 from apps.jobs.api.serializers import KINDS
+from apps.jobs.models import SecretVariable
 from apps.jobs.services import JobRequest
+from apps.jobs.services.secret_variables import LONGEST_VALUE, SHORTEST_VALUE
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from controlplane.domain.jobs import JobKind
@@ -29,6 +31,17 @@ SCRIPT_EXAMPLE = {
     "code": "5b8d0f6c1e2a4b7c9d3e4f5a6b7c8d9e",
     "spec": {"argv": ["python", "count.py"], "maximum_run_time_seconds": 600},
 }
+
+
+class SecretVariableInputSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=SecretVariable.LONGEST_NAME)
+    value = serializers.CharField(
+        write_only=True,
+        trim_whitespace=False,
+        max_length=LONGEST_VALUE,
+        help_text=f"{SHORTEST_VALUE} to {LONGEST_VALUE} characters; never returned.",
+        style={"input_type": "password"},
+    )
 
 
 @extend_schema_serializer(
@@ -83,6 +96,12 @@ class JobSubmitSerializer(OwnedSerializer):
         max_length=40,
         help_text="Name of a priority class, in place of priority; GET /priority-classes lists them.",
     )
+    secret_variables = SecretVariableInputSerializer(
+        many=True,
+        required=False,
+        write_only=True,
+        help_text="Environment variables whose values are encrypted, masked in logs and never returned.",
+    )
     run_seconds = serializers.IntegerField(
         required=False,
         allow_null=True,
@@ -101,10 +120,20 @@ class JobSubmitSerializer(OwnedSerializer):
         team = attrs.pop("team")
         if "priority_class" in attrs:
             attrs["priority"] = _priority(attrs.pop("priority_class"), beside=attrs.get("priority"))
+        if "secret_variables" in attrs:
+            attrs["secret_variables"] = _by_name(attrs["secret_variables"])
         given = {"spec": {}, **attrs, "queue": queues[name], "kind": JobKind(attrs["kind"])}
         if "chips" in given:
             given["chips"] = tuple(given["chips"])
         return {"team": team, "request": JobRequest(**given)}
+
+
+def _by_name(variables: list[dict[str, str]]) -> dict[str, str]:
+    """:raises ValidationError: if a name comes twice."""
+    found = {each["name"]: each["value"] for each in variables}
+    if len(found) < len(variables):
+        raise serializers.ValidationError({"secret_variables": ["a name comes more than once"]})
+    return found
 
 
 def _priority(name: str, *, beside: int | None) -> int:

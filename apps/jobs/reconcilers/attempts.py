@@ -22,7 +22,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from apps.jobs import services
+from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.reconcilers import launches, outputs, stops
 from apps.jobs.reconcilers.scenes import Scene, note, scene_of
@@ -39,6 +39,7 @@ from controlplane.domain.jobs import (
     JobState,
 )
 from controlplane.domain.specs.memory import says_out_of_memory
+from controlplane.persistence.encryption import Undecryptable
 from controlplane.persistence.leases import lease_rows, release_row, release_rows
 from controlplane.ports.artifacts import ArtifactError, BlobMissing
 from controlplane.ports.clusters import (
@@ -154,8 +155,9 @@ def _turn_admitted(attempt: Attempt, scene: Scene) -> None:
         return
     try:
         launches.adapter_of(attempt).launch(launches.render(attempt, claim=scene.claim(attempt)))
-    except (LaunchRefused, ArtifactError, ValueError) as refusal:
-        _fail(attempt, at, reason=f"could not be started: {refusal}")
+    except (LaunchRefused, ArtifactError, Undecryptable, ValueError) as refusal:
+        reason = selectors.masked_text(str(refusal), job_id=attempt.job_id)
+        _fail(attempt, at, reason=f"could not be started: {reason}")
         return
     with transaction.atomic():
         services.attempt_move(attempt, AttemptEvent.LAUNCH, at=at, reason="starting")
@@ -180,7 +182,8 @@ def _follow(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
     if attempt.state == AttemptState.LAUNCHED and phases == {Phase.RUNNING}:
         services.attempt_move(attempt, AttemptEvent.RUN, at=at, reason="running", started_at=at)
     elif attempt.state == AttemptState.LAUNCHED:
-        note(attempt, messages[0] if messages else "starting")
+        message = messages[0] if messages else "starting"
+        note(attempt, selectors.masked_text(message, job_id=attempt.job_id))
 
 
 def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
@@ -201,7 +204,9 @@ def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
     cause = bad.cause or ExitCause.LOST
     if cause is ExitCause.FAILED and says_out_of_memory(archived.get("log_tail", "")):
         cause = ExitCause.OUT_OF_MEMORY
-    reason = bad.message or f"ended with exit code {bad.exit_code}"
+    # A cluster may say an end by the last lines of the log.
+    message = selectors.masked_text(bad.message, job_id=attempt.job_id)
+    reason = message or f"ended with exit code {bad.exit_code}"
     ending = {"exit_code": bad.exit_code, "exit_cause": cause, **archived}
     if cause is ExitCause.OUT_OF_MEMORY:
         _out_of_memory(attempt, at, reason=reason, **ending)

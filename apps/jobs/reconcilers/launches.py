@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,10 +15,11 @@ from apps.models import selectors as registry_selectors
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Claim
 from controlplane.domain.claims import GangShape
+from controlplane.persistence.encryption import Undecryptable
 from controlplane.ports import registry
 from controlplane.ports.artifacts import ArtifactError
 from controlplane.ports.clusters import Cluster, ClusterError
-from controlplane.ports.engines import ROLES, RenderRequest, Task
+from controlplane.ports.engines import RenderRequest, Task
 from controlplane.ports.launches import Launch
 
 log = logging.getLogger(__name__)
@@ -70,6 +72,8 @@ def render(attempt: Attempt, *, claim: Claim) -> Launch:
             model=registry_selectors.model_facts(job.model_version) if job.model_version else None,
         )
     )
+    # The attempt's own token last: no variable of the job replaces it.
+    launch = replace(launch, secrets={**selectors.secret_values(attempt.job_id), **launch.secrets})
     return launch.limited(
         GangShape.from_json(claim.shape).limits,
         run_within=timedelta(seconds=job.run_seconds) if job.run_seconds else None,
@@ -91,7 +95,7 @@ def archive_log(attempt: Attempt, *, between: Callable[[], None] = lambda: None)
     tail = bytearray()
     try:
         blob = registry_selectors.artifact_store().put(_chunks(attempt, tail, between))
-    except (ClusterError, ArtifactError) as error:
+    except (ClusterError, ArtifactError, Undecryptable) as error:
         log.warning("a log could not be kept", extra={"attempt": attempt.uid, "error": str(error)})
         return {}
     return {
@@ -102,12 +106,10 @@ def archive_log(attempt: Attempt, *, between: Callable[[], None] = lambda: None)
 
 def _chunks(attempt: Attempt, tail: bytearray, between: Callable[[], None]) -> Iterator[bytes]:
     """The whole log; what it ends with is left in ``tail``."""
-    adapter, role = adapter_of(attempt), ROLES[Task(attempt.job.kind)]
+    adapter = adapter_of(attempt)
     offset, complete = 0, False
     while not complete:
-        chunk = adapter.log(
-            attempt.launch_name, role=role, index=0, offset=offset, limit=_CHUNK_BYTES
-        )
+        chunk = selectors.cluster_log(adapter, attempt, offset=offset, limit=_CHUNK_BYTES)
         if not chunk.content:
             return
         yield chunk.content

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.jobs.models import Attempt
+from apps.jobs.services.secret_variables import KEPT_FOR_RETRY, secret_variables_delete
 from apps.jobs.services.storage import checkpoints_give_up
 from apps.models.selectors.storage import checkpoints_kept
 from controlplane.domain.jobs import ATTEMPT, AttemptState
@@ -18,8 +19,6 @@ from controlplane.ports.registry import UnknownAdapter
 log = logging.getLogger(__name__)
 
 PREFIX = "attempt-"
-#: How long a failed or stopped attempt's working folder waits for a retry, where no rule of its team says.
-KEPT_FOR_RETRY = timedelta(days=7)
 
 
 def launches_sweep(*, at: datetime) -> int:
@@ -28,6 +27,7 @@ def launches_sweep(*, at: datetime) -> int:
     A worker so slow that it lost its lease may have launched an attempt that had been stopped meanwhile:
     this finds it.
     """
+    secret_variables_delete(at=at)
     touched = 0
     for cluster in Cluster.objects.all():
         try:

@@ -27,7 +27,8 @@ from apps.jobs.selectors.jobs import (
     saved_filters,
     waiting_claim,
 )
-from apps.jobs.selectors.logs import attempt_log
+from apps.jobs.selectors.logs import attempt_log, cluster_log
+from apps.jobs.selectors.secret_variables import masked_text, masker, secret_values
 
 __all__ = [
     "OWNER_KIND",
@@ -41,6 +42,7 @@ __all__ = [
     "attempt_token",
     "attempts_of",
     "claim_of",
+    "cluster_log",
     "curve_of",
     "engine_described",
     "engine_tasks",
@@ -50,6 +52,9 @@ __all__ = [
     "jobs_visible",
     "jobs_with_newest_attempt",
     "latest_attempt",
+    "masked_text",
+    "masker",
     "saved_filters",
+    "secret_values",
     "waiting_claim",
 ]

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from apps.fleet import selectors as fleet
 from apps.jobs.models import Attempt
+from apps.jobs.selectors.secret_variables import masked_log
 from apps.models import selectors as registry
+from controlplane.persistence.encryption import Undecryptable
 from controlplane.ports.artifacts import BlobMissing
-from controlplane.ports.clusters import ClusterError, LogChunk
+from controlplane.ports.clusters import Cluster, ClusterError, LogChunk
 from controlplane.ports.engines import ROLES, Task
 
 #: Bytes that a search reads at once.
@@ -28,11 +30,25 @@ def attempt_log(attempt: Attempt, *, offset: int, limit: int) -> LogChunk:
         ended = attempt.ended_at is not None
         return LogChunk(content=b"", next_offset=0, complete=ended)
     adapter = fleet.cluster_adapter(attempt.cluster)
-    role = ROLES[Task(attempt.job.kind)]
     try:
-        return adapter.log(attempt.launch_name, role=role, index=0, offset=offset, limit=limit)
-    except ClusterError:
+        return cluster_log(adapter, attempt, offset=offset, limit=limit)
+    except (ClusterError, Undecryptable):
+        # A log in which nothing can be masked is not shown.
         return LogChunk(content=b"", next_offset=max(0, offset), complete=False)
+
+
+def cluster_log(adapter: Cluster, attempt: Attempt, *, offset: int, limit: int) -> LogChunk:
+    """A piece of the log as its cluster has it, without the values of secret variables.
+
+    :raises ClusterError: if the cluster does not answer.
+    :raises Undecryptable: if a value that has to be masked cannot be read.
+    """
+    role = ROLES[Task(attempt.job.kind)]
+
+    def read(start: int, count: int) -> LogChunk:
+        return adapter.log(attempt.launch_name, role=role, index=0, offset=start, limit=count)
+
+    return masked_log(read, job_id=attempt.job_id, offset=offset, limit=limit)
 
 
 def _archived(digest: str, *, offset: int, limit: int) -> LogChunk:

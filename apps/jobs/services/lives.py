@@ -32,6 +32,10 @@ from apps.jobs.services.requests import (
     inputs_gone,
     job_settle,
 )
+from apps.jobs.services.secret_variables import (
+    secret_variables_missing,
+    secret_variables_store,
+)
 from apps.models.services.storage_charges import storage_check_open
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
@@ -93,6 +97,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
         run_seconds=request.run_seconds,
         state_reason="waiting for cards",
     )
+    secret_variables_store(job=job, variables=request.secret_variables)
     audit(actor=actor, action="job.submit", team=team, uid=job.uid, name=job.name, kind=job.kind)
     attempt_create(job=job, continues=None)
     return job
@@ -213,7 +218,7 @@ def job_retry(*, job: Job, actor: User, at: datetime) -> Attempt:
     :raises SpecRefused: if something that it reads has been deleted, or its queue takes nothing new.
     """
     row = Job.objects.select_for_update(no_key=True).get(pk=job.pk)
-    if findings := inputs_gone(row):
+    if findings := (*inputs_gone(row), *secret_variables_missing(row)):
         raise SpecRefused(findings)
     job_move(
         row,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from apps.fleet import selectors as fleet
 from apps.jobs.models import Job
 from apps.jobs.services.chips import chips_expand
 from apps.jobs.services.plans import Wanted, plan_settle, replicas_of
+from apps.jobs.services.secret_variables import secret_variables_check
 from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
@@ -61,6 +62,8 @@ class JobRequest:
     memory: int = 0
     priority: int = 0
     run_seconds: int | None = None
+    #: Values of secret environment variables by name; never in the spec, and in no message.
+    secret_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +108,11 @@ def job_settle(request: JobRequest) -> Settled:
         for chip in chips or (None,)
         for finding in engine.check(task, spec, chip=chip, model=facts)
     }
-    findings += [*seen.values(), *_check_variables(engine, task, spec)]
+    findings += [
+        *seen.values(),
+        *_check_variables(engine, task, spec),
+        *secret_variables_check(request.secret_variables, spec=spec),
+    ]
     if findings:
         return Settled(findings=tuple(findings), chips=chips)
     complete = dict(engine.normalise(task, spec))
@@ -166,16 +173,16 @@ def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[Finding]:
 def _check_variables(engine: Engine, task: Task, spec: Mapping[str, Any]) -> list[Finding]:
     """Variables that would show a job other cards than its own; chip plug-ins say which those are."""
     given = [
-        (field.name, name)
-        for field in engine.fields(task)
-        if field.kind is Kind.VARIABLES and isinstance(spec.get(field.name), Mapping)
-        for name in spec[field.name]
+        (each.name, name)
+        for each in engine.fields(task)
+        if each.kind is Kind.VARIABLES and isinstance(spec.get(each.name), Mapping)
+        for name in spec[each.name]
     ]
     return [
-        Finding(field=field, message=device_variable_refused(name, at=field))
-        for field, name in given
+        Finding(field=at, message=device_variable_refused(name, at=at))
+        for at, name in given
         # Other names are refused by the engine's own check.
-        if registry.decides_devices(name) and not wrong_variable_name(name, at=field)
+        if registry.decides_devices(name) and not wrong_variable_name(name, at=at)
     ]
 
 
@@ -264,11 +271,11 @@ def inputs_gone(job: Job) -> tuple[Finding, ...]:
     )
     return tuple(
         Finding(
-            field=field,
+            field=at,
             message=f"{name} has been deleted; have it back on the storage page, or clone the job "
             "and choose another",
         )
-        for field, name, artifact in inputs
+        for at, name, artifact in inputs
         if artifact is not None and not artifact.usable
     )
 

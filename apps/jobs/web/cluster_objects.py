@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from apps.accounts.web.requests import SignedIn
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
+from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job
 from controlplane.ports.clusters import ClusterError, ClusterEvent, ClusterObject, Inspectable
 from controlplane.web.pages import is_fragment
@@ -45,4 +47,9 @@ def _seen(attempt: Attempt, where: Cluster) -> dict[str, Any]:
         objects, events = fleet.inspect(where, both)
     except ClusterError as error:
         return {"silent": said(str(error))}
-    return {"objects": objects[:MOST_SHOWN], "events": events[:MOST_SHOWN]}
+    # A pod's status repeats the last lines of its log.
+    masked = selectors.masker(attempt.job_id)
+    return {
+        "objects": [replace(one, text=masked(one.text)) for one in objects[:MOST_SHOWN]],
+        "events": [replace(one, message=masked(one.message)) for one in events[:MOST_SHOWN]],
+    }

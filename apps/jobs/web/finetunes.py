@@ -153,7 +153,10 @@ class FinetuneForm(ModelJobForm):
     @property
     def more_fields(self) -> list[forms.BoundField]:
         asked = {name for names in self.steps.values() for name in names}
-        return [self[each.name] for each in self.placed if each.name not in asked] + [self["name"]]
+        return [self[each.name] for each in self.placed if each.name not in asked] + [
+            self["name"],
+            self["secret_variables"],
+        ]
 
     @property
     def more_groups(self) -> list[FieldGroup]:
@@ -165,7 +168,9 @@ class FinetuneForm(ModelJobForm):
             for field in table
             if field.kind is not Kind.GROUP and field.name not in asked
         ]
-        groups = [FieldGroup(label="", help="", fields=(*alone, self["name"]))]
+        groups = [
+            FieldGroup(label="", help="", fields=(*alone, self["name"], self["secret_variables"]))
+        ]
         for field in table:
             if field.kind is Kind.GROUP:
                 inside = tuple(self[each.name] for each in flat(field.fields, f"{field.name}."))

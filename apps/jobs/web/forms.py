@@ -23,6 +23,7 @@ from apps.jobs.web.chip_choices import FleetChips
 from apps.jobs.web.limited_choices import LimitedSelect
 from apps.jobs.web.priorities import PriorityField
 from apps.jobs.web.queued import QueuedForm
+from apps.jobs.web.secret_fields import SecretVariablesField
 from apps.jobs.web.spec_fields import show_default
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
@@ -48,6 +49,7 @@ class JobForm(QueuedForm):
     chip = forms.ChoiceField(label=_("Chip"), initial="any", widget=LimitedSelect)
     cards = forms.IntegerField(label=_("Cards"), initial=1)
     priority = PriorityField()
+    secret_variables = SecretVariablesField()
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
@@ -136,6 +138,8 @@ class JobForm(QueuedForm):
             "dataset_version": job.dataset_version.uid if job.dataset_version else None,
             "output_name": job.output_name,
             "priority": job.priority,
+            # Names only: whoever clones a job enters the values again.
+            "secret_variables": [each.name for each in job.secret_variables.all()],
         }
         for name, path in cls.spec_fields.items():
             values[name] = at_path(job.spec, path)
@@ -158,6 +162,7 @@ class JobForm(QueuedForm):
             cards=values["cards"],
             priority=values["priority"] or 0,
             run_seconds=values.get("maximum_run_time_seconds"),
+            secret_variables=values.get("secret_variables") or {},
         )
 
 
@@ -227,7 +232,16 @@ class EvaluateForm(ModelJobForm):
         "batch_size": "batch_size",
         "seed": "seed",
     }
-    more = ("max_new_tokens", "batch_size", "seed", "name", "chip", "cards", "priority")
+    more = (
+        "max_new_tokens",
+        "batch_size",
+        "seed",
+        "name",
+        "chip",
+        "cards",
+        "priority",
+        "secret_variables",
+    )
     field_order = ("team", "model_version", "dataset_version", "metrics", "split", "limit")
 
     metrics = forms.MultipleChoiceField(
@@ -260,7 +274,15 @@ class ScriptForm(JobForm):
         "maximum_run_time_seconds": "maximum_run_time_seconds",
     }
     more = ("name", "chip", "priority")
-    field_order = ("team", "argv", "code", "environment", "maximum_run_time_seconds", "cards")
+    field_order = (
+        "team",
+        "argv",
+        "code",
+        "environment",
+        "secret_variables",
+        "maximum_run_time_seconds",
+        "cards",
+    )
 
     #: The code of the job that is cloned; a file that is chosen takes its place.
     earlier_code = forms.ModelChoiceField(

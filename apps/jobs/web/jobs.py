@@ -176,6 +176,7 @@ def _events(_request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[str
 def _spec(request: SignedIn, found: Job, _attempts: list[Attempt]) -> dict[str, Any]:
     return {
         "spec": spec_rows(found.spec),
+        "secret_variables": found.secret_variables.all(),
         "spec_json": spec_json(found),
         "call": repeated(found, url=request.build_absolute_uri("/api/v1/jobs")),
     }

@@ -58,7 +58,7 @@ class QuantizeForm(ModelJobForm):
         "tolerance.perplexity_increase": "perplexity_increase",
         "tolerance.accuracy_drop": "accuracy_drop",
     }
-    more = (*list(spec_fields)[5:], "name", "priority")
+    more = (*list(spec_fields)[5:], "name", "priority", "secret_variables")
     field_order = ("team", "model_version", "output_name", "dataset_version")
     #: The fields of each step, in the order in which they are asked.
     steps: ClassVar[Mapping[str, tuple[str, ...]]] = {

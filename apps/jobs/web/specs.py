@@ -42,6 +42,11 @@ def request_of(job: Job) -> dict[str, Any]:
         "priority": job.priority or None,
         "run_seconds": job.run_seconds,
         "spec": _without_nothing(job.spec),
+        # Values are not known here: whoever asks again puts them in.
+        "secret_variables": [
+            {"name": each.name, "value": ""} for each in job.secret_variables.all()
+        ]
+        or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
 

@@ -7,22 +7,24 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from apps.fleet.services.clusters import kubeconfigs_seal_again
+from apps.jobs.services.secret_variables import secret_variables_seal_again
 from apps.monitoring.services.alerts_receivers import receiver_secrets_seal_again
 from apps.monitoring.services.webhooks import webhook_secrets_seal_again
 from controlplane.persistence.encryption import Undecryptable
 
 
 class Command(BaseCommand):
-    help = "Encrypt the secrets of webhooks, alert receivers and clusters by the first key."
+    help = "Encrypt the secrets of webhooks, alert receivers, clusters and jobs by the first key."
 
     def handle(self, *args: Any, **options: Any) -> None:
         """:raises CommandError: if none of the keys fits one of them."""
         try:
             kubeconfigs, secrets = kubeconfigs_seal_again(), webhook_secrets_seal_again()
             receivers = receiver_secrets_seal_again()
+            variables = secret_variables_seal_again()
         except Undecryptable as error:
             raise CommandError(str(error)) from error
         self.stdout.write(
             f"{kubeconfigs} kubeconfigs and {secrets} secrets of webhooks were encrypted anew, "
-            f"and {receivers} receivers of alerts"
+            f"and {receivers} receivers of alerts and {variables} secret variables of jobs"
         )

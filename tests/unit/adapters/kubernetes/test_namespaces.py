@@ -59,20 +59,21 @@ def baseline_violations(spec: Mapping[str, Any]) -> Iterator[str]:
     if (spec.get("securityContext") or {}).get("sysctls"):
         yield "sysctls"
     for container in spec["containers"] + spec.get("initContainers", []):
-        security = container.get("securityContext") or {}
-        if security.get("privileged"):
-            yield "privileged"
-        if not set((security.get("capabilities") or {}).get("add") or ()) <= _CAPABILITIES:
-            yield "capabilities"
-        if any(port.get("hostPort") for port in container.get("ports") or ()):
-            yield "hostPort"
-        for each in (spec.get("securityContext") or {}, security):
-            if (each.get("seccompProfile") or {}).get("type") == "Unconfined":
-                yield "seccompProfile"
-            if each.get("seLinuxOptions"):
-                yield "seLinuxOptions"
-        if security.get("procMount", "Default") != "Default":
-            yield "procMount"
+        yield from container_violations(container, pod=spec.get("securityContext") or {})
+
+
+def container_violations(container: Mapping[str, Any], *, pod: Mapping[str, Any]) -> Iterator[str]:
+    security = container.get("securityContext") or {}
+    broken = {
+        "privileged": security.get("privileged"),
+        "capabilities": set((security.get("capabilities") or {}).get("add") or ()) - _CAPABILITIES,
+        "hostPort": [each for each in container.get("ports") or () if each.get("hostPort")],
+        "seccompProfile": "Unconfined"
+        in [(each.get("seccompProfile") or {}).get("type") for each in (pod, security)],
+        "seLinuxOptions": pod.get("seLinuxOptions") or security.get("seLinuxOptions"),
+        "procMount": security.get("procMount", "Default") != "Default",
+    }
+    yield from (name for name, wrong in broken.items() if wrong)
 
 
 def restricted_violations(spec: Mapping[str, Any]) -> Iterator[str]:
@@ -89,7 +90,10 @@ def restricted_violations(spec: Mapping[str, Any]) -> Iterator[str]:
             yield "runAsNonRoot"
         if security.get("runAsUser") == 0:
             yield "runAsUser"
-        if (security.get("seccompProfile") or {}).get("type") not in ("RuntimeDefault", "Localhost"):
+        if (security.get("seccompProfile") or {}).get("type") not in (
+            "RuntimeDefault",
+            "Localhost",
+        ):
             yield "seccompProfile"
         capabilities = security.get("capabilities") or {}
         if "ALL" not in (capabilities.get("drop") or ()):

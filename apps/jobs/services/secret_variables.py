@@ -1,0 +1,89 @@
+"""Secret environment variables of jobs: checked, encrypted, deleted. Nothing but a launch reads a value back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from apps.jobs.models import Job, SecretVariable
+from controlplane.domain.fields import Finding, device_variable_refused, wrong_variable_name
+from controlplane.domain.jobs import JobState
+from controlplane.persistence.encryption import encrypt, sealed_again
+from controlplane.ports import registry
+
+FIELD = "secret_variables"
+MOST_VARIABLES = 32
+#: A shorter value could not be masked in logs without masking ordinary text as well.
+SHORTEST_VALUE = 8
+LONGEST_VALUE = 16_384
+#: How long what a failed or cancelled job needs for a retry is kept, where no rule of its team says.
+KEPT_FOR_RETRY = timedelta(days=7)
+
+
+def secret_variables_check(
+    variables: Mapping[str, str], *, spec: Mapping[str, Any]
+) -> list[Finding]:
+    """Everything wrong with them; no message repeats a value."""
+    wrong = []
+    if len(variables) > MOST_VARIABLES:
+        wrong.append(f"must have at most {MOST_VARIABLES} entries, got {len(variables)}")
+    plain = spec.get("environment")
+    for name, value in variables.items():
+        if message := wrong_variable_name(name, at=FIELD):
+            wrong.append(message)
+        elif registry.decides_devices(name):
+            wrong.append(device_variable_refused(name, at=FIELD))
+        elif isinstance(plain, Mapping) and name in plain:
+            wrong.append(f"{name} is set in environment as well; remove one of the two")
+        elif not SHORTEST_VALUE <= len(value) <= LONGEST_VALUE or "\0" in value:
+            wrong.append(
+                f"the value of {name} must have {SHORTEST_VALUE} to {LONGEST_VALUE} characters and no NUL, "
+                f"got {len(value)}; shorter ones cannot be masked in logs"
+            )
+    return [Finding(field=FIELD, message=message) for message in wrong]
+
+
+def secret_variables_store(*, job: Job, variables: Mapping[str, str]) -> None:
+    SecretVariable.objects.bulk_create(
+        SecretVariable(job=job, name=name, value=encrypt(value.encode()))
+        for name, value in sorted(variables.items())
+    )
+
+
+def secret_variables_missing(job: Job) -> tuple[Finding, ...]:
+    """One finding for each whose value has been deleted since the job was submitted."""
+    gone = job.secret_variables.filter(value=None).values_list("name", flat=True)
+    return tuple(
+        Finding(
+            field=FIELD,
+            message=f"the value of {name} has been deleted; clone the job and enter it again",
+        )
+        for name in gone
+    )
+
+
+def secret_variables_delete(*, at: datetime) -> int:
+    """Delete values that no run of their job needs any more; return how many."""
+    ended = Q(job__state=JobState.SUCCEEDED) | Q(job__ended_at__lte=at - KEPT_FOR_RETRY)
+    return SecretVariable.objects.filter(ended).exclude(value=None).update(value=None)
+
+
+def secret_variables_seal_again() -> int:
+    """Encrypt by the first key what another one encrypted; return how many that were.
+
+    :raises Undecryptable: if no key fits one of them.
+    """
+    count = 0
+    rows = SecretVariable.objects.exclude(value=None).order_by("pk")
+    for key in rows.values_list("pk", flat=True).iterator():
+        with transaction.atomic():
+            row = SecretVariable.objects.select_for_update(no_key=True).filter(pk=key).first()
+            sealed = sealed_again(row.value) if row and row.value else None
+            if sealed is not None:
+                SecretVariable.objects.filter(pk=key).update(value=sealed)
+                count += 1
+    return count
