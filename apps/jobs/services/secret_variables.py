@@ -28,23 +28,26 @@ def secret_variables_check(
     variables: Mapping[str, str], *, spec: Mapping[str, Any]
 ) -> list[Finding]:
     """Everything wrong with them; no message repeats a value."""
-    wrong = []
+    found = [_wrong(name, value, spec=spec) for name, value in variables.items()]
     if len(variables) > MOST_VARIABLES:
-        wrong.append(f"must have at most {MOST_VARIABLES} entries, got {len(variables)}")
+        found.append(f"must have at most {MOST_VARIABLES} entries, got {len(variables)}")
+    return [Finding(field=FIELD, message=message) for message in found if message]
+
+
+def _wrong(name: str, value: str, *, spec: Mapping[str, Any]) -> str | None:
+    if message := wrong_variable_name(name, at=FIELD):
+        return message
+    if registry.decides_devices(name):
+        return device_variable_refused(name, at=FIELD)
     plain = spec.get("environment")
-    for name, value in variables.items():
-        if message := wrong_variable_name(name, at=FIELD):
-            wrong.append(message)
-        elif registry.decides_devices(name):
-            wrong.append(device_variable_refused(name, at=FIELD))
-        elif isinstance(plain, Mapping) and name in plain:
-            wrong.append(f"{name} is set in environment as well; remove one of the two")
-        elif not SHORTEST_VALUE <= len(value) <= LONGEST_VALUE or "\0" in value:
-            wrong.append(
-                f"the value of {name} must have {SHORTEST_VALUE} to {LONGEST_VALUE} characters and no NUL, "
-                f"got {len(value)}; shorter ones cannot be masked in logs"
-            )
-    return [Finding(field=FIELD, message=message) for message in wrong]
+    if isinstance(plain, Mapping) and name in plain:
+        return f"{name} is set in environment as well; remove one of the two"
+    if not SHORTEST_VALUE <= len(value) <= LONGEST_VALUE or "\0" in value:
+        return (
+            f"the value of {name} must have {SHORTEST_VALUE} to {LONGEST_VALUE} characters and no NUL, "
+            f"got {len(value)}; shorter ones cannot be masked in logs"
+        )
+    return None
 
 
 def secret_variables_store(*, job: Job, variables: Mapping[str, str]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet
 from django.core.management import call_command
-from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
@@ -20,6 +19,7 @@ from apps.jobs.services.secret_variables import KEPT_FOR_RETRY, secret_variables
 from controlplane.domain.jobs import JobKind, JobState
 from controlplane.ports import registry
 from tests.functional.api.callers import API, wrong_fields
+from tests.functional.security.texts import texts_of_the_database
 from tests.integration.company import Company
 
 
@@ -87,24 +87,6 @@ SECRET = "hf_0123456789abcdefSECRET"
 
 def with_secret(company: Company, value: str = SECRET, **changes: Any) -> dict[str, Any]:
     return script(company, secret_variables=[{"name": "HF_TOKEN", "value": value}], **changes)
-
-
-def texts_of_the_database() -> str:
-    """Every column of every table that can hold text, as one text; bytes as Latin 1."""
-    kinds = "('text', 'character varying', 'jsonb', 'json', 'bytea', 'ARRAY')"
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT table_name, column_name, data_type FROM information_schema.columns "
-            f"WHERE table_schema = 'public' AND data_type IN {kinds}"
-        )
-        columns = cursor.fetchall()
-        found = []
-        for table, column, kind in columns:
-            shown = f"encode(\"{column}\", 'escape')" if kind == "bytea" else f'"{column}"::text'
-            cursor.execute(f'SELECT {shown} FROM "{table}" WHERE "{column}" IS NOT NULL')
-            found += [row[0] for row in cursor.fetchall()]
-    assert len(columns) > 100
-    return "\n".join(found)
 
 
 def submitted(engineer: APIClient, company: Company) -> Job:
