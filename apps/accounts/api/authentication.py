@@ -14,7 +14,7 @@ from apps.accounts.models import PersonalToken, User
 from apps.accounts.selectors import PermissionRefused
 from controlplane.domain.permissions import Scope, within
 from controlplane.persistence.origins import origin
-from controlplane.web.rates import count_within
+from controlplane.web.rates import count_within, counted_address
 
 _WINDOW_SECONDS = 60
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -48,7 +48,8 @@ def _count_failure() -> None:
 
     :raises Throttled: once an address has sent more wrong tokens within a minute than it may.
     """
-    failures = count_within(f"failed-tokens:{origin().address}", seconds=_WINDOW_SECONDS)
+    address = counted_address(origin().address)
+    failures = count_within(f"failed-tokens:{address}", seconds=_WINDOW_SECONDS)
     if failures > settings.NINEFOLD_TOKEN_FAILURES:
         raise Throttled(wait=_WINDOW_SECONDS)
 

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from apps.accounts import services
 from apps.accounts.models import User
 from controlplane.persistence.origins import origin
-from controlplane.web.rates import count_within
+from controlplane.web.rates import count_within, counted_address
 
 #: Failed log-ins from one address that are recorded within the window: a flood must not fill the table.
 _RECORDED = 10
@@ -42,7 +42,8 @@ def record_failure(
 ) -> None:
     if request is None or getattr(request, "axes_locked_out", False):
         return
-    if count_within(f"failed-log-ins:{origin().address}", seconds=_WINDOW_SECONDS) > _RECORDED:
+    address = counted_address(origin().address)
+    if count_within(f"failed-log-ins:{address}", seconds=_WINDOW_SECONDS) > _RECORDED:
         return
     # People type passwords into the wrong field: a name that is nobody's is not kept.
     user = User.objects.filter(username=str(credentials.get("username", ""))).first()

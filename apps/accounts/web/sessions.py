@@ -1,11 +1,9 @@
-"""Logging in and out, being locked out, passwords."""
+"""Sign-in, sign-out and passwords."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from axes.helpers import get_client_username, get_cool_off
-from axes.models import AccessAttempt
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
@@ -13,21 +11,18 @@ from django.contrib.auth import views as auth
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse_lazy
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views import i18n
 from django.views.decorators.http import require_POST
 
 from apps.accounts import services
 from apps.accounts.models import User
-from apps.accounts.web.addresses import client_address
 from apps.accounts.web.forms import LogInForm
 from apps.accounts.web.requests import SignedIn
 from controlplane.web.rates import count_within
 
-TOO_MANY = 429
 #: Letters with a link for a new password that one account gets within the window, whoever asks for them.
 _RESETS = 3
 _RESET_WINDOW_SECONDS = 3600
@@ -42,23 +37,6 @@ class LogIn(auth.LoginView):
         return super().get_context_data(
             **kwargs, provider=settings.NINEFOLD_OIDC, reset=mail_is_configured()
         )
-
-
-def locked_out(
-    request: HttpRequest, response: HttpResponse, credentials: dict[str, Any] | None
-) -> HttpResponse:
-    """What is shown instead of the log-in page after too many failures."""
-    username = get_client_username(request, credentials) or ""
-    attempts = AccessAttempt.objects.filter(username=username, ip_address=client_address(request))
-    latest = attempts.order_by("-attempt_time").values_list("attempt_time", flat=True).first()
-    cool_off = get_cool_off(request)
-    again_at = timezone.now()
-    if latest is not None and cool_off is not None:
-        again_at = latest + cool_off
-    context = {"username": username, "again_at": again_at}
-    page = render(request, "accounts/locked.html", context, status=TOO_MANY)
-    page["Retry-After"] = str(max(1, round((again_at - timezone.now()).total_seconds())))
-    return page
 
 
 def mail_is_configured() -> bool:

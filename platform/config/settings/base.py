@@ -176,6 +176,9 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+#: Passwords hashed at a time by one process; 0 means half of the processors.
+NINEFOLD_PASSWORD_HASHES = at_least("NINEFOLD_PASSWORD_HASHES", default=0, least=0)
+PASSWORD_HASHERS = ["controlplane.web.password_hashing.LimitedPBKDF2PasswordHasher"]
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
@@ -197,8 +200,13 @@ AXES_COOLOFF_TIME = timedelta(
     minutes=at_least("NINEFOLD_LOGIN_COOL_OFF_MINUTES", default=15, least=1)
 )
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_CLIENT_IP_CALLABLE = "apps.accounts.web.addresses.client_address"
-AXES_LOCKOUT_CALLABLE = "apps.accounts.web.sessions.locked_out"
+#: Failures from one address, whatever the user names, before it is locked out.
+NINEFOLD_LOGIN_ADDRESS_FAILURES = at_least(
+    "NINEFOLD_LOGIN_ADDRESS_FAILURES", default=50, least=AXES_FAILURE_LIMIT
+)
+AXES_HANDLER = "apps.accounts.web.login_limits.LogInLimitHandler"
+AXES_CLIENT_IP_CALLABLE = "apps.accounts.web.login_limits.limited_address"
+AXES_LOCKOUT_CALLABLE = "apps.accounts.web.login_limits.locked_out"
 AXES_RESET_ON_SUCCESS = True
 #: Trying on while locked out must not prolong it: the page has said when it ends.
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False

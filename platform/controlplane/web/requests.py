@@ -19,6 +19,7 @@ from django.views.decorators.csrf import requires_csrf_token
 from django.views.defaults import bad_request
 
 from controlplane.web import logs, metrics
+from controlplane.web.password_hashing import RETRY_AFTER_SECONDS, PasswordHashingBusy
 
 log = logging.getLogger("controlplane.web.access")
 
@@ -60,9 +61,19 @@ class RequestMiddleware:
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """400 where an address or a field held a NUL, which no text of the database can: none of ours does."""
+        """Respond to errors that can occur in any view.
+
+        400 where a URL or a field contains a NUL character, which PostgreSQL does not store; 503 with
+        ``Retry-After`` where too many passwords are being hashed.
+        """
         if isinstance(exception, DataError) and "NUL (0x00)" in str(exception):
             return bad_request(request, exception)
+        if isinstance(exception, PasswordHashingBusy):
+            return HttpResponse(
+                loader.render_to_string("503.html", request=request),
+                status=HTTPStatus.SERVICE_UNAVAILABLE,
+                headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+            )
         return None
 
 
