@@ -7,11 +7,14 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from apps.monitoring.api.status import StatusView
+from controlplane.web.openapi import schema_page
 from controlplane.web.rest import NoSuchAddress
 
 #: Swagger's page has one style element of its own; its script is a file of ours all the same.
-_docs = csp_update({"style-src": "'unsafe-inline'"})(
-    SpectacularSwaggerSplitView.as_view(url_name="schema", title="Ninefold REST")
+_docs = schema_page(
+    csp_update({"style-src": "'unsafe-inline'"})(
+        SpectacularSwaggerSplitView.as_view(url_name="schema", title="Ninefold REST")
+    )
 )
 
 urlpatterns: list[URLPattern | URLResolver] = [

@@ -79,6 +79,7 @@ class Gateway:
             gateway_id=settings.gateway_id,
             metrics=self._metrics,
             metrics_token=settings.metrics_token,
+            metrics_on_loopback=settings.metrics_on_loopback,
             tasks=self._tasks,
             table=lambda: self._table,
             fresh_table=self._fresh_table,

@@ -27,6 +27,7 @@ class Operations:
         gateway_id: str,
         metrics: Metrics,
         metrics_token: str,
+        metrics_on_loopback: bool,
         tasks: Sequence[asyncio.Task[None]],
         table: Callable[[], Table | None],
         fresh_table: Callable[[], Table],
@@ -35,6 +36,7 @@ class Operations:
         self._gateway_id = gateway_id
         self._metrics = metrics
         self._metrics_token = metrics_token
+        self._metrics_on_loopback = metrics_on_loopback
         self._tasks = tasks
         self._table = table
         self._fresh_table = fresh_table
@@ -79,13 +81,13 @@ class Operations:
         await exchange.respond_json({"status": "ready"})
 
     async def _metrics_page(self, exchange: Exchange) -> None:
-        """For this machine, and for whoever has the token for metrics.
+        """For clients with the token for metrics, and for this machine where no jobs run on it.
 
         :raises ApiError: 403 for everybody else.
         """
         if not self._may_read_metrics(exchange):
             raise ApiError(
-                "Metrics are for this machine, or for the bearer token NINEFOLD_METRICS_TOKEN.",
+                "Send the metrics token as a bearer token: NINEFOLD_METRICS_TOKEN, or var/secrets/metrics_token.",
                 status=403,
                 kind=ErrorType.PERMISSION,
                 code="metrics_refused",
@@ -98,4 +100,4 @@ class Operations:
         token = self._metrics_token
         if token and exchange.bearer:
             return compare_digest(exchange.bearer.encode(), token.encode())
-        return exchange.is_from_this_machine
+        return self._metrics_on_loopback and exchange.is_from_this_machine

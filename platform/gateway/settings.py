@@ -14,6 +14,7 @@ from http_server.connections import ConnectionLimits, LimitsError
 MIB = 1024 * 1024
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_TRUE = frozenset({"true", "on", "ok", "y", "yes", "1"})
 _SHORTEST_TOKEN = 16
 
 
@@ -40,8 +41,10 @@ class Settings:
     #: streamed has no byte before it is complete, so only ``total_seconds`` binds it.
     first_byte_seconds: float = 120.0
     total_seconds: float = 600.0
-    #: Lets others than this machine read ``/metrics``; empty lets nobody.
+    #: The bearer token for ``/metrics``; empty: none is accepted.
     metrics_token: str = ""
+    #: Whether ``/metrics`` is served to loopback without a token; off where jobs run on this machine.
+    metrics_on_loopback: bool = False
     #: How long open requests may go on after SIGTERM.
     drain_seconds: float = 20.0
     max_body_bytes: int = 16 * MIB
@@ -70,7 +73,8 @@ class Settings:
             host=environ.get("NINEFOLD_BIND") or "127.0.0.1",
             port=int(_number(environ, "NINEFOLD_GATEWAY_PORT", 8001, least=0)),
             origins=_origins(environ),
-            metrics_token=environ.get("NINEFOLD_METRICS_TOKEN", "").strip(),
+            metrics_token=_metrics_token(environ, home / "secrets" / "metrics_token"),
+            metrics_on_loopback=not _is_on(environ, "NINEFOLD_LOCAL_CLUSTER", default=True),
             connect_seconds=_number(environ, "NINEFOLD_GATEWAY_CONNECT_SECONDS", 5.0),
             first_byte_seconds=_number(environ, "NINEFOLD_GATEWAY_FIRST_BYTE_SECONDS", 120.0),
             total_seconds=_number(environ, "NINEFOLD_GATEWAY_TOTAL_SECONDS", 600.0),
@@ -120,6 +124,22 @@ def _token(environ: Mapping[str, str], file: Path) -> str:
             f"ASCII characters; it has {len(token)} characters"
         )
     return token
+
+
+def _metrics_token(environ: Mapping[str, str], file: Path) -> str:
+    token = environ.get("NINEFOLD_METRICS_TOKEN", "").strip()
+    try:
+        return token or file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the metrics token in {file} cannot be read: {error}") from error
+
+
+def _is_on(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """The value as the web reads it (django-environ)."""
+    text = environ.get(name, "").strip().lower()
+    return text in _TRUE if text else default
 
 
 def _gateway_id(environ: Mapping[str, str], folder: Path) -> str:

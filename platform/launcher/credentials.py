@@ -21,6 +21,7 @@ _GENERATORS: Mapping[str, Callable[[], str]] = MappingProxyType(
         "secret_key": lambda: secrets.token_urlsafe(48),
         "encryption_key": _fernet_key,
         "gateway_token": lambda: secrets.token_urlsafe(32),
+        "metrics_token": lambda: secrets.token_urlsafe(32),
         ADMIN_PASSWORD: lambda: secrets.token_urlsafe(12),
     }
 )

@@ -28,6 +28,13 @@ def client_address(request: HttpRequest) -> str | None:
     return str(nearest) if nearest is not None else None
 
 
+def is_from_trusted_proxy(request: HttpRequest) -> bool:
+    """Whether the peer of the connection is listed in ``NINEFOLD_TRUSTED_PROXIES``."""
+    trusted: Sequence[IPv4Network | IPv6Network] = settings.NINEFOLD_TRUSTED_PROXIES
+    peer = _parsed(request.META.get("REMOTE_ADDR", ""))
+    return peer is not None and any(peer in network for network in trusted)
+
+
 def address_of(request: HttpRequest, path: str) -> str:
     """The path as a whole address. By https wherever cookies are, whatever a proxy speaks to us."""
     address = request.build_absolute_uri(path)

@@ -15,7 +15,7 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 
 from apps.accounts.models import User
-from apps.accounts.web.addresses import client_address
+from apps.accounts.web.addresses import client_address, is_from_trusted_proxy
 from controlplane.persistence.origins import Origin, coming_from
 from controlplane.web.logs import request_id
 from controlplane.web.pages import HtmxRequest
@@ -25,6 +25,18 @@ Next = Callable[[HttpRequest], HttpResponse]
 _BEGAN, _ACTIVE = "began_at", "active_at"
 #: How much of the idle time may pass before activity is written down; saves a write on each request.
 _PRECISION = 20
+
+
+class ProxyMiddleware:
+    """Removes ``X-Forwarded-Proto`` where no trusted proxy sent it; stands before ``SecurityMiddleware``."""
+
+    def __init__(self, get_response: Next) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not is_from_trusted_proxy(request):
+            request.META.pop("HTTP_X_FORWARDED_PROTO", None)
+        return self.get_response(request)
 
 
 class OriginMiddleware:

@@ -30,10 +30,10 @@ KEPT_SECONDS = 5.0
 @require_safe
 @never_cache
 def page(request: HttpRequest) -> HttpResponse:
-    """For this machine, and for whoever has the token; 403 for everybody else."""
+    """For clients with the token, and for this machine where no jobs run on it; else 403."""
     if not metrics.may_read(request):
         return HttpResponse(
-            "metrics are for this machine, or for the bearer token NINEFOLD_METRICS_TOKEN\n",
+            "send the metrics token as a bearer token: NINEFOLD_METRICS_TOKEN, or var/secrets/metrics_token\n",
             status=HTTPStatus.FORBIDDEN,
             content_type="text/plain; charset=utf-8",
         )

@@ -41,6 +41,21 @@ def at_least(variable: str, *, default: int, least: int) -> int:
     return value
 
 
+def tls_terminated_by_proxy(proxies: tuple[IPv4Network | IPv6Network, ...]) -> bool:
+    """``NINEFOLD_HTTPS``: whether browsers reach the web by HTTPS, through one of the trusted proxies.
+
+    :raises ImproperlyConfigured: if it is on without ``NINEFOLD_TRUSTED_PROXIES``: no request would
+        be known to be HTTPS.
+    """
+    https: bool = env.bool("NINEFOLD_HTTPS", default=False)
+    if https and not proxies:
+        raise ImproperlyConfigured(
+            "NINEFOLD_HTTPS is on and NINEFOLD_TRUSTED_PROXIES is empty; list the addresses or networks "
+            "of the proxies that terminate TLS and set X-Forwarded-Proto"
+        )
+    return https
+
+
 def sign_on_provider() -> Provider | None:
     """The OpenID provider; None where ``NINEFOLD_OIDC_ISSUER`` names none.
 

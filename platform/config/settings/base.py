@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.templatetags.static import static
 
-from config.settings.access import at_least, networks, sign_on_provider
+from config.settings.access import at_least, networks, sign_on_provider, tls_terminated_by_proxy
 from config.settings.environment import (
     HOME,
     ROOT,
@@ -81,8 +81,10 @@ NINEFOLD_GRACE_SECONDS = at_least("NINEFOLD_GRACE_SECONDS", default=120, least=0
 NINEFOLD_CURRENCY = currency("NINEFOLD_CURRENCY")
 NINEFOLD_UPLOAD_LIMIT = env.int("NINEFOLD_UPLOAD_LIMIT", default=256 * 1024 * 1024)
 
-#: Lets others than this machine read ``/metrics``, of the web and of gateways; empty lets nobody.
-NINEFOLD_METRICS_TOKEN = env.str("NINEFOLD_METRICS_TOKEN", default="")
+#: Whether the OpenAPI schema and its page are served to clients that are not signed in.
+NINEFOLD_PUBLIC_SCHEMA = env.bool("NINEFOLD_PUBLIC_SCHEMA", default=False)
+#: The bearer token for ``/metrics`` of the web and of gateways; empty: none is accepted.
+NINEFOLD_METRICS_TOKEN = secret("metrics_token", required=False)
 #: Addresses that wait on purpose: their slowness is no news.
 NINEFOLD_LONG_POLLS = frozenset({"/internal/gateway/snapshot"})
 
@@ -123,6 +125,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "controlplane.web.requests.RequestMiddleware",
+    "apps.accounts.web.middleware.ProxyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -223,8 +226,22 @@ NINEFOLD_SESSION_IDLE = timedelta(
 )
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
-#: Off by default because the embedded product speaks plain HTTP on loopback.
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.bool("NINEFOLD_HTTPS", default=False)
+#: Whether a proxy terminates TLS; off by default because the embedded product speaks plain HTTP on loopback.
+NINEFOLD_HTTPS = tls_terminated_by_proxy(NINEFOLD_TRUSTED_PROXIES)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = NINEFOLD_HTTPS
+#: ``apps.accounts.web.middleware.ProxyMiddleware`` removes the header where no trusted proxy sent it.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if NINEFOLD_HTTPS else None
+SECURE_SSL_REDIRECT = NINEFOLD_HTTPS
+#: Probes, Prometheus, gateways, jobs and agents reach the web inside the cluster, by plain HTTP.
+SECURE_REDIRECT_EXEMPT = [
+    r"^(healthz|readyz|metrics)$",
+    r"^internal/",
+    r"^api/v1/attempts/",
+    r"^api/v1/telemetry/push$",
+]
+SECURE_HSTS_SECONDS = (
+    at_least("NINEFOLD_HSTS_SECONDS", default=365 * 24 * 3600, least=0) if NINEFOLD_HTTPS else 0
+)
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -284,6 +301,8 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Jobs, models, datasets and deployments on a mixed fleet of GPUs and NPUs.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["controlplane.web.openapi.MayReadSchema"],
+    "SERVE_AUTHENTICATION": None,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

@@ -18,17 +18,18 @@ env = environ.Env()
 HOME = Path(env.str("NINEFOLD_HOME", default=str(ROOT / "var"))).resolve()
 
 
-def secret(name: str) -> str:
+def secret(name: str, *, required: bool = True) -> str:
     """``NINEFOLD_<NAME>``, or the file ``<home>/secrets/<name>`` that ``make up`` generates.
 
-    :raises ImproperlyConfigured: if there is neither.
+    :returns: empty if there is neither and it is not required.
+    :raises ImproperlyConfigured: if there is neither and it is required.
     """
     variable = f"NINEFOLD_{name.upper()}"
     value: str = env.str(variable, default="")
     path = HOME / "secrets" / name
     if not value and path.is_file():
         value = path.read_text().strip()
-    if not value:
+    if required and not value:
         raise ImproperlyConfigured(
             f"set {variable}, or run `make up` once: it generates {path.name} under var/secrets"
         )

@@ -62,12 +62,15 @@ def exposition(*others: Collector) -> bytes:
 
 
 def may_read(request: HttpRequest) -> bool:
-    """Whether they ask from this very machine, or with the token for metrics."""
+    """Whether the request has the token for metrics, or comes from this machine and no jobs run here.
+
+    Jobs of the local cluster reach loopback like any other program of this machine.
+    """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     right: str = settings.NINEFOLD_METRICS_TOKEN
     if right and scheme.lower() == "bearer":
         return hmac.compare_digest(token.strip().encode(), right.encode())
-    return is_loopback(request)
+    return is_loopback(request) and not settings.NINEFOLD_LOCAL_CLUSTER
 
 
 def is_loopback(request: HttpRequest) -> bool:

@@ -1,8 +1,16 @@
-"""What every operation of the schema has in common."""
+"""What every operation of the schema has in common, and who may read the schema."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponseBase
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
 
 from controlplane.web.problems import CONTENT_TYPE
 
@@ -55,3 +63,24 @@ def describe_problems(*, result: dict[str, Any], **context: Any) -> dict[str, An
                 "content": {CONTENT_TYPE: {"schema": reference}},
             }
     return result
+
+
+class MayReadSchema(BasePermission):
+    """Whoever is signed in or has a token; everybody where ``NINEFOLD_PUBLIC_SCHEMA`` is on."""
+
+    def has_permission(self, request: Request, view: object) -> bool:
+        return settings.NINEFOLD_PUBLIC_SCHEMA or bool(
+            request.user and request.user.is_authenticated
+        )
+
+
+def schema_page(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Send a browser that may not read the schema to the sign-in page."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not settings.NINEFOLD_PUBLIC_SCHEMA and not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path())
+        return view(request, *args, **kwargs)
+
+    return guarded

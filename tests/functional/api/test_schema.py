@@ -9,6 +9,8 @@ import pytest
 from django.core.management import call_command
 from rest_framework.test import APIClient
 
+from tests import factories
+from tests.functional.accounts.conftest import browser
 from tests.functional.api.callers import API
 
 MAIN_REQUESTS = (
@@ -85,7 +87,7 @@ def test_internal_addresses_are_not_described(schema: dict[str, Any]) -> None:
 
 @pytest.mark.django_db
 def test_the_docs_page_runs_under_the_content_security_policy() -> None:
-    page = APIClient().get(f"{API}/docs", headers={"Accept": "text/html"})
+    page = browser(factories.person("reader")).get(f"{API}/docs", headers={"Accept": "text/html"})
     assert page.status_code == 200
     html = page.content.decode()
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", html, flags=re.DOTALL)
@@ -101,6 +103,6 @@ def test_the_docs_page_runs_under_the_content_security_policy() -> None:
 
 @pytest.mark.django_db
 def test_the_schema_can_be_had() -> None:
-    answer = APIClient().get(f"{API}/schema")
+    answer = browser(factories.person("reader")).get(f"{API}/schema")
     assert answer.status_code == 200
     assert b"/api/v1/jobs" in answer.content

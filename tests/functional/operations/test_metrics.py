@@ -26,6 +26,12 @@ TOKEN = "a-token-for-prometheus"
 LOOP = "apps.quotas.tasks.run_cycle"
 
 
+@pytest.fixture(autouse=True)
+def no_local_cluster(settings: Settings) -> None:
+    """This machine runs no jobs, so it reads metrics without a token."""
+    settings.NINEFOLD_LOCAL_CLUSTER = False
+
+
 def samples(client: Client) -> dict[str, list[Sample]]:
     metrics.MEASURES.families.forget()
     answer = client.get("/metrics")
@@ -183,8 +189,19 @@ def status(client: Client, **environ: Any) -> int:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
-def test_this_machine_may_read_them(client: Client, home: Path, address: str) -> None:
+def test_this_machine_may_read_them_where_it_runs_no_jobs(
+    client: Client, home: Path, address: str
+) -> None:
     assert status(client, REMOTE_ADDR=address) == 200
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_jobs_of_the_local_cluster_may_not(
+    client: Client, settings: Settings, address: str
+) -> None:
+    settings.NINEFOLD_LOCAL_CLUSTER, settings.NINEFOLD_METRICS_TOKEN = True, TOKEN
+    assert status(client, REMOTE_ADDR=address) == 403
+    assert status(client, REMOTE_ADDR=address, HTTP_AUTHORIZATION="Bearer another") == 403
 
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "::ffff:10.0.0.7", "2001:db8::7", "", "unix:"])

@@ -30,6 +30,8 @@ class GatewayProcess:
             "NINEFOLD_CONTROL_URL": control_url,
             "NINEFOLD_GATEWAY_TOKEN": TOKEN,
             "NINEFOLD_GATEWAY_PORT": str(self.port),
+            # No jobs run here: /metrics needs no token on loopback.
+            "NINEFOLD_LOCAL_CLUSTER": "off",
             "PYTHONPATH": str(ROOT / "platform"),
             **variables,
         }

@@ -41,6 +41,20 @@ def test_the_token_for_metrics_lets_anybody_read_them(control: FakeControl, tmp_
         gateway.stop()
 
 
+def test_jobs_of_the_local_cluster_need_the_token_of_the_home(
+    control: FakeControl, tmp_path: Path
+) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "metrics_token").write_text(f"{TOKEN}\n")
+    gateway = GatewayProcess(home=tmp_path, control_url=control.url, NINEFOLD_LOCAL_CLUSTER="on")
+    gateway.start()
+    try:
+        assert status(gateway) == 403
+        assert status(gateway, {"Authorization": f"Bearer {TOKEN}"}) == 200
+    finally:
+        gateway.stop()
+
+
 def test_every_metric_is_in_the_docs_and_the_docs_name_no_other(gateway: GatewayProcess) -> None:
     exposed = set(re.findall(r"^# TYPE (\S+) ", gateway.get("/metrics")[1], re.MULTILINE))
     docs = (ROOT / "docs" / "operations.md").read_text()
