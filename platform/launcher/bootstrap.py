@@ -111,6 +111,7 @@ def _install(*, project: Path, environment: Path, extent: str) -> None:
         _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
               "--require-hashes", "--requirement", project / UV_LOCK])  # fmt: skip
     uv = environment / "bin" / "uv"
+    _create_uv_lock(environment)
     _say(f"installing the packages of {LOCKS[extent]}")
     _run([uv, "pip", "sync", "--quiet", "--python", python, "--require-hashes",
           project / LOCKS[extent]])  # fmt: skip
@@ -120,6 +121,13 @@ def _install(*, project: Path, environment: Path, extent: str) -> None:
     draft.write_text(json.dumps(goal, indent=2) + "\n", encoding="utf-8")
     draft.replace(environment / _RECORD)
     _say(f"the environment is ready after {time.monotonic() - began:.1f} s")
+
+
+def _create_uv_lock(environment: Path) -> None:
+    """uv creates its lock file with mode 0666 whatever the umask, and keeps the mode of an existing one."""
+    lock = environment / ".lock"
+    lock.touch()
+    lock.chmod(0o644)
 
 
 def _stands(environment: Path, *, have: dict[str, str], goal: dict[str, str]) -> bool:

@@ -181,5 +181,6 @@ def _run_detached(configuration: Configuration, *, terminal: Terminal) -> int:
     except KeyboardInterrupt:
         process.terminate()
         raise
-    terminal.say(welcome(configuration).replace("Ctrl-C (jobs go on), or ", ""))
+    greeting = welcome(configuration, interactive=terminal.is_interactive)
+    terminal.say(greeting.replace("Ctrl-C (jobs go on), or ", ""))
     return 0

@@ -52,7 +52,8 @@ class Terminal:
 
     def __init__(self, stream: TextIO, *, names: Iterable[str] = (), echo: bool = True) -> None:
         self._stream = stream
-        self._coloured = stream.isatty()
+        #: Whether a person reads it, rather than a file or another program.
+        self.is_interactive = stream.isatty()
         self._echo = echo
         known = list(names)
         self._width = max(map(len, known), default=0)
@@ -60,14 +61,14 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """A message of the launcher itself."""
-        self._put(f"{_BOLD}{text}{_RESET}" if self._coloured else text)
+        self._put(f"{_BOLD}{text}{_RESET}" if self.is_interactive else text)
 
     def line(self, name: str, text: str) -> None:
         """A line that a process printed, shown unless only :meth:`say` is wanted."""
         if not self._echo:
             return
         label = f"{name:<{self._width}} |"
-        if self._coloured:
+        if self.is_interactive:
             label = f"{self._colours.get(name, _DIM)}{label}{_RESET}"
         self._put(f"{label} {text}")
 

@@ -52,7 +52,7 @@ def run(configuration: Configuration, *, terminal: Terminal, greet: bool) -> Non
                 _bring_up(configuration, supervisor=supervisor, terminal=terminal)
                 notes.enter(Phase.READY)
                 if greet:
-                    terminal.say(welcome(configuration))
+                    terminal.say(welcome(configuration, interactive=terminal.is_interactive))
                 supervisor.watch()
             except StopRequested:
                 pass
@@ -91,13 +91,20 @@ def database(configuration: Configuration) -> Iterator[str | None]:
             yield running.url
 
 
-def welcome(configuration: Configuration) -> str:
-    """Where to go and how to log in. The password is told once; later, where it is kept."""
+def welcome(configuration: Configuration, *, interactive: bool) -> str:
+    """The addresses and how to sign in.
+
+    The password is shown once, on a terminal only; otherwise the file that holds it is named, because other
+    output is often kept in a log.
+    """
     secrets = configuration.layout.secrets
     path = secrets / credentials.ADMIN_PASSWORD
     told = secrets / f".{credentials.ADMIN_PASSWORD}_told"
-    password = f"in {path}" if told.exists() else path.read_text().strip()
-    told.touch(mode=0o600)
+    if interactive and not told.exists():
+        password = path.read_text().strip()
+        told.touch(mode=0o600)
+    else:
+        password = f"in {path}"
     down = "make demo-down" if configuration.demo else "make down"
     return "\n".join(
         (

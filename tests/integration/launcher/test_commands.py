@@ -100,10 +100,11 @@ def _below(home: Path) -> list[tuple[str, ...]]:
     return found
 
 
-def test_up_says_the_password_once_and_down_leaves_nothing(dummy: Dummy) -> None:
+def test_up_names_the_file_of_the_password_and_down_leaves_nothing(dummy: Dummy) -> None:
     said = dummy.start()
     password = (dummy.home / "secrets/admin_password").read_text().strip()
-    assert f"password         {password}" in said
+    assert f"password         in {dummy.home}/secrets/admin_password" in said
+    assert password not in said
     assert f"gateway          {dummy.record().gateway_url}/v1" in said
     assert password not in (dummy.home / "logs/supervisor.log").read_text()
 

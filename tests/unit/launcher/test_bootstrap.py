@@ -138,3 +138,14 @@ def test_a_python_that_is_too_old_is_told_what_would_do(project: Path) -> None:
     assert done.returncode == 1
     assert f"this is {platform.python_version()}" in done.stderr
     assert not (project / ".venv").exists()
+
+
+def test_the_lock_file_of_uv_is_not_world_writable(tmp_path: Path) -> None:
+    environment, nothing = tmp_path / "venv", tmp_path / "empty.txt"
+    nothing.touch()
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    bootstrap._create_uv_lock(environment)
+    uv, python = Path(sys.executable).with_name("uv"), environment / "bin" / "python"
+    sync = [uv, "pip", "sync", "--offline", "--quiet", "--allow-empty-requirements"]
+    subprocess.run([*sync, "--python", python, nothing], check=True)
+    assert (environment / ".lock").stat().st_mode & 0o022 == 0

@@ -8,6 +8,7 @@ import pytest
 from launcher import credentials
 from launcher.configuration import BadSetting, Configuration
 from launcher.layout import MODES, Layout
+from launcher.product import welcome
 
 
 def _read(project: Path, **environment: str) -> Configuration:
@@ -81,12 +82,24 @@ def test_a_home_that_a_person_made_keeps_its_mode(tmp_path: Path) -> None:
 def test_secrets_are_made_once_and_closed_to_others(tmp_path: Path) -> None:
     made = credentials.generate_missing(tmp_path)
     before = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    assert (
-        made == {"secret_key", "encryption_key", "gateway_token", "admin_password"} == set(before)
-    )
+    expected = {"secret_key", "encryption_key", "gateway_token", "metrics_token", "admin_password"}
+    assert made == expected == set(before)
     assert credentials.generate_missing(tmp_path) == frozenset()
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_the_password_is_shown_once_and_on_a_terminal_only(tmp_path: Path) -> None:
+    read = _read(tmp_path)
+    read.layout.create()
+    credentials.generate_missing(read.layout.secrets)
+    path = read.layout.secrets / "admin_password"
+    password = path.read_text().strip()
+    for interactive, shown in ((False, False), (True, True), (True, False)):
+        text = welcome(read, interactive=interactive)
+        assert (password in text) is shown
+        assert (f"in {path}" in text) is not shown
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_encryption_key_is_one_that_fernet_takes(tmp_path: Path) -> None:

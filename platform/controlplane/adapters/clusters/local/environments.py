@@ -186,14 +186,14 @@ class _Builder:
             self._last_lines.extend(line.decode(errors="replace") for line in lines if line.strip())
 
     def _open_to_readers(self) -> None:
-        """Files linked from a cache keep the cache's modes, which may be private."""
+        """Files linked from a cache keep its modes, which may be private; the lock file of uv is world-writable."""
         for parent, folders, files in os.walk(self._folder):
             for name in (*folders, *files):
                 path = Path(parent, name)
                 if path.is_symlink():
                     continue
                 mode = path.stat().st_mode
-                wanted = mode | 0o444 | (0o111 if mode & 0o100 else 0)
+                wanted = (mode | 0o444 | (0o111 if mode & 0o100 else 0)) & ~0o022
                 if wanted != mode:
                     path.chmod(wanted)
         self._folder.chmod(0o755)
