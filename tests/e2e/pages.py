@@ -290,6 +290,8 @@ PAGES: tuple[Page, ...] = (
     _page("audit", "/audit", staff=True),
     _page("profile", "/profile"),
     _page("password", "/profile/password"),
+    _page("email", "/profile/email"),
+    _page("email-sent", "/profile/email/sent"),
     _page("search", "/search?q=a"),
     _page("design", "/design", staff=True, charts=True),
 )
@@ -375,6 +377,7 @@ NO_PAGES: Mapping[str, str] = {
     "password-reset": "only where e-mail is configured",
     "password-reset-sent": "only where e-mail is configured",
     "password-set": "by a link that works once",
+    "email-change-confirm": "by a link that works once",
     "profile-change": "an act",
     "sessions-end": "an act",
     "team-rename": "an act",

@@ -20,7 +20,7 @@ from apps.accounts.services.teams import membership_set, staff_derive
 from controlplane.domain.permissions import CompanyRole, Permission, Role
 
 #: What people change about themselves.
-PROFILE_FIELDS = ("first_name", "last_name", "email", "language", "time_zone")
+PROFILE_FIELDS = ("first_name", "last_name", "language", "time_zone")
 
 
 class PersonRefused(Exception):
@@ -228,15 +228,7 @@ def _check_somebody_left(*, without: User) -> None:
 
 @transaction.atomic
 def profile_change(*, user: User, values: dict[str, Any]) -> list[str]:
-    """Take over what differs; say which of :data:`PROFILE_FIELDS` that were.
-
-    :raises PersonRefused: if the address is somebody else's.
-    """
-    email = values.get("email", "")
-    taken = User.objects.filter(email__iexact=email).exclude(pk=user.pk)
-    if email and email.lower() != user.email.lower() and taken.exists():
-        message = _("somebody has the address %(email)s already") % {"email": email}
-        raise PersonRefused(message, field="email")
+    """Take over what differs; say which of :data:`PROFILE_FIELDS` that were."""
     changed = [
         name for name in PROFILE_FIELDS if name in values and values[name] != getattr(user, name)
     ]
@@ -246,6 +238,28 @@ def profile_change(*, user: User, values: dict[str, Any]) -> list[str]:
         user.save(update_fields=changed)
         audit(actor=user, action="profile.change", uid=user.uid, name=user.username, fields=changed)
     return changed
+
+
+def email_check(*, user: User, email: str) -> None:
+    """:raises PersonRefused: if the e-mail is another account's."""
+    if User.objects.filter(email__iexact=email).exclude(pk=user.pk).exists():
+        message = _("somebody has the address %(email)s already") % {"email": email}
+        raise PersonRefused(message, field="email")
+
+
+@transaction.atomic
+def email_change(*, user: User, email: str) -> None:
+    """Set an e-mail whose owner has confirmed it; all sessions end, and links sent before no longer work.
+
+    :raises PersonRefused: if the e-mail is another account's.
+    """
+    email_check(user=user, email=email)
+    old, user.email = user.email, email
+    user.save(update_fields=["email"])
+    sessions_end(user=user)
+    audit(
+        actor=user, action="email.change", uid=user.uid, name=user.username, before=old, after=email
+    )
 
 
 def sessions_end(*, user: User) -> None:

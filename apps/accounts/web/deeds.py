@@ -84,6 +84,7 @@ SENTENCES: Mapping[str, Promise] = {
     "modelline.change": _("%(actor)s changed the model %(name)s"),
     "node.cordon": _("%(actor)s cordoned the node %(name)s"),
     "node.uncordon": _("%(actor)s opened the node %(name)s again"),
+    "email.change": _("%(actor)s changed their e-mail"),
     "node_token.create": _("%(actor)s made a token for the agent of %(name)s"),
     "node_token.revoke": _("%(actor)s revoked a token of the agent of %(name)s"),
     "password.change": _("%(actor)s changed their password"),

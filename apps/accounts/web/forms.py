@@ -232,7 +232,6 @@ class NewPersonForm(RolesForm):
 class ProfileForm(PlainForm):
     first_name = forms.CharField(label=_("First name"), max_length=150, required=False)
     last_name = forms.CharField(label=_("Last name"), max_length=150, required=False)
-    email = forms.EmailField(label=_("E-mail"), required=False)
     language = forms.ChoiceField(
         label=_("Language"),
         choices=[("", _("as the browser asks")), *settings.LANGUAGES],

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView, PasswordResetDoneView
 from django.urls import path
 
-from apps.accounts.web import audits, people, profiles, sessions, sign_on, teams
+from apps.accounts.web import audits, email_change, people, profiles, sessions, sign_on, teams
 
 urlpatterns = [
     path("login", sessions.LogIn.as_view(), name="login"),
@@ -21,6 +21,9 @@ urlpatterns = [
     path("password/set/<uidb64>/<token>", sessions.PasswordSet.as_view(), name="password-set"),
     path("profile", profiles.profile, name="profile"),
     path("profile/details", profiles.change, name="profile-change"),
+    path("profile/email", email_change.change, name="email-change"),
+    path("profile/email/sent", email_change.sent, name="email-change-sent"),
+    path("profile/email/confirm/<str:token>", email_change.confirm, name="email-change-confirm"),
     path("profile/password", sessions.PasswordChange.as_view(), name="password"),
     path("profile/sessions/end", sessions.log_out_everywhere, name="sessions-end"),
     path("profile/sign-on/<int:pk>/unlink", sign_on.unlink, name="sign-on-unlink"),

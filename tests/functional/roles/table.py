@@ -77,6 +77,7 @@ ELSEWHERE: Mapping[str, str] = {
     "/api/v1/attempts/{}/manifest": "the attempt's own token; tests/functional/api/test_attempts.py",
     "/api/v1/telemetry/push": "a node's own token; tests/functional/api/telemetry/test_push.py",
     "/password/reset": "not there without a mail server; tests/functional/accounts",
+    "/profile/email/confirm/{}": "by a signed link; tests/functional/security/test_email_change.py",
     "/sign-on": "the provider's own tests",
     "/sign-on/callback": "the provider's own tests",
     "/sign-on/link/{}": "the provider's own tests",

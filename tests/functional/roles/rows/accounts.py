@@ -40,6 +40,8 @@ PAGES = (
     page("/profile"),
     act("/profile/details", body={"language": "", "time_zone": ""}),
     page("/profile/password"),
+    page("/profile/email"),
+    page("/profile/email/sent"),
     act("/profile/sessions/end"),
     act("/profile/tokens/{token}/revoke", may=OWNER, hidden=True),
     page("/teams"),

@@ -186,7 +186,7 @@ class _Builder:
             self._last_lines.extend(line.decode(errors="replace") for line in lines if line.strip())
 
     def _open_to_readers(self) -> None:
-        """Files linked from a cache keep its modes, which may be private; the lock file of uv is world-writable."""
+        """Files linked from a cache keep its modes, maybe private; uv leaves its lock world-writable."""
         for parent, folders, files in os.walk(self._folder):
             for name in (*folders, *files):
                 path = Path(parent, name)
