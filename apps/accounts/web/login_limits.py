@@ -35,9 +35,10 @@ class LogInLimitHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes has 
 
 def _address_failures(request: HttpRequest) -> QuerySet[AccessAttempt]:
     """Failures from the address, whatever the user name, since the start of the cool-off period."""
-    return AccessAttempt.objects.filter(
+    attempts: QuerySet[AccessAttempt] = AccessAttempt.objects.filter(
         ip_address=limited_address(request), attempt_time__gte=get_cool_off_threshold(request)
     )
+    return attempts
 
 
 def _is_address_locked(request: HttpRequest) -> bool:
@@ -66,4 +67,5 @@ def _unlocked_at(request: HttpRequest, attempts: QuerySet[AccessAttempt]) -> dat
     cool_off = get_cool_off(request)
     if latest is None or cool_off is None:
         return timezone.now()
-    return latest + cool_off
+    again_at: datetime = latest + cool_off
+    return again_at

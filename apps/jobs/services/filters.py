@@ -6,6 +6,7 @@ from django.db import transaction
 
 from apps.accounts.models import User
 from apps.jobs.models import SavedFilter
+from controlplane.domain.names import NameRefused, normalize_name
 
 #: Of one person; a list of more is no help.
 MOST_FILTERS = 30
@@ -61,6 +62,7 @@ def _usable(name: str) -> str:
     name = name.strip()
     if not name or len(name) > SavedFilter.LONGEST_NAME:
         raise FilterRefused(f"give the filter a name of 1 to {SavedFilter.LONGEST_NAME} characters")
-    if not name.isprintable():
-        raise FilterRefused("the filter's name has characters that cannot be shown; leave them out")
-    return name
+    try:
+        return normalize_name(name)
+    except NameRefused as refusal:
+        raise FilterRefused(str(refusal)) from None

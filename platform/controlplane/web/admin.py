@@ -7,14 +7,18 @@ them, so their pages are here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from django.contrib import admin
-from django.db.models import Model
+from django.db.models import Field, Model
+from django.forms import CharField
+from django.forms import Field as FormField
 from django.http import HttpRequest
 
+from controlplane.domain.names import is_name_field
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.models import Lease, LoopState
+from controlplane.web.forms import validate_name
 
 Row = TypeVar("Row", bound=Model)
 
@@ -64,6 +68,14 @@ class GuardedAdmin(BaseAdmin[Row]):
     show_full_result_count = False
     addable: ClassVar[bool] = True
     deletable: ClassVar[bool] = False
+
+    def formfield_for_dbfield(
+        self, db_field: Field[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> FormField | None:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if isinstance(field, CharField) and is_name_field(db_field.name):
+            field.validators.append(validate_name)
+        return field
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return self.addable and super().has_add_permission(request)

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from controlplane.domain.fields import Finding
+from controlplane.domain.names import NameRefused, is_name_field, normalize_name
 
 Declared = TypeVar("Declared", bound=forms.Field)
 
@@ -17,6 +19,22 @@ _CLASSES: Mapping[type[forms.Widget], str] = {
     forms.CheckboxSelectMultiple: "form-check-input",
     forms.Select: "form-select",
 }
+
+
+def validate_name(text: str) -> None:
+    """The validator of every field of forms, REST and the admin that holds a name.
+
+    :raises ValidationError: naming the character that is not accepted.
+    """
+    try:
+        normalize_name(text)
+    except NameRefused as refusal:
+        if not refusal.character:
+            raise ValidationError(_("A name must not begin or end with white space.")) from None
+        raise ValidationError(
+            _("U+%(code)s is not allowed in a name: it is invisible or a control character."),
+            params={"code": f"{ord(refusal.character):04X}"},
+        ) from None
 
 
 class PlainForm(forms.Form):
@@ -30,6 +48,15 @@ class PlainForm(forms.Form):
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
             self.dress(field)
+        for name, field in self.fields.items():
+            if isinstance(field, forms.CharField) and is_name_field(name):
+                field.validators.append(validate_name)
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc]  # Django's hook, which its stubs leave out
+        for name, value in self.cleaned_data.items():
+            if isinstance(value, str) and is_name_field(name):
+                self.cleaned_data[name] = normalize_name(value)
 
     def dress(self, field: forms.Field) -> None:
         """Give it the product's look; for fields that are added later, too."""

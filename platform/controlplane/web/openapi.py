@@ -69,9 +69,7 @@ class MayReadSchema(BasePermission):
     """Whoever is signed in or has a token; everybody where ``NINEFOLD_PUBLIC_SCHEMA`` is on."""
 
     def has_permission(self, request: Request, view: object) -> bool:
-        return settings.NINEFOLD_PUBLIC_SCHEMA or bool(
-            request.user and request.user.is_authenticated
-        )
+        return settings.NINEFOLD_PUBLIC_SCHEMA or request.user.is_authenticated
 
 
 def schema_page(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:

@@ -23,6 +23,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from controlplane.domain.names import is_name_field, normalize_name
+from controlplane.web.forms import validate_name
 from controlplane.web.pagination import KeysetPagination
 from controlplane.web.parsers import BoundedJSONParser
 
@@ -48,7 +50,18 @@ class StrictSerializer(serializers.Serializer[T]):
             }
             if unknown:
                 raise ValidationError(unknown)
-        return super().to_internal_value(data)
+        values = super().to_internal_value(data)
+        for name, value in values.items():
+            if isinstance(value, str) and is_name_field(name):
+                values[name] = normalize_name(value)
+        return values
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        fields = super().get_fields()
+        for name, field in fields.items():
+            if isinstance(field, serializers.CharField) and is_name_field(name):
+                field.validators.append(validate_name)
+        return fields
 
 
 class Query(StrictSerializer[Any]):

@@ -38,7 +38,7 @@ def request_link(client: Client, email: str = NEW) -> str:
     assert sent.status_code == 302
     (message,) = mail.outbox
     assert message.to == [email]
-    link = re.search(r"http://testserver(/profile/email/confirm/\S+)", message.body)
+    link = re.search(r"http://testserver(/profile/email/confirm/\S+)", str(message.body))
     assert link is not None
     return link[1]
 

@@ -146,6 +146,6 @@ def test_the_lock_file_of_uv_is_not_world_writable(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     bootstrap._create_uv_lock(environment)
     uv, python = Path(sys.executable).with_name("uv"), environment / "bin" / "python"
-    sync = [uv, "pip", "sync", "--offline", "--quiet", "--allow-empty-requirements"]
+    sync = (uv, "pip", "sync", "--offline", "--quiet", "--allow-empty-requirements")
     subprocess.run([*sync, "--python", python, nothing], check=True)
     assert (environment / ".lock").stat().st_mode & 0o022 == 0
