@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from tests.functional.roles.rules import EVERYBODY, STAFF, act, page, rest
 
-REST = (
-    rest("GET", "schema", may=EVERYBODY),
-    rest("GET", "docs", may=EVERYBODY),
-)
+REST = (rest("GET", "schema"),)
 
 PAGES = (
     page("/"),
+    page("/api/v1/docs"),
     act("/i18n/setlang/", may=EVERYBODY, body={"language": "en", "next": "/"}),
     page("/search?q=a"),
     page("/design", may=STAFF, hidden=True),
