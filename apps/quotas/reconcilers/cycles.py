@@ -30,11 +30,7 @@ from apps.quotas.models import Claim
 from apps.quotas.reconcilers.paces import Pace
 from apps.quotas.reconcilers.tellings import Teller
 from controlplane.domain.claims import ClaimState
-from controlplane.domain.scheduling.plans import (
-    Placement,
-    Plan,
-    RefusalCode,
-)
+from controlplane.domain.scheduling.plans import Placement, Plan
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.snapshots import Snapshot
 from controlplane.domain.scheduling.standstill import Planner
@@ -69,7 +65,7 @@ class _Round:
     dropped: int = 0
     refused: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
-    #: It was over before it had looked at all, and got somewhere: the next one does not wait.
+    #: Its bounds kept it from claims that may find room: the next one follows at once.
     unfinished: bool = False
 
     @contextmanager
@@ -166,8 +162,7 @@ def _commit(
             )
         done.revoked = len(told)
     done.refused = len(decided.refusals)
-    unseen = any(each.reason.code is RefusalCode.NOT_LOOKED_AT for each in decided.refusals.groups)
-    done.unfinished = unseen and done.admitted > 0
+    done.unfinished = decided.unfinished and bool(decided.state.untried or done.admitted)
 
 
 @contextmanager

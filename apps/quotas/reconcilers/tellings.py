@@ -82,6 +82,9 @@ class Teller:
             return news
         were = told.by_claim()
         for passed, (reason, claim) in enumerate(refusals.around(self._place), start=1):
+            if reason.code is RefusalCode.NOT_LOOKED_AT:
+                # What its last search said is worth more.
+                continue
             if were.get(claim.uid, reason.reason) not in (reason.reason, UNTOLD):
                 news.append(reason.refuse(claim.uid))
                 if len(news) == most:

@@ -10,13 +10,17 @@
    not delay them (``reservations``).
 
 Claims that ask for the same as one that was refused are refused with it. Nothing here knows the time, a
-database or chance: the same snapshot always gives the same plan.
+database or chance: the same snapshot and state always give the same plan.
+
+Where the searches of a cycle are too few, a *round* takes several cycles, and its state goes from one to the next.
+Each of these spends half of its searches on the first claims in order, as always; with the others the queues take
+turns, only with what the round has not tried yet. So claims that find no room never keep others from being tried.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -35,7 +39,7 @@ from controlplane.domain.scheduling.explain import (
     not_looked_at,
 )
 from controlplane.domain.scheduling.fleet import Fleet
-from controlplane.domain.scheduling.lines import Line
+from controlplane.domain.scheduling.lines import Line, SearchKey
 from controlplane.domain.scheduling.obstacles import LASTING, Obstacles
 from controlplane.domain.scheduling.ordering import Order
 from controlplane.domain.scheduling.people import People
@@ -50,6 +54,7 @@ from controlplane.domain.scheduling.plans import (
     ReplicaPlacement,
     Reservation,
     Revocation,
+    SchedulerState,
     Verdict,
 )
 from controlplane.domain.scheduling.policies import Policy
@@ -63,15 +68,21 @@ from controlplane.domain.scheduling.snapshots import ClaimView, Kind, RunningVie
 _ITS_OWN = frozenset(
     {RefusalCode.AWAITS_CARDS, RefusalCode.AWAITS_FASTER, RefusalCode.PERSON_LIMIT}
 )
+#: While a round of searches goes on, the part of them for the first claims in order.
+_IN_ORDER = 0.5
 #: Reasons for which nobody has to stop, nor room to be kept, on a chip.
 _NO_USE = LASTING | {RefusalCode.AWAITS_FASTER}
 
 
-def plan(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
+def plan(
+    snapshot: Snapshot, policy: Policy, at: datetime, state: SchedulerState | None = None
+) -> Plan:
     """Decide for every waiting claim.
 
+    :param state: of the plan before; without it, a new round of searches begins.
     :raises ValueError: if a claim accepts no chip.
     """
+    untried = state.untried if state else frozenset()
     cycle = Cycle(snapshot, policy, at)
     order = Order(
         snapshot.claims,
@@ -80,13 +91,16 @@ def plan(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
         freed=cycle.freed,
         alone=cycle.like_no_other,
     )
-    for claim in order if not cycle.spent else ():
-        cycle.decide(claim)
-        if cycle.spent:
-            break
+    cycle.decide_each(order, part=_IN_ORDER if untried else 1)
+    if untried:
+        cycle.decide_each(order.turns(untried))
+    left: set[SearchKey] = set()
     for line in order.rest():
+        left.update(cycle.untried(line))
         cycle.pass_over(line)
-    return cycle.decided()
+    # Whoever is left because enough were placed needs no round: those in front go first again.
+    begins = not untried and cycle.searches >= policy.attempts_per_cycle
+    return cycle.decided(SchedulerState(untried=frozenset(left if begins else left & untried)))
 
 
 class _Opening(NamedTuple):
@@ -147,14 +161,30 @@ class Cycle:
         #: Claims that others stop for, and claims that keep room.
         self._reclaims = self._waiting = 0
 
-    def decided(self) -> Plan:
+    @property
+    def searches(self) -> int:
+        """That count: what it takes to keep room for a few has a bound of its own."""
+        return self._placer.searches - self._reservations.searches
+
+    def decided(self, state: SchedulerState) -> Plan:
         return Plan(
+            state=state,
             placements=tuple(self._placements),
             refusals=Refusals(self._refusals),
             revocations=tuple(self._revocations),
             reservations=(*self._promised, *self._reservations.made),
             verdicts=self._verdicts,
         )
+
+    def decide_each(self, claims: Iterable[ClaimView], *, part: float = 1) -> None:
+        """Decide one by one until that part of the searches is spent, or enough are placed; at least for one."""
+        policy = self._policy
+        most = policy.attempts_per_cycle * part
+        if most and len(self._placements) < policy.placements_per_cycle:
+            for claim in claims:
+                self.decide(claim)
+                if self.searches >= most or len(self._placements) >= policy.placements_per_cycle:
+                    break
 
     def decide(self, claim: ClaimView) -> bool:
         """Place the claim, or keep why it waits; say whether it was placed."""
@@ -171,21 +201,19 @@ class Cycle:
         while line and (kind := line.kind) is not None and kind in self._verdicts:
             self._refuse(line.drop(), self._verdicts[kind].reason)
 
+    def untried(self, line: Line) -> Iterator[SearchKey]:
+        """Of those left in the line, whom no search was made for."""
+        return (key for key in line.keys() if key not in self._verdicts)
+
     def pass_over(self, line: Line) -> None:
         """Refuse all of the line: as one like it was, or as nobody had the time to look at it."""
-        spent = not_looked_at(len(self._placements), self._placer.searches)
+        spent = not_looked_at(len(self._placements), self.searches)
         while line:
             verdict = self._verdicts.get(line.kind) if line.kind else None
             self._refuse(line.drop(), verdict.reason if verdict else spent)
 
     def _refuse(self, claims: Sequence[ClaimView], reason: Reason) -> None:
         self._refusals.append(Refused(reason, claims))
-
-    @property
-    def spent(self) -> bool:
-        """Whether it is for the next cycle to look at the others."""
-        policy, placed, searches = self._policy, len(self._placements), self._placer.searches
-        return placed >= policy.placements_per_cycle or searches >= policy.attempts_per_cycle
 
     def _consider(self, claim: ClaimView) -> Reason | None:
         """Steps 3 to 6 for one claim; None if it was placed."""

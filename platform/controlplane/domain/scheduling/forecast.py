@@ -20,7 +20,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import Placement, RefusalCode
+from controlplane.domain.scheduling.plans import Placement, SchedulerState
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.reservations import nodes_of
 from controlplane.domain.scheduling.runtimes import RuntimeHistory, runtime_on
@@ -132,6 +132,7 @@ class _Play:
         self._assumed = assumed
         self._course = course
         self._timeline = Timeline(snapshot)
+        self._state = SchedulerState()
         #: What is still to come, as a heap.
         self._events: list[_Event] = []
         self._arrivals = {claim.uid: claim for claim in assumed.arrivals}
@@ -169,7 +170,8 @@ class _Play:
 
     def _cycle(self, just_ended: Sequence[str]) -> bool:
         """Plan once; whether it has to be asked again, as it did not come to everybody."""
-        decided = plan(self._timeline.snapshot(), self._policy, self._now)
+        decided = plan(self._timeline.snapshot(), self._policy, self._now, self._state)
+        self._state = decided.state
         for placement in decided.placements:
             self._start(placement, just_ended)
         for revocation in decided.revocations:
@@ -180,8 +182,7 @@ class _Play:
             )
         for refusal in decided.refusals:
             self.refusals[refusal.claim] = refusal.reason
-        unseen = any(each.code is RefusalCode.NOT_LOOKED_AT for each in decided.refusals)
-        return unseen and bool(decided.placements)
+        return decided.unfinished
 
     def _start(self, placement: Placement, just_ended: Sequence[str]) -> None:
         uid = placement.claim

@@ -10,15 +10,18 @@ so that a kind is refused at once, however many are of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from heapq import heappop, heappush, heapreplace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush, heapreplace
 from operator import attrgetter
-from typing import Self
+from typing import Self, TypeAlias
 
 from controlplane.domain.scheduling.snapshots import ClaimView, Kind, Place
 
 #: Claims of each kind, the first in line first.
 ByKind = Mapping[Kind, Sequence[ClaimView]]
+
+#: What is searched for once: a kind, or the uid of a claim that is like no other.
+SearchKey: TypeAlias = Kind | str
 
 _place = attrgetter("place")
 
@@ -57,6 +60,10 @@ class _Alike:
         self.kind = kind
         self.claims = claims
         self.at = 0
+
+    @property
+    def key(self) -> SearchKey:
+        return self.claims[self.at].uid if self.kind is None else self.kind
 
 
 class Line:
@@ -102,6 +109,28 @@ class Line:
         """The next and all like it, which leave the line."""
         _place, alike = heappop(self._firsts)
         return alike.claims[alike.at :]
+
+    def keys(self) -> Iterator[SearchKey]:
+        """Of all in the line."""
+        return (alike.key for _, alike in self._firsts)
+
+    def split_first(self) -> Line:
+        """A line of the next kind alone, which leaves this one."""
+        return Line._of([heappop(self._firsts)])
+
+    def split(self, keys: Collection[SearchKey]) -> Line:
+        """A line of those with one of the keys, which leave this one."""
+        chosen = [first for first in self._firsts if first[1].key in keys]
+        self._firsts = [first for first in self._firsts if first[1].key not in keys]
+        heapify(self._firsts)
+        return Line._of(chosen)
+
+    @classmethod
+    def _of(cls, firsts: list[tuple[Place, _Alike]]) -> Line:
+        line = cls()
+        line._firsts = firsts
+        heapify(firsts)
+        return line
 
 
 def lines_of(claims: Sequence[ClaimView], *, alone: Collection[str] = ()) -> dict[str, Line]:

@@ -16,6 +16,9 @@ there is a heap of lines below each topmost queue, ranked without its share, and
     all ─┬─ research ─┬─ vision   3, 7, 9 …
          │            └─ speech   1, 4 …
          └─ product   2, 5, 6 …
+
+Where the searches of one cycle are too few for all pending claims, the queues take turns with those that no cycle
+has tried yet (``turns``): each tries its next kind, in the order above, before any of them tries another.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from typing import NamedTuple
 
 from controlplane.domain.quotas import QueueTree
 from controlplane.domain.scheduling.accounts import Nominated
-from controlplane.domain.scheduling.lines import Line, lines_of
+from controlplane.domain.scheduling.lines import Line, SearchKey, lines_of
 from controlplane.domain.scheduling.snapshots import ClaimView
 
 #: Priority, right, shares from the top down, age and name; the smaller goes first.
@@ -74,10 +77,36 @@ class Order:
         self._tree = tree
         self._freed = freed or {}
         self._settle = settle
+        #: Those that come up now, and those of whom it is not the turn.
         self._lines = lines_of(claims, alone=alone)
+        self._later: list[dict[str, Line]] = []
         self._heads: dict[str, list[_Head]] = {}
 
+    def turns(self, untried: Collection[SearchKey]) -> Iterator[ClaimView]:
+        """Those that have not come up, one kind of each queue a turn; whoever iterates has stopped before.
+
+        :param untried: those first; the others follow.
+        """
+        others = self._lines
+        chosen = {queue: line.split(untried) for queue, line in others.items()}
+        self._later = [chosen, others]
+        for lines in self._later:
+            while turn := self._turn(lines):
+                self._lines = turn
+                yield from self
+
+    def _turn(self, lines: Mapping[str, Line]) -> dict[str, Line]:
+        """The next kind of each line, which leaves it."""
+        turn = {}
+        for queue, line in lines.items():
+            if self._settle:
+                self._settle(line)
+            if line:
+                turn[queue] = line.split_first()
+        return turn
+
     def __iter__(self) -> Iterator[ClaimView]:
+        self._heads.clear()
         for queue in self._lines:
             self._heads.setdefault(self._tree.top_of(queue), []).append(self._head(queue))
         for heads in self._heads.values():
@@ -105,7 +134,8 @@ class Order:
 
     def rest(self) -> Iterator[Line]:
         """The lines of those that have not come up, by queue; who iterates no more may take from them."""
-        return (line for _, line in sorted(self._lines.items()) if line)
+        parts = (self._lines, *self._later)
+        return (lines[queue] for queue in sorted(parts[-1]) for lines in parts if lines.get(queue))
 
     def rank(self, claim: ClaimView) -> Rank:
         """Its place among the first of each line, as the tree is now."""

@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 if TYPE_CHECKING:
+    from controlplane.domain.scheduling.lines import SearchKey
     from controlplane.domain.scheduling.snapshots import ClaimView, Kind, Place
 
 
@@ -188,6 +189,15 @@ class Verdict(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerState:
+    """What one cycle passes on to the next; without it, a new round begins."""
+
+    #: Of a round in which every pending claim is searched for once, and which takes more than one cycle: those that
+    #: are left. Claims that came since the round began wait for the next round, unless it is their turn by priority.
+    untried: frozenset[SearchKey] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     placements: tuple[Placement, ...] = ()
     refusals: Refusals = field(default_factory=Refusals)
@@ -195,3 +205,15 @@ class Plan:
     reservations: tuple[Reservation, ...] = ()
     #: What holds for others of a kind too, were there more of them.
     verdicts: Mapping[Kind, Verdict] = field(default_factory=dict, repr=False)
+    #: For the next cycle.
+    state: SchedulerState = field(default_factory=SchedulerState, repr=False)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether another cycle should follow at once, as this one could not search for all that may find room."""
+        return bool(self.state.untried) or (bool(self.placements) and self.left_out_any)
+
+    @property
+    def left_out_any(self) -> bool:
+        groups = self.refusals.groups
+        return any(group.reason.code is RefusalCode.NOT_LOOKED_AT for group in groups)

@@ -80,6 +80,8 @@ class Reservations:
         self._at = at
         self._backfill = backfill
         self._work = work
+        #: That it made.
+        self.searches = 0
         self._starts: dict[tuple[Kind, str], datetime | None] = {}
         self._kept: list[_Kept] = []
         #: Rows to avoid, by chip, runtime on it and right.
@@ -167,7 +169,7 @@ class Reservations:
         if self._capacity.replicas(claim, chip, avoid=avoid) < fewest:
             return None
         ends = self._ends.get(chip, [])
-        before = self._fleet.mark()
+        before, searches = self._fleet.mark(), self._placer.searches
         try:
             last = self._freed_until_it_fits(claim, chip, ends, avoid)
             if last is None:
@@ -176,6 +178,7 @@ class Reservations:
             replicas = self._placer.place(claim, chip, avoid=avoid)
         finally:
             self._fleet.undo(before)
+            self.searches += self._placer.searches - searches
         if replicas is None:
             return None
         return _Start(replicas, self._end(ends[last]))

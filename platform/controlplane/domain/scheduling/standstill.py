@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import Plan, RefusalCode, Refusals, Refused
+from controlplane.domain.scheduling.plans import Plan, Refusals, Refused, SchedulerState
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.snapshots import Snapshot
 
@@ -37,6 +37,8 @@ class Planner:
 
     def __init__(self) -> None:
         self._last: _Standstill | None = None
+        #: Of the plan before.
+        self.state = SchedulerState()
 
     def plan(self, snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
         """As ``cycle.plan`` has it; at a standstill, of those who came since the last plan only.
@@ -47,15 +49,11 @@ class Planner:
         if last is not None and (refusals := _of_newcomers(last, snapshot, policy, at)) is not None:
             self._last = last._replace(snapshot=snapshot)
             return Plan(refusals=refusals)
-        decided = plan(snapshot, policy, at)
-        still = not (decided.placements or decided.revocations or _left_out_any(decided))
+        decided = plan(snapshot, policy, at, self.state)
+        self.state = decided.state
+        still = not (decided.placements or decided.revocations or decided.left_out_any)
         self._last = _Standstill(snapshot, policy, at, decided) if still else None
         return decided
-
-
-def _left_out_any(decided: Plan) -> bool:
-    groups = decided.refusals.groups
-    return any(group.reason.code is RefusalCode.NOT_LOOKED_AT for group in groups)
 
 
 def _of_newcomers(

@@ -252,9 +252,10 @@ class Histories(RuleBasedStateMachine):
 
     def _schedule(self, policy: Policy) -> None:
         seen = self.timeline.snapshot()
-        decided = plan(seen, policy, self.now)
+        state = self.planner.state
+        decided = plan(seen, policy, self.now, state)
         promises.check(seen, decided)
-        assert decided == plan(shuffled(seen), policy, self.now)
+        assert decided == plan(shuffled(seen), policy, self.now, state)
         assert len(decided.placements) <= policy.placements_per_cycle
         assert policy.preemption or not decided.revocations
         self._planner_agrees(seen, policy, decided)
