@@ -45,13 +45,18 @@ class Account:
     wished: int = 0
     #: Held by claims that were told to stop.
     leaving: int = 0
-    #: Held by claims that start now.
+    #: Of what is used: by claims that start now, and by cards that are nominated for pending claims.
     starting: int = 0
+
+    @property
+    def borrowed(self) -> int:
+        """Held by those that start, and by those that run and go on, more than is guaranteed."""
+        return self.used - self.leaving - self.entitlement.guaranteed
 
     @property
     def beyond(self) -> int:
         """Held by those that run and go on, more than is guaranteed."""
-        return self.used - self.leaving - self.starting - self.entitlement.guaranteed
+        return self.borrowed - self.starting
 
     @property
     def outer(self) -> int:

@@ -152,12 +152,16 @@ class QueueTree:
             known = self._coverings[key] = version, self._covering(queue, chip, cards)
         return known[1]
 
-    def may_take_back(self, covered_by: str, victim: str, chip: str) -> bool:
+    def may_take_back(
+        self, covered_by: str, victim: str, chip: str, *, starting: bool = False
+    ) -> bool:
         """Whether cards that the queue ``victim`` holds are due to those below ``covered_by``.
 
         They are if every queue on the way from the victim up to the first that both have in common holds more
         than it states as its guarantee, whatever starts now: nobody who runs stops for what others of the same
         queue have just been given.
+
+        :param starting: ask for cards of claims that start now, of which a queue may hold too many.
         """
         common = self._paths[covered_by]
         for uid in self._paths[victim]:
@@ -166,13 +170,13 @@ class QueueTree:
             if uid in common:
                 break
             for account in self._nodes[uid].guarantees(chip):
-                if account.beyond <= 0:
+                if (account.borrowed if starting else account.beyond) <= 0:
                     return False
         return True
 
     def borrows_itself(self, queue: str, chip: str) -> bool:
         """Whether it holds more than it states, whatever those above do: nobody takes back from others."""
-        return all(account.beyond > 0 for account in self._nodes[queue].guarantees(chip))
+        return all(account.borrowed > 0 for account in self._nodes[queue].guarantees(chip))
 
     def way_up(self, queue: str) -> tuple[str, ...]:
         """The queue and those above it, up to the top."""
@@ -201,7 +205,7 @@ class QueueTree:
                 account.used += cards
 
     def start(self, queue: str, chip: str, cards: int) -> None:
-        """A claim of the queue starts now, and holds so many."""
+        """A claim of the queue starts now, or cards are nominated for one: it holds so many."""
         self.charge(queue, chip, cards)
         for way in self._way(queue, chip):
             for account in way:
@@ -224,12 +228,17 @@ class QueueTree:
             for account in way if lendable else way[:-1]:
                 account.wished += cards
 
-    def leave(self, queue: str, chip: str, cards: int) -> None:
-        """Claims of the queue that hold so many were told to stop."""
+    def leave(self, queue: str, chip: str, cards: int, *, starting: bool = False) -> None:
+        """Claims of the queue that hold so many were told to stop.
+
+        :param starting: they have not started yet, and will not.
+        """
         self._changed(queue)
         for way in self._way(queue, chip):
             for account in way:
                 account.leaving += cards
+                if starting:
+                    account.starting -= cards
 
     # -- Inside --
 

@@ -38,12 +38,12 @@ def nominated(snapshot: Snapshot) -> Nominated:
 
 
 def queue_tree(snapshot: Snapshot, freed: Nominated) -> QueueTree:
-    """The tree of the snapshot; what was freed for a claim is as good as held by its queue."""
+    """The tree of the snapshot; cards nominated for a claim count as if it had started."""
     tree = QueueTree(snapshot.queues, free=_free(snapshot))
     heirs = [claim for claim in snapshot.claims if claim.uid in freed] if freed else ()
     for claim in heirs:
         for chip, cards in freed[claim.uid].items():
-            tree.charge(claim.queue, chip, cards)
+            tree.start(claim.queue, chip, cards)
     return tree
 
 

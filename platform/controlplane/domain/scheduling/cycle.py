@@ -151,7 +151,11 @@ class Cycle:
         for view in snapshot.running:
             if view.revoked_for:
                 self._stopping.setdefault(view.revoked_for, []).append(view)
-        self._placements: list[Placement] = []
+        #: By claim.
+        self._placements: dict[str, Placement] = {}
+        #: Claims that were placed, and that an owed claim may still keep from starting.
+        self._starting: dict[str, ClaimView] = {}
+        self._cancelled: set[str] = set()
         self._refusals: list[Refused] = []
         self._revocations: list[Revocation] = []
         self._promised: list[Reservation] = []
@@ -169,7 +173,7 @@ class Cycle:
     def decided(self, state: SchedulerState) -> Plan:
         return Plan(
             state=state,
-            placements=tuple(self._placements),
+            placements=tuple(self._placements.values()),
             refusals=Refusals(self._refusals),
             revocations=tuple(self._revocations),
             reservations=(*self._promised, *self._reservations.made),
@@ -203,7 +207,7 @@ class Cycle:
 
     def untried(self, line: Line) -> Iterator[SearchKey]:
         """Of those left in the line, whom no search was made for."""
-        return (key for key in line.keys() if key not in self._verdicts)
+        return (key for key in line if key not in self._verdicts)
 
     def pass_over(self, line: Line) -> None:
         """Refuse all of the line: as one like it was, or as nobody had the time to look at it."""
@@ -227,6 +231,7 @@ class Cycle:
         self._hold_nominated(claim, -1)
         openings, reasons = self._check(claim)
         if self._place(openings, reasons):
+            self._starting[claim.uid] = claim
             return None
         if stopping := self._stopping.get(claim.uid):
             room: Room | None = self._preemptor.awaited(claim, stopping)
@@ -234,6 +239,10 @@ class Cycle:
             reasons = {each.chip: self._obstacle(each) for each in openings} | reasons
             hopeful = [chip for chip in claim.chips if reasons[chip].code not in _NO_USE]
             room = self._take_back(claim, hopeful)
+            if room is not None and room.starting:
+                self._fleet.undo(before)
+                self._hold_nominated(claim, 1)
+                return self._start_instead(claim, room.starting)
             if room is None:
                 self._reserve(claim, [each for each in openings if each.chip in hopeful])
         self._fleet.undo(before)
@@ -249,7 +258,7 @@ class Cycle:
     def _hold_nominated(self, claim: ClaimView, sign: int) -> None:
         """Its queue holds the cards that were freed for it, until it is its turn and if it waits on."""
         for chip, cards in self.freed.get(claim.uid, {}).items():
-            self.tree.charge(claim.queue, chip, sign * cards)
+            self.tree.start(claim.queue, chip, sign * cards)
 
     def _lacking(self, claim: ClaimView, chip: str) -> int:
         """Cards without which it does not start, beside those that were freed for it."""
@@ -312,23 +321,26 @@ class Cycle:
         return ""
 
     def _start(self, claim: ClaimView, chip: str, replicas: tuple[ReplicaPlacement, ...]) -> None:
-        self._placements.append(explain_placement(claim, chip, replicas, self._names))
+        self._placements[claim.uid] = explain_placement(claim, chip, replicas, self._names)
         self.tree.start(claim.queue, chip, cards_of(replicas))
         self._people.start(claim)
         runtime = runtime_on(claim, chip)
+        view = RunningView(
+            uid=claim.uid,
+            queue=claim.queue,
+            shape=claim.shape,
+            chip=chip,
+            priority=claim.priority,
+            admitted_at=self._at,
+            replicas=replicas,
+            ends_at=None if runtime is None else self._at + runtime,
+            person=claim.person,
+        )
         if runtime is not None:
-            self._reservations.started(
-                RunningView(
-                    uid=claim.uid,
-                    queue=claim.queue,
-                    shape=claim.shape,
-                    chip=chip,
-                    priority=claim.priority,
-                    admitted_at=self._at,
-                    replicas=replicas,
-                    ends_at=self._at + runtime,
-                )
-            )
+            self._reservations.started(view)
+        if claim.uid not in self.like_no_other and claim.uid not in self._cancelled:
+            # Otherwise cards are nominated for it, or it has lost its place to another once.
+            self._preemptor.started(view)
 
     def _obstacle(self, opening: _Opening) -> Reason:
         """Why it found no room: what is kept for others, or the fleet itself."""
@@ -357,10 +369,25 @@ class Cycle:
             avoid = self._reservations.avoid(claim, chip, owed=owed)
             room = self._preemptor.make_room(claim, chip, avoid=avoid)
             if room is not None:
-                self._reclaims += 1
-                self._revocations += self._preemptor.stop(room, claim)
+                if not room.starting:
+                    self._reclaims += 1
+                    self._revocations += self._preemptor.stop(room, claim)
                 return room
         return None
+
+    def _start_instead(self, claim: ClaimView, others: Sequence[RunningView]) -> Reason | None:
+        """Decide for the claim as if the others did not start, which the next cycle would evict; then for them."""
+        for view in others:
+            del self._placements[view.uid]
+            self._cancelled.add(view.uid)
+            self._preemptor.cancel(view)
+            self._reservations.cancel(view)
+            self._people.cancel(view)
+            self._fleet.free(view)
+        reason = self._consider(claim)
+        for view in others:
+            self.decide(self._starting.pop(view.uid))
+        return reason
 
     def _promise(self, claim: ClaimView, room: Room) -> None:
         """Nobody else gets what it will take, nor its queue's right to it."""

@@ -77,11 +77,15 @@ class People:
         """It holds what it asked for."""
         self._count(self._held, claim)
 
+    def cancel(self, claim: Member) -> None:
+        """It does not start after all."""
+        self._count(self._held, claim, -1)
+
     def promise(self, claim: Member) -> None:
         """It comes before others of the same person."""
         self._count(self._first, claim)
 
-    def _count(self, counted: Counter[tuple[str, str]], claim: Member) -> None:
+    def _count(self, counted: Counter[tuple[str, str]], claim: Member, more: int = 1) -> None:
         if claim.person:
             for queue in self._limits.get(claim.queue, ()):
-                counted[queue.uid, claim.person] += 1
+                counted[queue.uid, claim.person] += more

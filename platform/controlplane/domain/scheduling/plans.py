@@ -192,8 +192,8 @@ class Verdict(NamedTuple):
 class SchedulerState:
     """What one cycle passes on to the next; without it, a new round begins."""
 
-    #: Of a round in which every pending claim is searched for once, and which takes more than one cycle: those that
-    #: are left. Claims that came since the round began wait for the next round, unless it is their turn by priority.
+    #: A round searches for every pending claim once and may take several cycles: those that are left of it.
+    #: Claims that came since it began wait for the next round, unless they are among the first by priority.
     untried: frozenset[SearchKey] = frozenset()
 
 

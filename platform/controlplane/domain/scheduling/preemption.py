@@ -7,6 +7,9 @@ guarantee, nor from one below a queue that is (``QueueTree.may_take_back``);
 
 *preemption*: an urgent claim takes the place of a less urgent one of its own queue, where the queue says so.
 
+Claims that the same plan has placed are candidates as well: whoever the next cycle would have to evict does not
+start (``Room.starting``). Whether running work is a borrower's is asked without them.
+
 Victims are whole claims whose owners can save and stop. They are ranked once: borrowers before those within their
 guarantee, then the lowest priority, the least work lost since a checkpoint, the youngest. Node by node, where the
 least is lost first, they are taken away from the simulated fleet until the whole gang fits; then each that turns
@@ -44,6 +47,8 @@ class Room(NamedTuple):
     replicas: tuple[ReplicaPlacement, ...]
     #: The rows that it uses, as they are when it runs.
     then: Mapping[int, Then]
+    #: Claims that the plan has placed and that must not start.
+    starting: tuple[RunningView, ...] = ()
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -88,6 +93,9 @@ class Preemptor:
         self._below: dict[str, dict[str, list[str]]] = {}
         #: By chip and topmost queue: at which version which queues below it hold more than they state.
         self._lending: dict[tuple[str, str], tuple[int, list[str]]] = {}
+        #: By chip and queue, those that the plan has placed.
+        self._starting: dict[str, dict[str, list[Victim]]] = {}
+        self._at = at
         #: Stopping already, and for nobody: their cards come without another victim.
         self._stopping: dict[str, list[RunningView]] = {}
         for view in sorted(running, key=partial(rank, at)):
@@ -99,6 +107,22 @@ class Preemptor:
             elif view.preemptible and not view.revoking and cards_of(view.replicas):
                 queues = self._ranked.setdefault(view.chip, {})
                 queues.setdefault(view.queue, []).append(Victim.of(view, fleet, at))
+
+    def started(self, view: RunningView) -> None:
+        """The plan placed a claim."""
+        victim = Victim.of(view, self._fleet, self._at, starting=True)
+        self._starting.setdefault(view.chip, {}).setdefault(view.queue, []).append(victim)
+        places = self._places.get(view.chip)
+        if places is not None and view.queue not in places:
+            places[view.queue] = len(places)
+            below = self._below[view.chip]
+            below.setdefault(self._tree.top_of(view.queue), []).append(view.queue)
+
+    def cancel(self, view: RunningView) -> None:
+        """The plan places it no more."""
+        self._tree.start(view.queue, view.chip, -cards_of(view.replicas))
+        starting = self._starting[view.chip]
+        starting[view.queue] = [each for each in starting[view.queue] if each.view is not view]
 
     def make_room(self, claim: ClaimView, chip: str, *, avoid: Mask | None) -> Room | None:
         """The fewest and cheapest that have to stop for the claim; None if that would not help.
@@ -163,16 +187,20 @@ class Preemptor:
         """Whom it may have stopped now, borrowers of other queues first."""
         if not claim.shape.fewest_cards:
             return
-        queues = self._ranked.get(chip, {})
+        queues, starting = self._ranked.get(chip, {}), self._starting.get(chip, {})
         if rights.covered_by:
             for queue in self._borrowers(chip, rights.covered_by):
-                if queue != claim.queue and self._may_take_back(rights, queue, chip):
-                    yield from queues[queue]
+                for victims in (queues.get(queue), starting.get(queue)):
+                    if victims and queue != claim.queue and self._due(rights, victims[0], chip):
+                        yield from victims
         if rights.preempts:
             yield from takewhile(
                 lambda victim: victim.priority < claim.priority,
                 queues.get(claim.queue, ()),
             )
+            for victim in starting.get(claim.queue, ()):
+                if victim.priority < claim.priority:
+                    yield victim
 
     def _borrowers(self, chip: str, covered_by: str) -> list[str]:
         """Queues from which anything might be taken back, in the order of their victims.
@@ -181,7 +209,8 @@ class Preemptor:
         """
         places = self._places.get(chip)
         if places is None:
-            places = {queue: place for place, queue in enumerate(self._ranked.get(chip, {}))}
+            known_queues = {**self._ranked.get(chip, {}), **self._starting.get(chip, {})}
+            places = {queue: place for place, queue in enumerate(known_queues)}
             self._places[chip] = places
             below = self._below[chip] = {}
             for queue in places:
@@ -197,8 +226,11 @@ class Preemptor:
             found.update(known[1])
         return sorted(found, key=places.__getitem__)
 
-    def _may_take_back(self, rights: _Rights, victim: str, chip: str) -> bool:
-        return bool(rights.covered_by) and self._tree.may_take_back(rights.covered_by, victim, chip)
+    def _due(self, rights: _Rights, victim: Victim, chip: str) -> bool:
+        """Whether the cards of the victim are due to the claim with those rights."""
+        return bool(rights.covered_by) and self._tree.may_take_back(
+            rights.covered_by, victim.queue, chip, starting=victim.starting
+        )
 
     # -- By trying --
 
@@ -229,16 +261,16 @@ class Preemptor:
                     continue
                 # With those before it gone, its queue may be back within its guarantee.
                 own = view.queue == claim.queue
-                if own or self._may_take_back(rights, view.queue, chip):
+                if own or self._due(rights, victim, chip):
                     chosen[view.uid] = victim
-                    self._tree.leave(view.queue, chip, victim.cards)
+                    self._tree.leave(view.queue, chip, victim.cards, starting=victim.starting)
             if number >= min(next_try, len(region.bundles)):
                 fit = self._fits(claim, chip, list(chosen.values()), region.avoid)
                 if fit is not None:
                     break
                 next_try = 2 * number - region.lacking + 1
         for victim in chosen.values():
-            self._tree.leave(victim.queue, chip, -victim.cards)
+            self._tree.leave(victim.queue, chip, -victim.cards, starting=victim.starting)
         return None if fit is None else (list(chosen.values()), fit)
 
     def _fewest(
@@ -253,7 +285,9 @@ class Preemptor:
             without = [other for other in victims if other is not victim]
             if (found := self._fits(claim, chip, without, avoid)) is not None:
                 victims, fit = without, found
-        return Room(chip, tuple(victim.view for victim in victims), *fit)
+        starting = tuple(victim.view for victim in victims if victim.starting)
+        running = tuple(victim.view for victim in victims if not victim.starting)
+        return Room(chip, running, *fit, starting)
 
     def _fits(
         self, claim: ClaimView, chip: str, victims: Sequence[Victim], avoid: Mask | None

@@ -104,6 +104,12 @@ class Reservations:
         """The plan placed a claim; it will end too."""
         insort(self._ends.setdefault(view.chip, []), view, key=self._ending)
 
+    def cancel(self, view: RunningView) -> None:
+        """The plan places it no more."""
+        ends = self._ends.get(view.chip, [])
+        if view in ends:
+            ends.remove(view)
+
     def avoid(self, claim: ClaimView, chip: str, *, owed: bool) -> Mask | None:
         """Rows that the claim may not use, as it would delay the claims that they are kept for."""
         if not self._kept:

@@ -42,9 +42,11 @@ class Victim(NamedTuple):
     card_seconds: float
     #: Cards that it has on each row.
     held: tuple[tuple[int, int], ...]
+    #: It was placed by this very plan, which may place another instead.
+    starting: bool = False
 
     @classmethod
-    def of(cls, view: RunningView, fleet: Fleet, at: datetime) -> Victim:
+    def of(cls, view: RunningView, fleet: Fleet, at: datetime, *, starting: bool = False) -> Victim:
         cards = cards_of(view.replicas)
         held = tuple(
             (row, count)
@@ -52,7 +54,8 @@ class Victim(NamedTuple):
             if (row := fleet.row_of(node, view.chip)) is not None
         )
         lost = view.lost_at(at).total_seconds()
-        return cls(view, view.queue, view.priority, rank(at, view), cards, lost * cards, held)
+        ranked = rank(at, view)
+        return cls(view, view.queue, view.priority, ranked, cards, lost * cards, held, starting)
 
 
 class Loss(NamedTuple):

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.quotas import Entitlement
+from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.plans import Plan, Revocation
 from controlplane.domain.scheduling.policies import Policy
@@ -89,20 +90,21 @@ def fleet() -> list[NodeView]:
 @st.composite
 def wishes(draw: st.DrawFn) -> ClaimView:
     share = draw(st.sampled_from([1000, 1000, 1000, 250]))
-    memory = draw(st.sampled_from([0, 0, 6]))
+    # Mostly, no two ask for the same.
+    memory = draw(st.sampled_from([0, 0, 6])) * GIB + draw(st.integers(0, 2**20))
+    cpu = draw(st.integers(0, 2000))
     shapes = []
     for place in range(draw(st.integers(1, 2))):
         cards, replicas = draw(st.sampled_from([0, 1, 1, 2, 4, 8])), draw(st.integers(1, 4))
-        shapes.append(
-            role(
-                cards,
-                replicas,
-                name=f"r{place}",
-                share=share if cards == 1 else 1000,
-                least=draw(st.integers(0, replicas)),
-                memory=memory,
-            )
+        shape = role(
+            cards,
+            replicas,
+            name=f"r{place}",
+            share=share if cards == 1 else 1000,
+            least=draw(st.integers(0, replicas)),
         )
+        limits = Resources(cpu=Millicpu(cpu), memory=Bytes(memory))
+        shapes.append(replace(shape, limits=limits))
     return claim(
         "",
         *shapes,
@@ -264,6 +266,21 @@ class Histories(RuleBasedStateMachine):
             self.timeline.start(placement, at=self.now, ends_at=ends_at)
         for revocation in decided.revocations:
             self.timeline.revoke(revocation)
+        self._nobody_is_evicted_right_after_its_start(seen, decided, policy)
+
+    def _nobody_is_evicted_right_after_its_start(
+        self, seen: Snapshot, decided: Plan, policy: Policy
+    ) -> None:
+        """Nothing has changed since, so whoever the next cycle needs to evict should not have started.
+
+        Except where the plan had not searched for all, or started a claim that cards were nominated for.
+        """
+        started = {each.claim for each in decided.placements}
+        nominated = {card.nominated_for for host in seen.nodes for card in host.cards}
+        if decided.left_out_any or started & nominated:
+            return
+        found = plan(self.timeline.snapshot(), policy, self.now, decided.state)
+        assert not started & {each.claim for each in found.revocations}
 
     def _planner_agrees(self, seen: Snapshot, policy: Policy, decided: Plan) -> None:
         """What need not be planned again is what a plan would say again."""

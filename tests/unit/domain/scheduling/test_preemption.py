@@ -18,8 +18,11 @@ from tests.unit.domain.scheduling.decisions import (
     BATCH,
     RESEARCH,
     decide,
+    decided,
     guaranteed,
     lent,
+    placed,
+    refused,
     stopped,
 )
 from tests.unit.domain.scheduling.fleets import (
@@ -107,7 +110,10 @@ def test_a_queue_is_left_alone_as_soon_as_it_is_back_within_its_guarantee() -> N
 def test_who_runs_within_its_guarantee_stops_for_nothing_that_its_queue_is_only_just_given() -> (
     None
 ):
-    """Otherwise the newcomer takes its place, is stopped for the next one, and neither ever ends."""
+    """Otherwise the newcomer takes its place, is stopped for the next one, and neither ever ends.
+
+    Nor does it start only to be stopped: whoever is within a guarantee goes first, however urgent the borrower is.
+    """
     ours, theirs = guaranteed("ours", 4), guaranteed("theirs", 4)
     first = running("first", {"a": range(4)}, queue="ours", priority=2, saved=None)
     second = claim("second", role(4), queue="ours", priority=2)
@@ -116,15 +122,58 @@ def test_who_runs_within_its_guarantee_stops_for_nothing_that_its_queue_is_only_
     seen = snapshot(*nodes, claims=(second, owed), running=(first,), queues=(ours, theirs))
 
     decided = decide(seen)
-    assert [each.claim for each in decided.placements] == ["second"]
+    assert [each.claim for each in decided.placements] == ["owed"]
+    assert refused(decided) == {"second": RefusalCode.NO_FREE_CARDS}
     assert decided.revocations == ()
 
-    # By the next cycle both run, and whoever has done less makes room.
+    # Had both started before it came, whoever has done less would make room.
     young = running(
         "second", {"b": range(4)}, queue="ours", priority=2, since=timedelta(seconds=1), saved=None
     )
     seen = snapshot(*nodes, claims=(owed,), running=(first, young), queues=(ours, theirs))
     assert stopped(decide(seen)) == ["second"]
+
+
+def test_an_urgent_borrower_does_not_start_on_what_the_next_cycle_would_reclaim() -> None:
+    urgent = claim("urgent", role(3), queue="batch", priority=2)
+    owed = claim("owed", role(2), priority=0, minute=1)
+    seen = snapshot(node("n", 4), claims=(urgent, owed), queues=(guaranteed("research", 2), BATCH))
+
+    assert placed(decided(seen)) == ["owed"]
+    assert refused(decide(seen)) == {"urgent": RefusalCode.NO_FREE_CARDS}
+
+    # What is left is still its own.
+    smaller = replace(seen, claims=(claim("urgent", role(2), queue="batch", priority=2), owed))
+    assert placed(decided(smaller)) == ["urgent", "owed"]
+    # Who may not reclaim does not keep it from starting either.
+    patient = guaranteed("research", 2, reclaims=False)
+    assert placed(decide(replace(seen, queues={**seen.queues, "research": patient}))) == ["urgent"]
+
+
+def test_what_a_borrower_does_not_lose_it_starts_on_all_the_same() -> None:
+    """It lost its first choice to a claim within its guarantee, and there is room elsewhere."""
+    borrower = claim("borrower", role(2), queue="batch", priority=2)
+    owed = claim("owed", role(4), minute=1)
+    nodes = (node("a", 4), node("b", 4, busy=[0]))
+    seen = snapshot(*nodes, claims=(borrower, owed), queues=(guaranteed("research", 4), BATCH))
+    assert sorted(placed(decided(seen))) == ["borrower", "owed"]
+
+
+def test_cards_nominated_for_a_claim_do_not_make_a_borrower_of_what_its_queue_runs() -> None:
+    """Before the claim's turn as after it: its queue holds these cards, but runs no more than its guarantee."""
+    at_work = running("at work", {"a": range(2)}, queue="ours")
+    first = claim("first", role(4), queue="ours", priority=0, minute=5)
+    owed = claim("owed", role(2), queue="theirs", priority=2)
+    kept = node("b", 4)
+    kept = replace(kept, cards=tuple(replace(card, nominated_for="first") for card in kept.cards))
+    seen = snapshot(
+        node("a", 2),
+        kept,
+        claims=(first, owed),
+        running=(at_work,),
+        queues=(guaranteed("ours", 4), guaranteed("theirs", 2)),
+    )
+    assert stopped(decided(seen)) == []
 
 
 def test_a_guarantee_of_a_queue_above_takes_back_from_outside_only() -> None:
