@@ -266,21 +266,6 @@ class Histories(RuleBasedStateMachine):
             self.timeline.start(placement, at=self.now, ends_at=ends_at)
         for revocation in decided.revocations:
             self.timeline.revoke(revocation)
-        self._nobody_is_evicted_right_after_its_start(seen, decided, policy)
-
-    def _nobody_is_evicted_right_after_its_start(
-        self, seen: Snapshot, decided: Plan, policy: Policy
-    ) -> None:
-        """Nothing has changed since, so whoever the next cycle needs to evict should not have started.
-
-        Except where the plan had not searched for all, or started a claim that cards were nominated for.
-        """
-        started = {each.claim for each in decided.placements}
-        nominated = {card.nominated_for for host in seen.nodes for card in host.cards}
-        if decided.left_out_any or started & nominated:
-            return
-        found = plan(self.timeline.snapshot(), policy, self.now, decided.state)
-        assert not started & {each.claim for each in found.revocations}
 
     def _planner_agrees(self, seen: Snapshot, policy: Policy, decided: Plan) -> None:
         """What need not be planned again is what a plan would say again."""
