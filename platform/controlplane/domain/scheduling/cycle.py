@@ -207,7 +207,7 @@ class Cycle:
 
     def untried(self, line: Line) -> Iterator[SearchKey]:
         """Of those left in the line, whom no search was made for."""
-        return (key for key in line if key not in self._verdicts)
+        return (key for key in line.search_keys() if key not in self._verdicts)
 
     def pass_over(self, line: Line) -> None:
         """Refuse all of the line: as one like it was, or as nobody had the time to look at it."""

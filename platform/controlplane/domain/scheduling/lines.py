@@ -110,7 +110,7 @@ class Line:
         _place, alike = heappop(self._firsts)
         return alike.claims[alike.at :]
 
-    def keys(self) -> Iterator[SearchKey]:
+    def search_keys(self) -> Iterator[SearchKey]:
         """Of all in the line."""
         return (alike.key for _, alike in self._firsts)
 

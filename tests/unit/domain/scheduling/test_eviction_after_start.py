@@ -94,7 +94,7 @@ def evicted_after_start(seed: int) -> tuple[int, list[str]]:
 
 
 def test_whoever_starts_is_not_evicted_by_the_next_cycle() -> None:
-    """At most one eviction in fifty: what comes free within a plan may still go to a claim that is evicted next."""
+    """At most one eviction in fifty is: what comes free within a plan may go to a claim that is evicted next."""
     histories = [evicted_after_start(seed) for seed in SEEDS]
     evictions = sum(count for count, _ in histories)
     found = [victim for _, victims in histories for victim in victims]
