@@ -138,7 +138,7 @@ def attempt_create(*, job: Job, continues: Attempt | None) -> Attempt:
     )
     try:
         (claim,) = quotas.claims_request(requests=(request_of(attempt, in_line_since=None),))
-    except quotas.QueueTakesNothing as refusal:
+    except (quotas.QueueTakesNothing, quotas.PendingLimitExceeded) as refusal:
         raise SpecRefused([Finding(field="queue", message=str(refusal))]) from None
     attempt.claim_uid = claim.uid
     attempt.save(force_insert=True)

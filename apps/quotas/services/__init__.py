@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from apps.quotas.services.admissions import Admissions, claim_admit, claims_admit
 from apps.quotas.services.claims import (
+    PendingLimitExceeded,
     QueueTakesNothing,
     Request,
     Terms,
@@ -15,6 +16,7 @@ from apps.quotas.services.claims import (
     claims_refused,
     claims_release,
     claims_request,
+    pending_check,
 )
 from apps.quotas.services.cycles import cycle_measured
 from apps.quotas.services.nominations import nominations_prune
@@ -39,6 +41,7 @@ from controlplane.domain.scheduling.books import PlacementConflict
 
 __all__ = [
     "Admissions",
+    "PendingLimitExceeded",
     "PlacementConflict",
     "QueueTakesNothing",
     "Request",
@@ -66,6 +69,7 @@ __all__ = [
     "claims_withdraw",
     "cycle_measured",
     "nominations_prune",
+    "pending_check",
     "queue_ensure_default",
     "queue_state_set",
     "tree_apply",

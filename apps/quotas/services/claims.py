@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from apps.accounts.models import Team, User
@@ -44,6 +46,10 @@ _DOCUMENTS = (
 
 class QueueTakesNothing(Exception):
     """The queue takes no new claims; says why, and what to do."""
+
+
+class PendingLimitExceeded(Exception):
+    """A user has too many pending claims; says who, how many, the limit, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +156,7 @@ def claim_request(
 
     :raises ValueError: if it accepts no chip; it would wait for ever.
     :raises QueueTakesNothing: if the queue, or one above it, takes no new claims.
+    :raises PendingLimitExceeded: if its user would have too many pending claims.
     """
     request = Request(
         owner=owner,
@@ -170,7 +177,9 @@ def claims_request(*, requests: Sequence[Request]) -> list[Claim]:
 
     :raises ValueError: if one accepts no chip; it would wait for ever.
     :raises QueueTakesNothing: if one of the queues, or one above it, takes no new claims.
+    :raises PendingLimitExceeded: if a user would have too many pending claims.
     """
+    _check_pending(requests)
     claims = [request.claim() for request in requests]
     insert_each(claims, numbered=True)
     # Asked under the locks: the queues are not changed until the claims are committed.
@@ -184,6 +193,37 @@ def claims_request(*, requests: Sequence[Request]) -> list[Claim]:
     if claims:
         publish("claim.requested", claim_uid=claims[0].uid)
     return claims
+
+
+def pending_check(*, user: User, more: int) -> None:
+    """Whether the user may submit so many more claims. Holds other submissions of the user until the commit.
+
+    :raises PendingLimitExceeded: if that would be too many.
+    """
+    limit = settings.NINEFOLD_PENDING_PER_USER
+    if not limit:
+        return
+    # Two submissions at once would each count without the other.
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    pending = Claim.objects.filter(person=user, state=ClaimState.PENDING).count()
+    if pending + more > limit:
+        raise PendingLimitExceeded(
+            f"user {user.username} has {pending} pending claims and submits {more} more; the limit is {limit} for "
+            f"each user; wait until some have started, or cancel some"
+        )
+
+
+def _check_pending(requests: Sequence[Request]) -> None:
+    """For what is submitted now; what goes on after an eviction or a failure was submitted before."""
+    users: dict[int, User] = {}
+    more: Counter[int] = Counter()
+    for each in requests:
+        user = each.work.person if each.work else None
+        if user is not None and not each.terms.continues and each.terms.in_line_since is None:
+            users[user.pk] = user
+            more[user.pk] += 1
+    for key in sorted(users):
+        pending_check(user=users[key], more=more[key])
 
 
 def claims_refused(*, refusals: Sequence[Refusal]) -> None:

@@ -64,6 +64,14 @@ def _refuse_queue(queue: Queue) -> None:
         raise SpecRefused([Finding(field="queue", message=refusal)])
 
 
+def _refuse_pending(user: User, *, more: int) -> None:
+    """Its replicas, which are created later, are the user's claims."""
+    try:
+        quotas.pending_check(user=user, more=more)
+    except quotas.PendingLimitExceeded as refusal:
+        raise SpecRefused([Finding(field="replicas", message=str(refusal))]) from None
+
+
 def deployment_create(
     *,
     actor: User,
@@ -81,6 +89,7 @@ def deployment_create(
     _refuse_queue(queue)
     try:
         with transaction.atomic():
+            _refuse_pending(actor, more=replicas)
             deployment = Deployment.objects.create(
                 team=team,
                 created_by=actor,

@@ -77,6 +77,8 @@ NINEFOLD_WAKE_RELAY = True
 NINEFOLD_LOCAL_CARDS = env.int("NINEFOLD_LOCAL_CARDS", default=0)
 #: Seconds in which work has to save and stop if its cards are taken back for somebody else.
 NINEFOLD_GRACE_SECONDS = at_least("NINEFOLD_GRACE_SECONDS", default=120, least=0)
+#: Most pending claims of one user; 0 means no limit.
+NINEFOLD_PENDING_PER_USER = at_least("NINEFOLD_PENDING_PER_USER", default=1000, least=0)
 #: In which use of cards is charged.
 NINEFOLD_CURRENCY = currency("NINEFOLD_CURRENCY")
 NINEFOLD_UPLOAD_LIMIT = env.int("NINEFOLD_UPLOAD_LIMIT", default=256 * 1024 * 1024)

@@ -1,0 +1,73 @@
+"""A user has so many pending claims at most, however they are submitted."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from pytest_django import Settings
+
+from apps.jobs.models import Job
+from apps.jobs.services import SpecRefused
+from apps.quotas import services
+from apps.quotas.models import Claim
+from controlplane.domain.claims import ClaimState, GangShape
+from tests.integration.company import Company
+from tests.integration.quotas.sharing import Sharing, claim_of
+from tests.integration.threads import at_once, raised
+
+
+@pytest.fixture(autouse=True)
+def limit(settings: Settings) -> None:
+    settings.NINEFOLD_PENDING_PER_USER = 2
+
+
+def test_one_more_pending_claim_is_refused_with_who_how_many_and_the_limit(
+    company: Company,
+) -> None:
+    sharing = Sharing.of(company)
+    jobs = [sharing.asked(name=f"j{each}") for each in range(2)]
+    user = company.engineer.username
+    with pytest.raises(
+        SpecRefused, match=f"user {user} has 2 pending claims and submits 1 more; the limit is 2"
+    ):
+        sharing.asked(name="j2")
+    assert Job.objects.count() == 2, "nothing is left of what was refused"
+
+    Claim.objects.filter(pk=claim_of(jobs[0]).pk).update(state=ClaimState.RELEASED)
+    assert claim_of(sharing.asked(name="j3")).state == ClaimState.PENDING
+
+
+def test_what_continues_after_an_eviction_is_not_refused(company: Company) -> None:
+    sharing = Sharing.of(company)
+    claims = [sharing.claim(sharing.owed, person=company.engineer) for _ in range(2)]
+    again = services.claim_request(
+        owner=("attempt", "again"),
+        team=company.team,
+        queue=sharing.owed,
+        shape=GangShape.from_json(claims[0].shape),
+        chips=["cpu"],
+        work=services.Work(kind="job", uid="again", name="again", person=company.engineer),
+        terms=services.Terms(in_line_since=company.at - timedelta(hours=1)),
+    )
+    assert again.state == ClaimState.PENDING
+
+
+def test_no_limit_and_no_user_refuse_nothing(company: Company, settings: Settings) -> None:
+    sharing = Sharing.of(company)
+    for _ in range(3):
+        sharing.claim(sharing.owed)
+    settings.NINEFOLD_PENDING_PER_USER = 0
+    for _ in range(3):
+        sharing.claim(sharing.owed, person=company.engineer)
+
+
+def test_submissions_at_once_do_not_pass_the_limit_together(committed_company: Company) -> None:
+    sharing = Sharing.of(committed_company)
+
+    def submit() -> Claim:
+        return sharing.claim(sharing.owed, person=committed_company.engineer)
+
+    outcomes = at_once(submit, submit, submit, submit)
+    assert raised(outcomes, services.PendingLimitExceeded) == 2
+    assert Claim.objects.count() == 2
