@@ -108,7 +108,7 @@ def test_a_secret_is_written_once_and_never_returned(engineer: APIClient, compan
     assert again.headers["Idempotency-Replayed"] == "true"
     job = Job.objects.get()
     assert made.json()["secret_variables"] == [{"name": "HF_TOKEN", "set": True}]
-    answers = [made, again]
+    answers: list[Any] = [made, again]
     answers += [engineer.get(f"{API}/jobs{path}") for path in ("", f"/{job.uid}")]
     answers += [engineer.get(f"{API}/jobs/{job.uid}/{part}") for part in ("events", "attempts")]
     answers.append(engineer.post(f"{API}/jobs/check", with_secret(company)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from controlplane.adapters.clusters.kubernetes import names
@@ -35,7 +35,7 @@ class Level(StrEnum):
     PRIVILEGED = "privileged"
 
 
-def level_of(pods: Iterable[Manifest]) -> Level:
+def level_of(pods: Iterable[Mapping[str, Any]]) -> Level:
     """The strictest level that all of the pods satisfy."""
     specs = [pod["spec"] for pod in pods]
     needs_node = any(
@@ -49,7 +49,7 @@ def security_labels(level: Level) -> dict[str, str]:
     return {ENFORCE: level.value, _WARN: level.value}
 
 
-def labels_to_change(namespace: Manifest, level: Level) -> Manifest | None:
+def labels_to_change(namespace: Mapping[str, Any], level: Level) -> Manifest | None:
     """A merge patch that gives the namespace that level; None where it is to stay as it is.
 
     A level that somebody else has set stays, and ours is only ever relaxed: other pods may rely on it.
