@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import QuerySet, prefetch_related_objects
 
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
@@ -95,6 +95,8 @@ def attempts_hear(*, claim_uid: str, at: datetime) -> int:
 
 def _reconcile(rows: QuerySet[Attempt], *, at: datetime) -> int:
     attempts = lease_rows(rows.select_related(*_READ), limit=BATCH, ttl=LEASE)
+    # Logs and messages are masked by them: read once for the batch.
+    prefetch_related_objects([one.job for one in attempts], "secret_variables")
     scene = scene_of(attempts, at=at)
     told = [one for one in attempts if one.state in stops.STOPPABLE and stops.is_wanted(one, scene)]
     stopping = [one for one in attempts if one.state == AttemptState.STOPPING]
@@ -156,7 +158,7 @@ def _turn_admitted(attempt: Attempt, scene: Scene) -> None:
     try:
         launches.adapter_of(attempt).launch(launches.render(attempt, claim=scene.claim(attempt)))
     except (LaunchRefused, ArtifactError, Undecryptable, ValueError) as refusal:
-        reason = selectors.masked_text(str(refusal), job_id=attempt.job_id)
+        reason = selectors.masked_text(str(refusal), job=attempt.job)
         _fail(attempt, at, reason=f"could not be started: {reason}")
         return
     with transaction.atomic():
@@ -183,7 +185,7 @@ def _follow(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
         services.attempt_move(attempt, AttemptEvent.RUN, at=at, reason="running", started_at=at)
     elif attempt.state == AttemptState.LAUNCHED:
         message = messages[0] if messages else "starting"
-        note(attempt, selectors.masked_text(message, job_id=attempt.job_id))
+        note(attempt, selectors.masked_text(message, job=attempt.job))
 
 
 def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
@@ -205,7 +207,7 @@ def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
     if cause is ExitCause.FAILED and says_out_of_memory(archived.get("log_tail", "")):
         cause = ExitCause.OUT_OF_MEMORY
     # A cluster may say an end by the last lines of the log.
-    message = selectors.masked_text(bad.message, job_id=attempt.job_id)
+    message = selectors.masked_text(bad.message, job=attempt.job)
     reason = message or f"ended with exit code {bad.exit_code}"
     ending = {"exit_code": bad.exit_code, "exit_cause": cause, **archived}
     if cause is ExitCause.OUT_OF_MEMORY:

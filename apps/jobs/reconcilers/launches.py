@@ -73,7 +73,7 @@ def render(attempt: Attempt, *, claim: Claim) -> Launch:
         )
     )
     # The attempt's own token last: no variable of the job replaces it.
-    launch = replace(launch, secrets={**selectors.secret_values(attempt.job_id), **launch.secrets})
+    launch = replace(launch, secrets={**selectors.secret_values(attempt.job), **launch.secrets})
     return launch.limited(
         GangShape.from_json(claim.shape).limits,
         run_within=timedelta(seconds=job.run_seconds) if job.run_seconds else None,

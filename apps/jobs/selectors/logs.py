@@ -48,7 +48,7 @@ def cluster_log(adapter: Cluster, attempt: Attempt, *, offset: int, limit: int) 
     def read(start: int, count: int) -> LogChunk:
         return adapter.log(attempt.launch_name, role=role, index=0, offset=start, limit=count)
 
-    return masked_log(read, job_id=attempt.job_id, offset=offset, limit=limit)
+    return masked_log(read, job=attempt.job, offset=offset, limit=limit)
 
 
 def _archived(digest: str, *, offset: int, limit: int) -> LogChunk:

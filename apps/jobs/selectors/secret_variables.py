@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from apps.jobs.models import SecretVariable
+from apps.jobs.models import Job
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.ports.clusters import LogChunk
 
@@ -15,12 +15,13 @@ from controlplane.ports.clusters import LogChunk
 _SHORTEST_PIECE = 4
 
 
-def secret_values(job_id: int) -> dict[str, str]:
+def secret_values(job: Job) -> dict[str, str]:
     """The values by name, of those that have not been deleted.
 
     :raises Undecryptable: if the key that encrypted one of them is no longer known.
     """
-    rows = SecretVariable.objects.filter(job_id=job_id).exclude(value=None)
+    # Read through the relation, so that a batch of jobs can prefetch it.
+    rows = job.secret_variables.all()
     return {row.name: decrypt(row.value).decode() for row in rows if row.value is not None}
 
 
@@ -37,28 +38,28 @@ def mask(content: bytes, secrets: Iterable[bytes]) -> bytes:
     return content
 
 
-def masker(job_id: int) -> Callable[[str], str]:
+def masker(job: Job) -> Callable[[str], str]:
     """A function that masks the values of the job's secret variables; it returns nothing if one is unreadable."""
     try:
-        secrets = [value.encode() for value in secret_values(job_id).values()]
+        secrets = [value.encode() for value in secret_values(job).values()]
     except Undecryptable:
         return lambda _text: ""
     return lambda text: mask(text.encode(), secrets).decode(errors="replace") if secrets else text
 
 
-def masked_text(text: str, *, job_id: int) -> str:
-    return masker(job_id)(text)
+def masked_text(text: str, *, job: Job) -> str:
+    return masker(job)(text)
 
 
 def masked_log(
-    read: Callable[[int, int], LogChunk], *, job_id: int, offset: int, limit: int
+    read: Callable[[int, int], LogChunk], *, job: Job, offset: int, limit: int
 ) -> LogChunk:
     """A piece of a job's log without the values of its secret variables, also where one lies across its border.
 
     :param read: the log itself, from an offset, up to a number of bytes.
     :param offset: negative counts from the end.
     """
-    secrets = [value.encode() for value in secret_values(job_id).values()]
+    secrets = [value.encode() for value in secret_values(job).values()]
     if not secrets:
         return read(offset, limit)
     if offset < 0:

@@ -48,7 +48,7 @@ def _seen(attempt: Attempt, where: Cluster) -> dict[str, Any]:
     except ClusterError as error:
         return {"silent": said(str(error))}
     # A pod's status repeats the last lines of its log.
-    masked = selectors.masker(attempt.job_id)
+    masked = selectors.masker(attempt.job)
     return {
         "objects": [replace(one, text=masked(one.text)) for one in objects[:MOST_SHOWN]],
         "events": [replace(one, message=masked(one.message)) for one in events[:MOST_SHOWN]],

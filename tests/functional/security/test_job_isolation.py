@@ -122,7 +122,7 @@ def test_a_secret_is_written_once_and_never_returned(engineer: APIClient, compan
     assert leaks == []
     assert [answer.status_code for answer in answers if answer.status_code >= 400] == []
     assert SECRET not in texts_of_the_database()
-    assert selectors.secret_values(job.pk) == {"HF_TOKEN": SECRET}
+    assert selectors.secret_values(job) == {"HF_TOKEN": SECRET}
 
 
 def test_what_is_wrong_with_a_secret_is_said_without_its_value(
@@ -172,7 +172,7 @@ def test_the_form_takes_secrets_and_never_shows_them_again(company: Company) -> 
     done = page.post(url, values)
     assert done.status_code == 302, done.content.decode()
     job = Job.objects.get()
-    assert selectors.secret_values(job.pk) == {
+    assert selectors.secret_values(job) == {
         "A_KEY": "another-" + SECRET,
         "HF_TOKEN": SECRET,
     }
@@ -204,12 +204,12 @@ def test_a_job_that_runs_again_has_its_secrets_until_they_are_deleted(
     Job.objects.update(state=JobState.FAILED, ended_at=now)
     assert secret_variables_delete(at=now) == 0
     assert engineer.post(f"{API}/jobs/{job.uid}/retry").status_code == 200
-    assert selectors.secret_values(job.pk) == {"HF_TOKEN": SECRET}
+    assert selectors.secret_values(job) == {"HF_TOKEN": SECRET}
 
     Attempt.objects.update(state="failed", ended_at=now)
     Job.objects.update(state=JobState.FAILED, ended_at=now)
     assert secret_variables_delete(at=now + KEPT_FOR_RETRY) == 1
-    assert selectors.secret_values(job.pk) == {}
+    assert selectors.secret_values(job) == {}
     shown = engineer.get(f"{API}/jobs/{job.uid}").json()["secret_variables"]
     assert shown == [{"name": "HF_TOKEN", "set": False}]
     refused = wrong_fields(engineer.post(f"{API}/jobs/{job.uid}/retry"), 422, "spec-refused")
@@ -233,7 +233,7 @@ def test_a_new_key_encrypts_secrets_again(
     call_command("seal_again")
     assert "1 secret variables of jobs" in capsys.readouterr().out
     settings.NINEFOLD_ENCRYPTION_KEYS = [new]
-    assert selectors.secret_values(job.pk) == {"HF_TOKEN": SECRET}
+    assert selectors.secret_values(job) == {"HF_TOKEN": SECRET}
 
 
 def test_no_value_stands_in_the_text_of_a_request(company: Company) -> None:
