@@ -92,6 +92,7 @@ TABLES = (
     "platform/controlplane/domain/specs/training.py",
     "platform/controlplane/domain/specs/training_groups.py",
     "platform/controlplane/domain/health/default_rules.py",
+    "platform/controlplane/domain/retries.py",
 )
 EXPLAINING = frozenset({"label", "help", "title", "source"})
 #: What makes the gateway's refusals.

@@ -9,6 +9,7 @@ from apps.fleet.models import Cluster
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from controlplane.domain.jobs import AttemptState, JobKind, JobState
+from controlplane.domain.retries import RetryPolicy
 from controlplane.persistence.models import Entity, Leased, Transition
 
 
@@ -52,6 +53,10 @@ class Job(Entity):
     priority = models.IntegerField(default=0)
     #: The whole run is stopped after this many seconds; None means no limit.
     run_seconds = models.PositiveIntegerField(null=True, blank=True)
+    #: ``RetryPolicy.as_json()``; fields that are absent have their defaults.
+    retry_policy = models.JSONField(
+        default=dict, blank=True, db_default=models.Value({}, models.JSONField())
+    )
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     cancel_requested_by = models.CharField(max_length=150, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -65,6 +70,10 @@ class Job(Entity):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def resolved_retry_policy(self) -> RetryPolicy:
+        return RetryPolicy.from_json(self.retry_policy)
 
 
 class SecretVariable(models.Model):
@@ -108,6 +117,7 @@ class Attempt(Entity, Leased):
     state = models.CharField(max_length=20, choices=STATES, default=AttemptState.PENDING)
     #: What is going on, or why it ended, in words.
     message = models.TextField(blank=True)
+    #: Empty until the back-off of a retry is over.
     claim_uid = models.CharField(max_length=32, blank=True, db_index=True)
     cluster = models.ForeignKey(
         Cluster, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
@@ -119,6 +129,12 @@ class Attempt(Entity, Leased):
     )
     #: Fields of the spec that are others than the job's, by path: what a lack of memory made smaller.
     overrides = models.JSONField(null=True, blank=True)
+    #: Automatic retries of the job up to this attempt, since it was submitted or retried by hand.
+    retries = models.PositiveSmallIntegerField(default=0, db_default=0)
+    #: ``RetryCause`` of the attempt before, where this one is an automatic retry.
+    retry_cause = models.CharField(max_length=20, blank=True, db_default="")
+    #: When the back-off before this retry is over.
+    starts_after = models.DateTimeField(null=True, blank=True)
     #: Why it has to stop, when it has to: ``cancelled``, ``preempted``, ``fault``, ``drain``.
     stop_reason = models.CharField(max_length=20, blank=True)
     exit_code = models.IntegerField(null=True, blank=True)
@@ -154,6 +170,11 @@ class Attempt(Entity, Leased):
 
     def __str__(self) -> str:
         return f"{self.job} attempt {self.number}"
+
+    @property
+    def in_backoff(self) -> bool:
+        """Whether it is a retry that has not requested cards yet."""
+        return self.state == AttemptState.PENDING and not self.claim_uid
 
     @property
     def launch_name(self) -> str:

@@ -122,7 +122,16 @@ def test_an_unknown_replica_has_an_empty_complete_log(harness: Harness) -> None:
         assert (chunk.content, chunk.complete) == (b"", True)
 
 
-@pytest.mark.parametrize(("exit_code", "cause"), [(0, ExitCause.FINISHED), (3, ExitCause.FAILED)])
+@pytest.mark.parametrize(
+    ("exit_code", "cause"),
+    [
+        (0, ExitCause.FINISHED),
+        (3, ExitCause.FAILED),
+        (137, ExitCause.KILLED),
+        (139, ExitCause.FAILED),
+        (143, ExitCause.KILLED),
+    ],
+)
 def test_an_exit_is_reported_with_its_code(
     harness: Harness, exit_code: int, cause: ExitCause
 ) -> None:

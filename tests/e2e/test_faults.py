@@ -265,7 +265,7 @@ def sample_model(client: RestClient) -> str:
 
 
 @pytest.mark.engine
-def test_a_killed_trainer_is_gone_on_with_from_its_checkpoint(
+def test_a_killed_trainer_is_retried_from_its_checkpoint(
     product: Product, client: RestClient
 ) -> None:
     sample = Path(str(files("ninefold_runtime.samples") / "data" / "addresses.jsonl"))
@@ -294,19 +294,18 @@ def test_a_killed_trainer_is_gone_on_with_from_its_checkpoint(
         what="a checkpoint to go on from",
     )
     kill(product, "ninefold_runtime", "finetune")
-    failed = ended(client, uid)
-    assert failed["state"] == "failed"
-    assert attempts_of(client, uid)[0]["exit_code"] == 137
-    client.post(f"jobs/{uid}/retry")
-    wait_until(
-        lambda: client.get(f"jobs/{uid}")["state"],
-        lambda state: state in ("succeeded", "failed"),
-        within=400,
-        what="the end of the retry",
+    after = ended(client, uid, within=400)
+    assert after["state"] == "succeeded", after["state_reason"]
+    first, second = sorted(attempts_of(client, uid), key=lambda attempt: int(attempt["number"]))
+    assert (first["exit_code"], first["exit_cause"]) == (137, "killed")
+    assert (second["continues"], second["retries"], second["retry_cause"]) == (
+        first["uid"],
+        1,
+        "killed",
     )
-    assert client.get(f"jobs/{uid}")["state"] == "succeeded"
-    second = max(attempts_of(client, uid), key=lambda attempt: int(attempt["number"]))
     assert second["progress"]["step"] == 120
+    versions = client.get("model-versions", model="killed-once")["results"]
+    assert [version["number"] for version in versions] == [1]
     assert "going on from the checkpoint at step 4" in client.text(f"jobs/{uid}/log")
 
 

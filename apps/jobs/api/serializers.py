@@ -9,11 +9,31 @@ from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job, JobTransition, SecretVariable
 from apps.jobs.selectors.utilization import utilization_of
 from apps.quotas.api.serializers import RoleShapeSerializer
+from controlplane.domain import retries
+from controlplane.domain.fields import Field, Kind
 from controlplane.domain.jobs import JobKind, JobState
 from controlplane.web.rest import LARGEST_INTEGER, Filters, Query, Reference
 from controlplane.web.texts import LogQuery
 
 KINDS = [(kind.value, kind.value) for kind in JobKind]
+
+
+class RetryPolicySerializer(serializers.Serializer[Any]):
+    """The fields of ``controlplane.domain.retries``, as a schema."""
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        return {field.name: _described(field) for field in retries.FIELDS}
+
+
+def _described(field: Field) -> serializers.Field[Any, Any, Any, Any]:
+    shared = {"required": False, "default": field.default, "help_text": field.help}
+    if field.kind is Kind.INTEGER:
+        return serializers.IntegerField(
+            min_value=int(field.least or 0),
+            max_value=None if field.most is None else int(field.most),
+            **shared,
+        )
+    return serializers.ListField(child=serializers.ChoiceField(choices=field.choices), **shared)
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):
@@ -33,6 +53,13 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         help_text="What was asked for where that is not the chips themselves, for example any.",
     )
     shape = RoleShapeSerializer(many=True)
+    retry_policy = serializers.SerializerMethodField(
+        help_text="Which failures start it again, with every default filled in."
+    )
+
+    @extend_schema_field(RetryPolicySerializer)
+    def get_retry_policy(self, job: Job) -> dict[str, Any]:
+        return job.resolved_retry_policy.as_json()
 
     class Meta:
         model = Job
@@ -58,6 +85,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
             "shape",
             "priority",
             "run_seconds",
+            "retry_policy",
             "cancel_requested_at",
             "cancel_requested_by",
         )
@@ -74,6 +102,15 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
     overrides = serializers.DictField(
         allow_null=True,
         help_text="Fields of the spec that are others than the job's, after it ran out of memory.",
+    )
+    retries = serializers.IntegerField(
+        help_text="Automatic retries up to this attempt, since it was submitted or retried by hand."
+    )
+    retry_cause = serializers.CharField(
+        help_text="Why the attempt before failed, where this one is an automatic retry."
+    )
+    starts_after = serializers.DateTimeField(
+        allow_null=True, help_text="When the back-off before this retry is over."
     )
 
     mfu = serializers.SerializerMethodField(
@@ -96,6 +133,9 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
             "claim_uid",
             "continues",
             "overrides",
+            "retries",
+            "retry_cause",
+            "starts_after",
             "stop_reason",
             "exit_code",
             "exit_cause",

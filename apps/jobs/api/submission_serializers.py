@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
+from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.accounts.api.serializers import OwnedSerializer
-from apps.jobs.api.serializers import KINDS
+from apps.jobs.api.serializers import KINDS, RetryPolicySerializer
 from apps.jobs.models import SecretVariable
 from apps.jobs.services import JobRequest
 from apps.jobs.services.secret_variables import LONGEST_VALUE, SHORTEST_VALUE
@@ -31,6 +31,11 @@ SCRIPT_EXAMPLE = {
     "code": "5b8d0f6c1e2a4b7c9d3e4f5a6b7c8d9e",
     "spec": {"argv": ["python", "count.py"], "maximum_run_time_seconds": 600},
 }
+
+
+@extend_schema_field(RetryPolicySerializer)
+class RetryPolicyField(serializers.DictField):
+    """Checked by the service, which names every unknown or wrong field at once."""
 
 
 class SecretVariableInputSerializer(serializers.Serializer[Any]):
@@ -101,6 +106,9 @@ class JobSubmitSerializer(OwnedSerializer):
         required=False,
         write_only=True,
         help_text="Environment variables whose values are encrypted, masked in logs and never returned.",
+    )
+    retry_policy = RetryPolicyField(
+        required=False, help_text="Which failures start the job again, how often and how soon."
     )
     run_seconds = serializers.IntegerField(
         required=False,

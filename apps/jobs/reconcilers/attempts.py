@@ -122,8 +122,10 @@ def _reconcile(rows: QuerySet[Attempt], *, at: datetime) -> int:
 
 
 def _turn_pending(attempt: Attempt, scene: Scene) -> None:
-    claim, at = scene.claim(attempt), scene.at
-    if attempt.job.cancel_requested_at is not None and claim.state == ClaimState.PENDING:
+    at = scene.at
+    claim = scene.claim(attempt) if attempt.claim_uid else None
+    cancelled = attempt.job.cancel_requested_at is not None
+    if cancelled and (claim is None or claim.state == ClaimState.PENDING):
         services.attempt_end(
             attempt=attempt,
             event=AttemptEvent.WITHDRAW,
@@ -132,6 +134,9 @@ def _turn_pending(attempt: Attempt, scene: Scene) -> None:
             reason=stops.cancelled_by(attempt),
             release=ReleaseReason.CANCELLED,
         )
+    elif claim is None:
+        if attempt.starts_after is None or attempt.starts_after <= at:
+            services.attempt_request_claim(attempt=attempt)
     elif claim.state in (ClaimState.ADMITTED, ClaimState.REVOKING):
         services.attempt_move(
             attempt,
@@ -190,9 +195,18 @@ def _follow(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
 
 def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
     """Every process is gone: well or badly."""
-    bad = next(
-        (one for one in observed.replicas if one.cause is not ExitCause.FINISHED or one.exit_code),
-        None,
+    failed = [
+        one for one in observed.replicas if one.cause is not ExitCause.FINISHED or one.exit_code
+    ]
+    # The first to end is why the others did; of several within one second, the one that did not fail by itself.
+    bad = min(
+        failed,
+        key=lambda one: (
+            one.ended_at is None,
+            one.ended_at.timestamp() if one.ended_at else 0.0,
+            one.cause is ExitCause.FAILED,
+        ),
+        default=None,
     )
     if bad is None:
         with transaction.atomic():
@@ -221,7 +235,29 @@ def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
         message = f"{reason}; waiting a moment to hear whether its cards are at fault"
         services.log_keep(attempt=attempt, message=message, **archived)
     else:
-        _fail(attempt, at, reason=reason, **ending)
+        _retry_or_fail(attempt, at, cause=cause, reason=reason, **ending)
+
+
+def _retry_or_fail(
+    attempt: Attempt, at: datetime, *, cause: ExitCause, reason: str, **ending: Any
+) -> None:
+    """Retry after a back-off, from the newest checkpoint, if the job's policy has it."""
+    decision = services.retry_decision(
+        attempt, cause=cause, log_tail=ending.get("log_tail", ""), reason=reason
+    )
+    if decision.retry is None:
+        _fail(attempt, at, reason=decision.reason, **ending)
+        return
+    services.attempt_end(
+        attempt=attempt,
+        event=AttemptEvent.FAIL,
+        job_event=JobEvent.REQUEUE,
+        at=at,
+        reason=decision.reason,
+        release=ReleaseReason.FINISHED,
+        retry=decision.retry,
+        **ending,
+    )
 
 
 def _out_of_memory(attempt: Attempt, at: datetime, *, reason: str, **ending: Any) -> None:

@@ -13,6 +13,7 @@ from apps.jobs.services.lives import (
     CancelOutcome,
     attempt_create,
     attempt_move,
+    attempt_request_claim,
     job_cancel,
     job_move,
     job_retry,
@@ -43,6 +44,7 @@ from apps.jobs.services.retries import (
     may_be_broken_hardware,
     may_go_on,
     memory_answer,
+    retry_decision,
 )
 
 __all__ = [
@@ -58,6 +60,7 @@ __all__ = [
     "attempt_create",
     "attempt_end",
     "attempt_move",
+    "attempt_request_claim",
     "attempts_end",
     "check_output_path",
     "chips_expand",
@@ -83,5 +86,6 @@ __all__ = [
     "progress_record",
     "request_rendered",
     "resumable",
+    "retry_decision",
     "spec_of",
 ]

@@ -9,12 +9,14 @@ from typing import Any
 
 from django.db import transaction
 
+from apps.accounts.services import audit
 from apps.jobs.models import Attempt, AttemptTransition, Job, JobTransition
 from apps.jobs.services.lives import is_over, request_of, resumable
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs import ATTEMPT, JOB, AttemptEvent, JobEvent, JobState
+from controlplane.domain.retries import Retry
 from controlplane.outbox.messages import publish_each
 from controlplane.persistence.models import new_uid
 from controlplane.persistence.moves import Step, move_each
@@ -29,6 +31,8 @@ class Ending:
     reason: str
     #: Fields of the spec that become others for the attempt that follows, where the job is queued again.
     overrides: Mapping[str, Any] | None = None
+    #: The attempt that follows is an automatic retry, which starts after a back-off.
+    retry: Retry | None = None
     #: Further columns of the attempt; the same ones for all that end together.
     changes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -42,13 +46,16 @@ def attempt_end(
     reason: str,
     release: ReleaseReason,
     overrides: Mapping[str, Any] | None = None,
+    retry: Retry | None = None,
     **changes: Any,
 ) -> None:
     """End the attempt, give back its cards and move its job: all of it or nothing.
 
     ``overrides`` change fields of the spec for the attempt that follows where the job is queued again.
     """
-    ending = Ending(attempt=attempt, reason=reason, overrides=overrides, changes=changes)
+    ending = Ending(
+        attempt=attempt, reason=reason, overrides=overrides, retry=retry, changes=changes
+    )
     attempts_end(endings=(ending,), event=event, job_event=job_event, at=at, release=release)
 
 
@@ -79,7 +86,7 @@ def attempts_end(
     jobs = _jobs_locked(endings)
     _jobs_move(endings, jobs, job_event, at=at)
     if job_event is JobEvent.REQUEUE:
-        _queue_again(endings, jobs)
+        _queue_again(endings, jobs, at=at)
 
 
 def _jobs_locked(endings: Iterable[Ending]) -> Mapping[int, Job]:
@@ -119,10 +126,13 @@ def _jobs_move(
     )
 
 
-def _queue_again(endings: Sequence[Ending], jobs: Mapping[int, Job]) -> None:
-    """A further attempt for each, with the place in line that the one before had."""
+def _queue_again(endings: Sequence[Ending], jobs: Mapping[int, Job], *, at: datetime) -> None:
+    """A further attempt for each, with the place in line that the one before had.
+
+    A retry requests its claim only after its back-off: until then it occupies nothing and is no part of the queue.
+    """
     since = quotas_selectors.in_line_since_each([one.attempt.claim_uid for one in endings])
-    fresh, requests = [], []
+    fresh, retried, requests = [], [], []
     for ending in endings:
         before, job = ending.attempt, jobs[ending.attempt.job_id]
         attempt = Attempt(
@@ -130,10 +140,34 @@ def _queue_again(endings: Sequence[Ending], jobs: Mapping[int, Job]) -> None:
             number=before.number + 1,
             continues=resumable(before),
             overrides={**(before.overrides or {}), **(ending.overrides or {})} or None,
+            retries=before.retries,
         )
+        if ending.retry is not None:
+            attempt.retries = ending.retry.number
+            attempt.retry_cause = ending.retry.cause
+            attempt.starts_after = at + ending.retry.delay
+            attempt.message = ending.reason
+            retried.append(attempt)
+            _audit_retry(attempt)
+            continue
         fresh.append(attempt)
         requests.append(request_of(attempt, in_line_since=since[before.claim_uid]))
     claims = quotas.claims_request(requests=requests)
     for attempt, claim in zip(fresh, claims, strict=True):
         attempt.claim_uid = claim.uid
-    Attempt.objects.bulk_create(fresh)
+    Attempt.objects.bulk_create([*fresh, *retried])
+
+
+def _audit_retry(attempt: Attempt) -> None:
+    job = attempt.job
+    audit(
+        actor=None,
+        action="job.auto_retry",
+        team=job.team,
+        uid=job.uid,
+        name=job.name,
+        attempt=attempt.number,
+        retry=attempt.retries,
+        max_retries=job.resolved_retry_policy.max_retries,
+        cause=str(attempt.retry_cause),
+    )

@@ -53,10 +53,11 @@ from controlplane.domain.jobs import (
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.permissions import Permission, allows
 from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.retries import RetryPolicy
 from controlplane.domain.storage import StorageQuotaExceeded
 from controlplane.outbox.messages import publish
 from controlplane.persistence.models import new_uid
-from controlplane.persistence.moves import move
+from controlplane.persistence.moves import LeaseLost, move
 from controlplane.ports.engines import ROLES, Task
 
 
@@ -95,6 +96,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
         shape=_shape(request, settled).as_json(),
         priority=request.priority,
         run_seconds=request.run_seconds,
+        retry_policy=RetryPolicy.from_json(request.retry_policy).as_json(),
         state_reason="waiting for cards",
     )
     secret_variables_store(job=job, variables=request.secret_variables)
@@ -143,6 +145,21 @@ def attempt_create(*, job: Job, continues: Attempt | None) -> Attempt:
     attempt.claim_uid = claim.uid
     attempt.save(force_insert=True)
     return attempt
+
+
+@transaction.atomic
+def attempt_request_claim(*, attempt: Attempt) -> None:
+    """Request the claim of a retry whose back-off is over, with the queue position of the attempt before.
+
+    :raises LeaseLost: if another worker has the attempt now; nothing is requested then.
+    """
+    before = attempt.job.attempts.get(number=attempt.number - 1)
+    since = quotas_selectors.in_line_since_each([before.claim_uid])[before.claim_uid]
+    (claim,) = quotas.claims_request(requests=(request_of(attempt, in_line_since=since),))
+    rows = Attempt.objects.filter(pk=attempt.pk, lease_token=attempt.lease_token, claim_uid="")
+    if not rows.update(claim_uid=claim.uid, message="waiting for cards"):
+        raise LeaseLost(str(attempt))
+    Job.objects.filter(pk=attempt.job_id).update(state_reason="waiting for cards")
 
 
 def request_of(attempt: Attempt, *, in_line_since: datetime | None) -> quotas.Request:

@@ -26,6 +26,7 @@ from controlplane.domain.fields import (
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.models import ModelState
 from controlplane.domain.quantization import is_calibrated
+from controlplane.domain.retries import check_policy
 from controlplane.domain.specs import training
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine, ModelFacts, Task
@@ -62,6 +63,8 @@ class JobRequest:
     memory: int = 0
     priority: int = 0
     run_seconds: int | None = None
+    #: Fields of ``controlplane.domain.retries``; those that are absent have their defaults.
+    retry_policy: Mapping[str, Any] = field(default_factory=dict)
     #: Values of secret environment variables by name; never in the spec, and in no message.
     secret_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -112,6 +115,7 @@ def job_settle(request: JobRequest) -> Settled:
         *seen.values(),
         *_check_variables(engine, task, spec),
         *secret_variables_check(request.secret_variables, spec=spec),
+        *check_policy(request.retry_policy),
     ]
     if findings:
         return Settled(findings=tuple(findings), chips=chips)

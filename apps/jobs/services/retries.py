@@ -1,4 +1,4 @@
-"""What follows when an attempt ran out of memory, its cluster took it away, or a card broke under it."""
+"""What follows when an attempt ends badly: a retry by policy, with smaller batches, or on other cards."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from apps.jobs.models import Attempt
 from controlplane.domain.health.crashes import signature
 from controlplane.domain.health.situations import Blame
 from controlplane.domain.jobs import JobKind
+from controlplane.domain.retries import RetryCause, RetryDecision, decide, shows_killed_worker
 from controlplane.domain.specs import memory
 from controlplane.ports.clusters import ExitCause
 
@@ -36,6 +37,34 @@ def may_be_broken_hardware(log_tail: str, *, ended_at: datetime | None, at: date
         return False
     crash = signature(log_tail)
     return crash is not None and crash.blame is not Blame.PROGRAM
+
+
+def retry_decision(
+    attempt: Attempt, *, cause: ExitCause, log_tail: str, reason: str
+) -> RetryDecision:
+    """Whether the job's retry policy starts it again after that end."""
+    job = attempt.job
+    return decide(
+        job.resolved_retry_policy,
+        cause=None
+        if job.cancel_requested_at is not None
+        else _retry_cause(cause, log_tail=log_tail),
+        retries=attempt.retries,
+        reason=reason,
+    )
+
+
+def _retry_cause(cause: ExitCause, *, log_tail: str) -> RetryCause | None:
+    if cause is ExitCause.KILLED:
+        return RetryCause.KILLED
+    if cause is ExitCause.NOT_PREPARED:
+        return RetryCause.ENVIRONMENT_ERROR
+    if cause is not ExitCause.FAILED:
+        return None
+    crash = signature(log_tail)
+    if crash is not None and crash.blame is Blame.HARDWARE:
+        return RetryCause.HARDWARE_ERROR
+    return RetryCause.KILLED if shows_killed_worker(log_tail) else RetryCause.USER_ERROR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.utils.functional import cached_property
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.models import Team, User
 from apps.jobs.models import Job
 from apps.jobs.selectors.estimates import Estimate, Plan, estimate_of
 from apps.jobs.services import Settled
-from apps.jobs.web.forms import ENGINE, ModelJobForm
+from apps.jobs.web.forms import ENGINE, RETRY_NAMES, ModelJobForm
 from apps.jobs.web.limited_choices import LimitedSelect, offer
 from apps.jobs.web.spec_fields import PlacedField, flat, form_field, limit_field
 from apps.models import selectors as models
@@ -156,6 +157,7 @@ class FinetuneForm(ModelJobForm):
         return [self[each.name] for each in self.placed if each.name not in asked] + [
             self["name"],
             self["secret_variables"],
+            *(self[name] for name in RETRY_NAMES),
         ]
 
     @property
@@ -177,7 +179,12 @@ class FinetuneForm(ModelJobForm):
                 groups.append(
                     FieldGroup(label=said(field.label), help=said(field.help), fields=inside)
                 )
-        return groups
+        retry = FieldGroup(
+            label=gettext("Retries"),
+            help=gettext("Each retry continues from the newest checkpoint."),
+            fields=tuple(self[name] for name in RETRY_NAMES),
+        )
+        return [*groups, retry]
 
     def _chosen(self) -> Mapping[str, Any]:
         chosen = {name: self.chosen(name) for name in ("objective", "method")}

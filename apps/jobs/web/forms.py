@@ -24,9 +24,10 @@ from apps.jobs.web.limited_choices import LimitedSelect
 from apps.jobs.web.priorities import PriorityField
 from apps.jobs.web.queued import QueuedForm
 from apps.jobs.web.secret_fields import SecretVariablesField
-from apps.jobs.web.spec_fields import show_default
+from apps.jobs.web.spec_fields import PlacedField, flat, form_field, show_default
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
+from controlplane.domain import retries
 from controlplane.domain.claims import GangShape
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.fields import at_path, put_at
@@ -35,6 +36,9 @@ from controlplane.ports import registry
 from controlplane.ports.engines import ModelFacts, Task
 
 ENGINE = "transformers"
+#: Form fields of the retry policy, folded away in every form.
+RETRY_FIELDS: tuple[PlacedField, ...] = tuple(flat(retries.FIELDS, f"{retries.FIELD}."))
+RETRY_NAMES = tuple(each.name for each in RETRY_FIELDS)
 
 
 class JobForm(QueuedForm):
@@ -60,6 +64,7 @@ class JobForm(QueuedForm):
         if isinstance(priority, PriorityField):
             priority.offer(user=user, chosen=self.chosen("priority"))
         self._add_fields(user)
+        self._add_retry_fields()
         self._show_defaults(user)
 
     def chosen(self, name: str) -> str:
@@ -84,6 +89,13 @@ class JobForm(QueuedForm):
 
     def _add_fields(self, user: User) -> None:
         """Fields that are known only now."""
+
+    def _add_retry_fields(self) -> None:
+        for each in RETRY_FIELDS:
+            field = form_field(each.field)
+            self.dress(field)
+            show_default(field, each.field.default)
+            self.fields[each.name] = field
 
     def _show_defaults(self, user: User) -> None:
         """What the engine takes where a field is left empty, for the model that is chosen already."""
@@ -123,6 +135,17 @@ class JobForm(QueuedForm):
                 put_at(spec, path, value)
         return spec
 
+    def retry_policy(self) -> dict[str, Any]:
+        """What was filled in of the retry policy."""
+        shown = RETRY_NAMES[0] in self.data
+        values = {each.field.name: self.cleaned_data.get(each.name) for each in RETRY_FIELDS}
+        # No cause at all is refused rather than replaced by the default.
+        return {
+            name: each
+            for name, each in values.items()
+            if each or each == 0 or (shown and each == [])
+        }
+
     def default_name(self) -> str:
         raise NotImplementedError
 
@@ -143,6 +166,8 @@ class JobForm(QueuedForm):
         }
         for name, path in cls.spec_fields.items():
             values[name] = at_path(job.spec, path)
+        policy = job.resolved_retry_policy.as_json()
+        values |= {each.name: policy[each.field.name] for each in RETRY_FIELDS}
         return values
 
     def request(self, *, code: Artifact | None = None) -> JobRequest:
@@ -162,6 +187,7 @@ class JobForm(QueuedForm):
             cards=values["cards"],
             priority=values["priority"] or 0,
             run_seconds=values.get("maximum_run_time_seconds"),
+            retry_policy=self.retry_policy(),
             secret_variables=values.get("secret_variables") or {},
         )
 
@@ -241,6 +267,7 @@ class EvaluateForm(ModelJobForm):
         "cards",
         "priority",
         "secret_variables",
+        *RETRY_NAMES,
     )
     field_order = ("team", "model_version", "dataset_version", "metrics", "split", "limit")
 
@@ -273,7 +300,7 @@ class ScriptForm(JobForm):
         "environment": "environment",
         "maximum_run_time_seconds": "maximum_run_time_seconds",
     }
-    more = ("name", "chip", "priority")
+    more = ("name", "chip", "priority", *RETRY_NAMES)
     field_order = (
         "team",
         "argv",

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.models import User
 from apps.jobs.models import Job
-from apps.jobs.web.forms import ModelJobForm, number
+from apps.jobs.web.forms import RETRY_NAMES, ModelJobForm, number
 from apps.jobs.web.limited_choices import LimitedRadios, LimitedSelect, limit
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.fields import Limit
@@ -58,7 +58,7 @@ class QuantizeForm(ModelJobForm):
         "tolerance.perplexity_increase": "perplexity_increase",
         "tolerance.accuracy_drop": "accuracy_drop",
     }
-    more = (*list(spec_fields)[5:], "name", "priority", "secret_variables")
+    more = (*list(spec_fields)[5:], "name", "priority", "secret_variables", *RETRY_NAMES)
     field_order = ("team", "model_version", "output_name", "dataset_version")
     #: The fields of each step, in the order in which they are asked.
     steps: ClassVar[Mapping[str, tuple[str, ...]]] = {

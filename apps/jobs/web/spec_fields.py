@@ -33,6 +33,10 @@ CHOICE_WORDS: Mapping[str, Any] = {
     "constant": _("constant"),
     "exact_match": _("exact match"),
     "label_accuracy": _("label accuracy"),
+    "killed": _("killed"),
+    "hardware_error": _("hardware error"),
+    "environment_error": _("environment error"),
+    "user_error": _("user error"),
 }
 #: Drawn as radio buttons, for they are what is decided first.
 _RADIOS = frozenset({"objective", "method"})

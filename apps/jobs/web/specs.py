@@ -9,6 +9,7 @@ from typing import Any
 
 from apps.jobs.models import Job
 from controlplane.domain.claims import GangShape
+from controlplane.domain.retries import RetryPolicy
 
 
 def spec_rows(spec: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -41,6 +42,7 @@ def request_of(job: Job) -> dict[str, Any]:
         "memory": shape.roles[0].limits.memory or None,
         "priority": job.priority or None,
         "run_seconds": job.run_seconds,
+        "retry_policy": _changed_retry_policy(job) or None,
         "spec": _without_nothing(job.spec),
         # Values are not known here: whoever asks again puts them in.
         "secret_variables": [
@@ -49,6 +51,12 @@ def request_of(job: Job) -> dict[str, Any]:
         or None,
     }
     return {name: value for name, value in asked.items() if value is not None}
+
+
+def _changed_retry_policy(job: Job) -> dict[str, Any]:
+    defaults = RetryPolicy.from_json({}).as_json()
+    policy = job.resolved_retry_policy.as_json()
+    return {name: value for name, value in policy.items() if value != defaults[name]}
 
 
 def _without_nothing(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class ExitCause(StrEnum):
 
     FINISHED = "finished"
     FAILED = "failed"
+    #: A signal that nobody here sent ended it.
+    KILLED = "killed"
     STOPPED = "stopped"
     OUT_OF_MEMORY = "out_of_memory"
     OUT_OF_TIME = "out_of_time"
@@ -62,6 +64,18 @@ class ExitCause(StrEnum):
     #: Its environment or inputs could not be made ready.
     NOT_PREPARED = "not_prepared"
     LOST = "lost"
+
+
+#: Exit codes, 128 + n as a shell reports them, of what is sent to a process from outside: SIGHUP, SIGINT, SIGKILL
+#: and SIGTERM. Other signals, such as SIGSEGV and SIGABRT, are raised by what the program itself does.
+_KILLED_CODES = frozenset({129, 130, 137, 143})
+
+
+def cause_of_exit(code: int) -> ExitCause:
+    """The cause that an exit code shows where nothing else is known."""
+    if code == 0:
+        return ExitCause.FINISHED
+    return ExitCause.KILLED if code in _KILLED_CODES else ExitCause.FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

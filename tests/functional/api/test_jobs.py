@@ -236,3 +236,55 @@ def test_a_priority_may_be_asked_for_by_its_name(engineer: APIClient, company: C
     unknown = engineer.post(f"{API}/jobs", finetune(company, priority_class="now"))
     said = wrong_fields(unknown)["priority_class"]
     assert said == "no priority class is called 'now'; there are urgent, high, normal, low"
+
+
+def test_a_job_has_the_default_retry_policy(engineer: APIClient, company: Company) -> None:
+    body = engineer.post(f"{API}/jobs", finetune(company)).json()
+    assert body["retry_policy"] == {
+        "max_retries": 3,
+        "backoff_seconds": 10,
+        "max_backoff_seconds": 360,
+        "retry_on": ["killed", "hardware_error", "environment_error"],
+    }
+    attempt = body["attempt"]
+    assert (attempt["retries"], attempt["retry_cause"], attempt["starts_after"]) == (0, "", None)
+
+
+def test_a_retry_policy_is_completed_and_returned(engineer: APIClient, company: Company) -> None:
+    policy = {"max_retries": 1, "retry_on": ["killed", "user_error"]}
+    made = engineer.post(f"{API}/jobs", finetune(company, retry_policy=policy))
+    assert made.status_code == 201, made.content
+    expected = {**policy, "backoff_seconds": 10, "max_backoff_seconds": 360}
+    assert made.json()["retry_policy"] == expected
+    (listed,) = engineer.get(f"{API}/jobs").json()["results"]
+    assert listed["retry_policy"] == expected
+
+
+def test_everything_wrong_with_a_retry_policy_is_refused_at_once(
+    engineer: APIClient, company: Company
+) -> None:
+    policy = {"max_retries": 21, "retry_on": ["oom"], "attempts": 3}
+    refused = engineer.post(f"{API}/jobs", finetune(company, retry_policy=policy))
+    errors = wrong_fields(refused, 422, "spec-refused")
+    assert errors["retry_policy.max_retries"].endswith("must be ≥ 0 and ≤ 20, got 21")
+    assert "must be one of killed, hardware_error" in errors["retry_policy.retry_on"]
+    assert "known are backoff_seconds" in errors["retry_policy.attempts"]
+    assert not Job.objects.exists()
+    wrong_kind = engineer.post(f"{API}/jobs", finetune(company, retry_policy=3))
+    assert "retry_policy" in wrong_fields(wrong_kind)
+
+
+def test_a_retry_says_its_cause_and_when_it_starts(engineer: APIClient, company: Company) -> None:
+    job, attempt = company.running()
+    company.cluster.finish(attempt.launch_name, exit_code=137, message="killed by SIGKILL")
+    company.turn_jobs()
+
+    first, second = engineer.get(f"{API}/jobs/{job.uid}/attempts").json()
+    assert first["exit_cause"] == "killed"
+    assert (second["retries"], second["retry_cause"]) == (1, "killed")
+    assert second["starts_after"]
+    body = engineer.get(f"{API}/jobs/{job.uid}").json()
+    assert body["state_reason"] == "killed by SIGKILL; retry 1 of 3 starts in 10 s"
+    assert body["waits"] is None
+    events = engineer.get(f"{API}/jobs/{job.uid}/events").json()
+    assert "requeue" in [event["event"] for event in events]

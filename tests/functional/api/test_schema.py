@@ -106,3 +106,10 @@ def test_the_schema_can_be_had() -> None:
     answer = browser(factories.person("reader")).get(f"{API}/schema")
     assert answer.status_code == 200
     assert b"/api/v1/jobs" in answer.content
+
+
+def test_the_schema_describes_the_retry_policy(schema: dict[str, Any]) -> None:
+    policy = schema["components"]["schemas"]["RetryPolicy"]["properties"]
+    assert (policy["max_retries"]["minimum"], policy["max_retries"]["maximum"]) == (0, 20)
+    assert policy["backoff_seconds"]["default"] == 10
+    assert policy["retry_on"]["items"]

@@ -46,12 +46,13 @@ def test_a_job_that_ends_badly_keeps_the_end_of_its_log_and_frees_its_cards(
         (ExitCause.DISK_FULL, 28),
         (ExitCause.OUT_OF_TIME, None),
         (ExitCause.NOT_PREPARED, None),
+        (ExitCause.KILLED, 137),
     ],
 )
 def test_the_cause_of_the_end_is_kept(
     company: Company, cause: ExitCause, exit_code: int | None
 ) -> None:
-    job, attempt = company.running()
+    job, attempt = company.running(retry_policy={"max_retries": 0})
     company.cluster.finish(attempt.launch_name, exit_code=exit_code or 0, cause=cause)
 
     company.turn_jobs()

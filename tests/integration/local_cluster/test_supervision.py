@@ -69,7 +69,7 @@ def test_a_stop_ends_every_descendant_also_in_sessions_of_their_own(machine: Mac
     assert gone(family)
 
 
-def test_a_killed_trainer_is_reported_as_failed_with_its_exit_code_and_last_line(
+def test_a_killed_trainer_is_reported_as_killed_with_its_exit_code_and_last_line(
     machine: Machine,
 ) -> None:
     machine.start(FAMILY.replace("# the end", "print('step 12, loss 0.5', flush=True)"))
@@ -77,7 +77,7 @@ def test_a_killed_trainer_is_reported_as_failed_with_its_exit_code_and_last_line
     until(lambda: b"step 12" in machine.output("job"))
     family[0].signal(signal.SIGKILL)
     (replica,) = ended(machine.cluster, "job").replicas
-    assert (replica.phase, replica.cause) == (Phase.EXITED, ExitCause.FAILED)
+    assert (replica.phase, replica.cause) == (Phase.EXITED, ExitCause.KILLED)
     assert replica.exit_code == 128 + signal.SIGKILL
     assert replica.message.startswith("killed by SIGKILL: ")
     assert gone(family)

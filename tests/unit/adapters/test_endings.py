@@ -26,7 +26,10 @@ def judged(
         (0, "No space left on device", ExitCause.FINISHED, 0, "finished"),
         (3, "", ExitCause.FAILED, 3, "exited with code 3"),
         (3, "step 1\nboom", ExitCause.FAILED, 3, "exited with code 3: boom"),
-        (-9, "", ExitCause.FAILED, 137, "killed by SIGKILL"),
+        (-9, "", ExitCause.KILLED, 137, "killed by SIGKILL"),
+        (-15, "step 7", ExitCause.KILLED, 143, "killed by SIGTERM: step 7"),
+        (137, "", ExitCause.KILLED, 137, "exited with code 137"),
+        (-6, "", ExitCause.FAILED, 134, "killed by SIGABRT"),
         (-11, "", ExitCause.FAILED, 139, "killed by SIGSEGV"),
         (-99, "", ExitCause.FAILED, 227, "killed by signal 99"),
         (28, "", ExitCause.DISK_FULL, 28, "the disk is full"),
@@ -51,7 +54,8 @@ def test_an_exit_is_judged_by_its_code_and_its_last_lines(
 
 def test_a_kill_while_the_kernel_was_short_of_memory_is_out_of_memory() -> None:
     assert judged(-9, kernel=True).cause is ExitCause.OUT_OF_MEMORY
-    assert judged(-15, kernel=True).cause is ExitCause.FAILED
+    assert judged(137, kernel=True).cause is ExitCause.OUT_OF_MEMORY
+    assert judged(-15, kernel=True).cause is ExitCause.KILLED
 
 
 @pytest.mark.parametrize("returncode", [0, 143, -9, 28])

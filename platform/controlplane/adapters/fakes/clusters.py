@@ -30,6 +30,7 @@ from controlplane.ports.clusters import (
     ObservedReplica,
     Phase,
     Verdict,
+    cause_of_exit,
 )
 from controlplane.ports.diagnoses import Diagnosis
 from controlplane.ports.launches import Launch
@@ -329,8 +330,8 @@ class FakeCluster:
         """End every replica that has not ended; ``cause`` follows from the exit code unless given."""
         held = self._launches[name]
         for key in held.replicas:
-            implied = ExitCause.FINISHED if exit_code == 0 else ExitCause.FAILED
-            self._end(held, key, cause=cause or implied, exit_code=exit_code, message=message)
+            implied = cause or cause_of_exit(exit_code)
+            self._end(held, key, cause=implied, exit_code=exit_code, message=message)
 
     def lose(self, name: str) -> None:
         """As after a restart of its node."""

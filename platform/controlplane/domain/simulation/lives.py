@@ -200,8 +200,13 @@ def _by_itself(record: LaunchRecord, pace: Pace) -> Ending | None:
     return Ending(at=at, cause="finished", message="finished", exit_code=0)
 
 
-#: What the exit codes of the product's own programs mean.
-_CAUSES: Mapping[int, str] = {12: "out_of_memory", 28: "disk_full"}
+#: What exit codes mean besides "failed".
+_CAUSES: Mapping[int, str] = {
+    12: "out_of_memory",
+    28: "disk_full",
+    # 128 + n: SIGHUP, SIGINT, SIGKILL and SIGTERM from outside.
+    **dict.fromkeys((129, 130, 137, 143), "killed"),
+}
 
 
 def _by_stop(record: LaunchRecord) -> Ending | None:

@@ -110,6 +110,12 @@ ENDINGS: dict[str, tuple[dict[str, Any], ExitCause, str]] = {
         ExitCause.DISK_FULL,
         "the disk is full: OSError: [Errno 28] No space left on device",
     ),
+    "killed by somebody else": (
+        pod(ended(137, message="step 12")),
+        ExitCause.KILLED,
+        "exited with code 137: step 12",
+    ),
+    "crashed in native code": (pod(ended(139)), ExitCause.FAILED, "exited with code 139"),
     "too late": (pod(ended(137), status=LATE), ExitCause.OUT_OF_TIME, "its time was over"),
     "too late, on a kubelet that never says": (
         pod(RUNNING, status=LATE),

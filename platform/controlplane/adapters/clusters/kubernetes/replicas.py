@@ -20,7 +20,7 @@ from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import names
 from controlplane.adapters.clusters.kubernetes.plans import CONTAINER
-from controlplane.ports.clusters import ExitCause, ObservedReplica, Phase
+from controlplane.ports.clusters import ExitCause, ObservedReplica, Phase, cause_of_exit
 
 Pod = Mapping[str, Any]
 
@@ -182,7 +182,7 @@ def _judged(pod: Pod, ended: Mapping[str, Any]) -> tuple[ExitCause, str]:
             _with(last, "the container could not be started"),
         ),
         (killed, ExitCause.STOPPED, "its pod was deleted on the cluster"),
-        (True, ExitCause.FAILED, _with(last, f"exited with code {code}")),
+        (True, cause_of_exit(code), _with(last, f"exited with code {code}")),
     )
     return next((cause, words) for holds, cause, words in judgements if holds)
 

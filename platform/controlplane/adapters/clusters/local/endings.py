@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 
-from controlplane.ports.clusters import ExitCause
+from controlplane.ports.clusters import ExitCause, cause_of_exit
 
 #: What ``ninefold_runtime.exits`` says of itself; other programs are judged by their last lines.
 EXIT_DISK_FULL = 28
@@ -44,7 +44,7 @@ def judge(
     end = "\n".join(output.splitlines()[-_LAST_LINES:])
     if code == EXIT_DISK_FULL or any(words in end for words in _DISK_FULL_WORDS):
         cause, message = ExitCause.DISK_FULL, "the disk is full"
-    elif returncode == -signal.SIGKILL and killed_by_kernel:
+    elif code == 128 + signal.SIGKILL and killed_by_kernel:
         cause, message = (
             ExitCause.OUT_OF_MEMORY,
             "killed by the kernel: the machine had no memory left",
@@ -52,9 +52,9 @@ def judge(
     elif code == EXIT_OUT_OF_MEMORY:
         cause, message = ExitCause.OUT_OF_MEMORY, "it could not get the memory that it needs"
     elif returncode < 0:
-        cause, message = ExitCause.FAILED, f"killed by {_name(-returncode)}"
+        cause, message = cause_of_exit(code), f"killed by {_name(-returncode)}"
     else:
-        cause, message = ExitCause.FAILED, f"exited with code {code}"
+        cause, message = cause_of_exit(code), f"exited with code {code}"
     if last_line:
         message = f"{message}: {last_line}"
     return Ending(cause=cause, message=message, exit_code=code)
