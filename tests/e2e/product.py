@@ -13,6 +13,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from tests.e2e.rest_client import RestClient
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +57,21 @@ class Product:
         if done.returncode:
             raise RuntimeError(f"launcher {' '.join(words)} failed:\n{done.stdout}")
         return done.stdout
+
+
+def processes(product: Product, *words: str) -> list[psutil.Process]:
+    """Processes of this product whose command line has all the words."""
+    home = str(product.home)
+    found = []
+    for process in psutil.process_iter():
+        try:
+            line = " ".join(process.cmdline())
+            ours = home in line or process.environ().get("NINEFOLD_HOME") == home
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+        if ours and all(word in line for word in words):
+            found.append(process)
+    return found
 
 
 def free_ports(count: int) -> list[int]:

@@ -16,7 +16,7 @@ from controlplane.domain.retries import Retry, RetryCause
 from tests import factories
 from tests.functional.pages.conftest import Filled
 
-CHINESE = {"HTTP_ACCEPT_LANGUAGE": "zh-hans"}
+CHINESE = {"accept-language": "zh-hans"}
 POLICY = {
     "max_retries": 2,
     "backoff_seconds": 30,
@@ -54,7 +54,7 @@ def test_the_page_shows_which_retry_it_is_its_cause_and_when_it_starts(
 
 
 def test_the_page_says_it_in_chinese(browser: Client, retried: Job) -> None:
-    text = browser.get(f"/jobs/{retried.uid}?tab=events", **CHINESE).text
+    text = browser.get(f"/jobs/{retried.uid}?tab=events", headers=CHINESE).text
     assert "第 1/3 次重试 · 被信号终止" in text
     assert "第 1/3 次重试将在 90 秒后开始" in text
 
