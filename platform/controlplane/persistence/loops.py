@@ -111,7 +111,9 @@ def _write(statement: str, parameters: dict[str, str | float | bool | None]) -> 
         with connection.cursor() as cursor:
             cursor.execute(statement, parameters)
     except Error:
-        log.warning("a loop's turn could not be noted", exc_info=True, extra=parameters)
+        # ``name`` is an attribute of every log record, which ``extra`` may not replace.
+        detail = {"loop": parameters["name"]}
+        log.warning("a loop's turn could not be noted", exc_info=True, extra=detail)
 
 
 def read(*, otherwise: datetime) -> Book:

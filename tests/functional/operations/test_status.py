@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
@@ -347,3 +348,18 @@ def test_an_agent_whose_cluster_was_removed_is_no_trouble(page: Client, admin: U
     cluster_remove(cluster=cluster, actor=admin, at=timezone.now())
     assert NodeToken.objects.get().revoked_at is None
     assert "agents" not in conditions(page)
+
+
+def test_a_database_that_is_gone_is_logged_and_stops_no_controller(
+    db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def gone() -> None:
+        raise OperationalError("terminating connection due to unexpected postmaster exit")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loops.connection, "cursor", gone)
+        loops.turn_started(QUICK)
+        loops.turn_ended(QUICK, seconds=0.01)
+
+    records = [each for each in caplog.records if each.name == loops.__name__]
+    assert [getattr(each, "loop", None) for each in records] == [QUICK, QUICK]
