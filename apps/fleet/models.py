@@ -70,6 +70,10 @@ class Node(Entity):
     #: An operator wants no new work here.
     cordoned = models.BooleanField(default=False)
     labels = models.JSONField(default=dict, blank=True)
+    #: Card index → ``CardLocality.document``, as the node's agent reads it; empty where none did.
+    locality = models.JSONField(
+        default=dict, db_default=models.Value({}, models.JSONField()), blank=True
+    )
     last_seen_at = models.DateTimeField(null=True, blank=True)
     removed_at = models.DateTimeField(null=True, blank=True, editable=False)
 

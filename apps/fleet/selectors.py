@@ -16,6 +16,7 @@ from django.db.models import Count, Max, Q, QuerySet
 from apps.accounts import selectors as accounts
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.accelerators import CardState, Chip
+from controlplane.domain.locality import CardLocality
 from controlplane.domain.permissions import Permission
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.ports import registry
@@ -200,6 +201,12 @@ def nodes() -> QuerySet[Node]:
 
 def cards() -> QuerySet[Card]:
     return Card.objects.select_related("node")
+
+
+def localities_of(node: Node) -> tuple[CardLocality, ...]:
+    """Where its cards are attached, as its agent reads it, by index; empty where no agent reported it."""
+    cards = (CardLocality.of_document(index, card) for index, card in node.locality.items())
+    return tuple(sorted(cards, key=lambda card: card.index))
 
 
 def cards_by_chip() -> dict[str, dict[str, int]]:

@@ -98,9 +98,26 @@ class ClusterCreateSerializer(ClusterChangeSerializer):
         return {"registration": Registration(**attrs), "although_unfit": although_unfit}
 
 
+class CardLocalitySerializer(serializers.Serializer[Any]):
+    pci_address = serializers.CharField()
+    numa_node = serializers.IntegerField(
+        allow_null=True, help_text="None where the host does not know it."
+    )
+    nics_same_switch = serializers.ListField(
+        child=serializers.CharField(), help_text="Network adapters below the same PCI root port."
+    )
+    nics_same_numa = serializers.ListField(
+        child=serializers.CharField(), help_text="Further network adapters of the same NUMA node."
+    )
+
+
 class NodeSerializer(serializers.ModelSerializer[Node]):
     cluster = Reference()
     labels = serializers.DictField(child=serializers.CharField())
+    locality = serializers.DictField(
+        child=CardLocalitySerializer(),
+        help_text="Where each card is attached, by its index; empty where no agent reported it.",
+    )
 
     class Meta:
         model = Node
@@ -113,6 +130,7 @@ class NodeSerializer(serializers.ModelSerializer[Node]):
             "ready",
             "cordoned",
             "labels",
+            "locality",
             "last_seen_at",
         )
         extra_kwargs = {

@@ -11,14 +11,15 @@ from django.db import transaction
 from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.selectors import out_of_use_since, require_operator
+from apps.fleet.selectors import localities_of, out_of_use_since, require_operator
 from apps.fleet.services.copies import STALE
 from apps.fleet.services.withholding import UNREADY, cards_lock
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.geometry import text_of
+from controlplane.domain.locality import nic_groups, numa_groups
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.ports.clusters import ObservedCard, ObservedNode
-from controlplane.ports.discovery import RINGS
+from controlplane.ports.discovery import NICS, NUMA, RINGS
 
 UNSEEN = "the cluster no longer reports it"
 UNHEALTHY = "the cluster reports it as not healthy"
@@ -65,8 +66,9 @@ def _record_nodes(
     for seen in nodes:
         node = known.pop(seen.name, None)
         if node is None:
-            columns = _node_columns(seen)
-            node = Node(cluster=cluster, name=seen.name, last_seen_at=at, **columns)
+            node = Node(cluster=cluster, name=seen.name, last_seen_at=at)
+            for name, value in _node_columns(node, seen).items():
+                setattr(node, name, value)
             fresh.append(node)
         else:
             _update_node(node, seen)
@@ -80,26 +82,31 @@ def _record_nodes(
 
 def _update_node(node: Node, seen: ObservedNode) -> None:
     changed = {
-        name: value for name, value in _node_columns(seen).items() if getattr(node, name) != value
+        name: value
+        for name, value in _node_columns(node, seen).items()
+        if getattr(node, name) != value
     }
     if changed:
         Node.objects.filter(pk=node.pk).update(**changed)
 
 
-def _node_columns(seen: ObservedNode) -> dict[str, Any]:
+def _node_columns(node: Node, seen: ObservedNode) -> dict[str, Any]:
     return {
         "cpu": seen.capacity.cpu,
         "memory": seen.capacity.memory,
         "ready": seen.ready,
-        "labels": _labels(seen),
+        "labels": _labels(node, seen),
     }
 
 
-def _labels(seen: ObservedNode) -> dict[str, str]:
-    """Labels of the node; what the cluster saw of its rings goes beside them, where placement reads it."""
+def _labels(node: Node, seen: ObservedNode) -> dict[str, str]:
+    """Labels of the node, and the groups of its cards where no label says them: placement reads both there."""
     labels = dict(seen.labels or {})
-    if seen.rings:
-        labels.setdefault(RINGS, text_of(seen.rings))
+    cards = localities_of(node)
+    observed = {RINGS: seen.rings, NUMA: numa_groups(cards), NICS: nic_groups(cards)}
+    for name, groups in observed.items():
+        if groups:
+            labels.setdefault(name, text_of(groups))
     return labels
 
 

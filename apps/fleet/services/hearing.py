@@ -1,4 +1,4 @@
-"""What figures say of cards beside their values: that one is still there, and which piece of hardware it is."""
+"""What figures say of cards beside their values: that one is still there, which hardware it is, and where."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from apps.fleet.models import Card
+from apps.fleet.models import Card, Node
 from controlplane.domain.accelerators import CardState
 
 #: Why a card is unknown of which no figures come any more. Only this reason is taken back when they do.
@@ -73,3 +73,14 @@ def serials_learn(*, serials: Mapping[int, Renumbered]) -> int:
             changed.append(card)
     Card.objects.bulk_update(changed, ["serial"], batch_size=1000)
     return len(changed)
+
+
+@transaction.atomic
+def locality_learn(*, node: int, cards: Mapping[str, Mapping[str, object]]) -> None:
+    """Store where cards of a node are attached, by index; cards that are not named keep what is known of them.
+
+    Placement follows with the next inventory of the cluster. ``node`` is a primary key.
+    """
+    row = Node.objects.select_for_update(no_key=True).get(pk=node)
+    row.locality = {**row.locality, **cards}
+    row.save(update_fields=["locality"])

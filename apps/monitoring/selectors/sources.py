@@ -30,7 +30,7 @@ MISSED, SHORTEST_SILENCE = 3, timedelta(seconds=15)
 
 #: Written out, for to put it together takes longer than its answer.
 _KNOWN = """
-SELECT token.id, token.agent::text, node.id, node.name, cluster.id, cluster.uid, cluster.name
+SELECT token.id, token.agent::text, node.id, node.name, node.locality::text, cluster.id, cluster.uid, cluster.name
   FROM monitoring_nodetoken AS token
   JOIN fleet_node AS node ON node.id = token.node_id
   JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id
@@ -60,9 +60,11 @@ def node_token_known(text: str) -> NodeToken | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    token, agent, node, name, cluster, uid, named = row
+    token, agent, node, name, locality, cluster, uid, named = row
     found = _loaded(NodeToken, id=token, agent=json.loads(agent), node_id=node)
-    found.node = _loaded(Node, id=node, name=name, cluster_id=cluster)
+    found.node = _loaded(
+        Node, id=node, name=name, locality=json.loads(locality), cluster_id=cluster
+    )
     found.node.cluster = _loaded(Cluster, id=cluster, uid=uid, name=named)
     return found
 

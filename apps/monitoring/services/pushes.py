@@ -20,8 +20,11 @@ from datetime import datetime
 from typing import Any
 
 from django.db import OperationalError, connection, transaction
+from prometheus_client.parser import text_string_to_metric_families
 from psycopg.errors import LockNotAvailable
 
+from apps.fleet.models import Node
+from apps.fleet.services.hearing import locality_learn
 from apps.monitoring.models import NodeToken
 from apps.monitoring.selectors.sources import PUSH
 from apps.monitoring.services.faults import signals_record
@@ -31,6 +34,7 @@ from apps.monitoring.services.sources import push_source, source_pushed
 from apps.monitoring.services.telemetry import Recorded, readings_record
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin, Signal
+from controlplane.domain.locality import SERIES, locality_in
 from controlplane.ports import registry
 from controlplane.ports.readers import telemetry_reader
 from controlplane.ports.readings import MalformedExposition
@@ -83,6 +87,7 @@ UPDATE monitoring_nodetoken
                 WHERE %(sequence)s BETWEEN (gap->>0)::bigint AND (gap->>1)::bigint)
 RETURNING sequence, ({_SOURCE})
 """  # noqa: S608 - made of numbers of ours alone
+_CARD_INFO = re.compile(rf"^{SERIES}\{{.*$", re.MULTILINE)
 _READER_OK = re.compile(rf"^{READER_OK}(?:\{{[^}}\n]*\}})? +([0-9.]+)", re.MULTILINE)
 
 
@@ -207,10 +212,35 @@ def _record(*, token: NodeToken, push: Push, batch: Batch, at: datetime) -> Push
     # Whether its tool answered then says nothing of now.
     if not behind and (reader_ok is False or (reader_ok and token.agent.get("reader_ok") is False)):
         signals_record(signals=[_reader_signal(token, push, stands=not reader_ok)], at=at)
-    # Nor does what was refused of it.
+    # Nor does what was refused of it, nor where its cards were attached.
     if not behind:
+        _learn_locality(node, push.text)
         source_pushed(source=source, at=at, recorded=recorded)
     return Pushed(sequence=newest, taken=True, recorded=recorded)
+
+
+def _learn_locality(node: Node, text: str) -> None:
+    """Store where the node's cards are attached, if the agent says so and anything changed."""
+    cards = {}
+    for line in _CARD_INFO.findall(text):
+        card = locality_in(_labels_in(line))
+        if card is not None:
+            cards[str(card.index)] = card.document
+    if any(node.locality.get(index) != card for index, card in cards.items()):
+        locality_learn(node=node.pk, cards=cards)
+
+
+def _labels_in(line: str) -> dict[str, str]:
+    """Of one sample; empty where the parser cannot read it."""
+    try:
+        return {
+            name: value
+            for family in text_string_to_metric_families(line)
+            for sample in family.samples
+            for name, value in sample.labels.items()
+        }
+    except ValueError:
+        return {}
 
 
 def _reader_ok(text: str) -> bool | None:

@@ -58,6 +58,7 @@ def node(request: SignedIn, uid: str, name: str) -> HttpResponse:
     context["cores"] = found.cpu / 1000
     context |= _health(found, operates=operates)
     context["labels"] = sorted(found.labels.items()) if operates else []
+    context["localities"] = fleet.localities_of(found) if operates else ()
     return render(request, "fleet/node.html", context)
 
 

@@ -8,7 +8,8 @@
 A *ring* is a group of cards with a direct link: what fits into one stays inside it. What is larger than a ring
 fills whole rings, or, where the hardware wants it (``split_evenly``), takes the same positions of each. Cards of a
 pair belong together: whole groups are given out first, and a single card comes from a group that is broken
-already. NUMA nodes are a wish, not a rule.
+already. NUMA nodes are a wish, not a rule; among the cards of one, those beside the same network adapters are
+taken together.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Geometry:
     split_evenly: bool = False
     #: Cards next to the same memory of the host.
     numa: tuple[Group, ...] = ()
+    #: Cards on the same PCI switch as the same network adapters.
+    nics: tuple[Group, ...] = ()
 
     def allows(self, count: int) -> bool:
         """Whether the hardware gives out so many cards of a node at all."""
@@ -50,7 +53,7 @@ class Geometry:
     @property
     def plain(self) -> bool:
         """Any card is as good as any other."""
-        return not (self.sizes or self.rings or self.numa or self.aligned_to > 1)
+        return not (self.sizes or self.rings or self.numa or self.nics or self.aligned_to > 1)
 
 
 def choose(free: Sequence[int], count: int, geometry: Geometry) -> Group | None:
@@ -150,7 +153,7 @@ def _even(
 
 def _take(pool: list[int], count: int, geometry: Geometry) -> Group | None:
     """``count`` cards of the pool: whole aligned groups, and for what is over a broken one."""
-    ordered = _by_numa(pool, count, geometry.numa)
+    ordered = _by_locality(pool, count, geometry)
     if geometry.aligned_to == 1:
         return tuple(ordered[:count])
     groups: dict[int, list[int]] = {}
@@ -166,14 +169,17 @@ def _take(pool: list[int], count: int, geometry: Geometry) -> Group | None:
     return (*chosen, *spare[:over]) if len(spare) >= over else None
 
 
-def _by_numa(pool: list[int], count: int, numa: tuple[Group, ...]) -> list[int]:
-    """The pool with those cards in front that share memory of the host."""
-    if not numa:
-        return pool
-    near = [[card for card in pool if card in group] for group in numa]
+def _by_locality(pool: list[int], count: int, geometry: Geometry) -> list[int]:
+    """The pool with those cards in front that share memory of the host, and among them network adapters."""
+    return _nearest_first(_nearest_first(pool, count, geometry.nics), count, geometry.numa)
+
+
+def _nearest_first(pool: list[int], count: int, groups: tuple[Group, ...]) -> list[int]:
+    """The pool group by group: the smallest that hold the request, then the largest; each keeps its order."""
+    near = [[card for card in pool if card in group] for group in groups]
     fitting = sorted((cards for cards in near if len(cards) >= count), key=len)
-    front = fitting[:1] or sorted(near, key=len, reverse=True)
-    ordered = [card for cards in front for card in cards]
+    others = sorted((cards for cards in near if len(cards) < count), key=len, reverse=True)
+    ordered = [card for cards in (*fitting, *others) for card in cards]
     return [*ordered, *(card for card in pool if card not in ordered)]
 
 

@@ -1,10 +1,12 @@
 """Which cards a node has, read from what its cluster says of it: pure functions over labels and resources.
 
-What the node says goes before what is usual for its chip. An operator may say it too, in a label or annotation
-of the node (groups as in ``controlplane.domain.geometry.groups_of``)::
+What the node says goes before what is usual for its chip. NUMA and NIC groups come from the node's agent
+(``controlplane.domain.locality``). A label or annotation of the node overrides both (groups as in
+``controlplane.domain.geometry.groups_of``)::
 
     ninefold.io/rings = 0-3_4-7      cards with a direct link
     ninefold.io/numa  = 0-3_4-7      cards beside the same memory of the host
+    ninefold.io/nics  = 0-1_2-3      cards on the same PCI switch as the same network adapters
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ from controlplane.ports.chips import ChipPlugin, VendorProfile
 
 RINGS = "ninefold.io/rings"
 NUMA = "ninefold.io/numa"
+NICS = "ninefold.io/nics"
+#: Labels and annotations that hold groups of cards.
+GROUP_LABELS = (RINGS, NUMA, NICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,4 +131,6 @@ def _geometry(profile: VendorProfile, usual: Geometry, said: Mapping[str, str]) 
         geometry = replace(geometry, rings=groups_of(text))
     if text := said.get(NUMA):
         geometry = replace(geometry, numa=groups_of(text))
+    if text := said.get(NICS):
+        geometry = replace(geometry, nics=groups_of(text))
     return geometry

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ninefold_runtime.agent.batches import Batch, Sample, exposition
+from ninefold_runtime.agent.locality import card_info
 from ninefold_runtime.agent.pushes import Server
 from ninefold_runtime.agent.readers import CHOICES, Reader, choose
 from ninefold_runtime.agent.sending import Sender
@@ -75,7 +76,8 @@ def watch(reader: Reader, *, sender: Sender, every_seconds: float) -> None:
             "batches_untaken_total": sender.untaken,
         }
         own = [Sample(name=f"ninefold_agent_{name}", value=figures[name]) for name in figures]
-        sender.add(Batch(at=at, text=exposition((*reading.samples, *own))))
+        located = card_info(reading.addresses)
+        sender.add(Batch(at=at, text=exposition((*reading.samples, *located, *own))))
         due = max(due + every_seconds, time.monotonic())
         sender.pause(due - time.monotonic())
 

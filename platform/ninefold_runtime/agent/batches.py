@@ -22,6 +22,8 @@ class Reading:
     """What a reader saw; with trouble it may have seen a part, or nothing."""
 
     samples: tuple[Sample, ...] = ()
+    #: PCI address of each card by its index, as the vendor's tool prints it; empty for processors.
+    addresses: Mapping[int, str] = field(default_factory=dict)
     #: Why cards could not be read; empty where all were.
     trouble: str = ""
 

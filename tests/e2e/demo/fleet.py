@@ -11,6 +11,7 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.services import clusters
 from apps.quotas.models import Queue
 from controlplane.domain.accelerators import CardState
+from controlplane.domain.locality import CardLocality
 from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests.e2e.demo.clock import before
@@ -52,6 +53,7 @@ def fleet(people: People) -> Fleet:
     _card("sample-gpus-3", 2, CardState.ISOLATED, "uncorrectable memory errors: 4 in 10 min")
     _card("sample-gpus-3", 3, CardState.NO_NEW_WORK, "kept free for a firmware update tonight")
     _card("sample-npus-2", 6, CardState.UNKNOWN, services.UNHEALTHY)
+    Node.objects.filter(cluster=gpus).update(locality=_locality())
     maps = Queue.objects.create(name="maps-training", team=people.maps)
     for chip, cap in {GPU: 16, "cpu": 8}.items():
         maps.entitlements.create(chip=chip, guaranteed=cap // 2, cap=cap)
@@ -89,6 +91,20 @@ def _inventory(cluster: Cluster, *, chip: str, memory: int, nodes: int) -> None:
         at=timezone.now(),
     )
     Cluster.objects.filter(pk=cluster.pk).update(created_at=before(days=180))
+
+
+def _locality() -> dict[str, object]:
+    """Of eight cards: four on each NUMA node, two on each switch with an adapter of its own."""
+    return {
+        str(index): CardLocality(
+            index=index,
+            pci_address=f"0000:{0x1B + 0x20 * index:02x}:00.0",
+            numa_node=index // 4,
+            nics_same_switch=(f"mlx5_{index // 2}",),
+            nics_same_numa=(f"mlx5_{index // 2 ^ 1}",),
+        ).document
+        for index in range(CARDS_OF_A_NODE)
+    }
 
 
 def _card(node: str, index: int, state: CardState, reason: str) -> None:

@@ -142,6 +142,37 @@ def test_a_node_shows_its_cards_at_once_and_asks_the_cluster_afterwards(
     assert "disk is full" in text(browser, f"{address}?asked=1")
 
 
+def test_a_node_shows_where_its_cards_are_attached(client: Client, cluster: Cluster) -> None:
+    address = f"/fleet/clusters/{cluster.uid}/nodes/east-1"
+    documents = {
+        "0": {
+            "pci_address": "0000:1b:00.0",
+            "numa_node": 1,
+            "nics_same_switch": ["mlx5_0", "mlx5_1"],
+            "nics_same_numa": ["mlx5_7"],
+        },
+        "1": {
+            "pci_address": "0000:b1:00.0",
+            "numa_node": None,
+            "nics_same_switch": [],
+            "nics_same_numa": [],
+        },
+    }
+    team = factories.team()
+    client.force_login(factories.person("olga", team=team, role=Role.OPERATOR))
+    assert "Card topology" not in text(client, address)
+    Node.objects.filter(cluster=cluster, name="east-1").update(locality=documents)
+
+    shown = text(client, address)
+    for words in ("Card topology", "0000:1b:00.0", "mlx5_0, mlx5_1", "mlx5_7", "Unknown"):
+        assert words in shown
+    node = Node.objects.get(cluster=cluster, name="east-1")
+    assert client.get(f"/api/v1/nodes/{node.uid}").json()["locality"] == documents
+
+    client.force_login(factories.person("vera", team=team, role=Role.VIEWER))
+    assert "Card topology" not in text(client, address)
+
+
 def test_a_cluster_that_does_not_answer_costs_a_sentence_not_the_page(
     browser: Client, cluster: Cluster, fake: FakeCluster
 ) -> None:

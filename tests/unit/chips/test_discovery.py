@@ -76,9 +76,11 @@ def test_an_operators_word_goes_before_all_others() -> None:
     found = found_on(
         {"nvidia.com/gpu": "4"},
         {"nvidia.com/gpu.product": "NVIDIA-A100-80GB-PCIe"},
-        {"ninefold.io/rings": "0-1_2-3", "ninefold.io/numa": "0-3"},
+        {"ninefold.io/rings": "0-1_2-3", "ninefold.io/numa": "0-3", "ninefold.io/nics": "0.2_1.3"},
     )
-    assert found.geometry == Geometry(rings=((0, 1), (2, 3)), numa=((0, 1, 2, 3),))
+    assert found.geometry == Geometry(
+        rings=((0, 1), (2, 3)), numa=((0, 1, 2, 3),), nics=((0, 2), (1, 3))
+    )
 
 
 def test_a_word_that_cannot_be_read_is_refused_and_passed_over_by_the_scheduler() -> None:

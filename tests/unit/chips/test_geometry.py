@@ -17,7 +17,8 @@ BOX16 = Geometry(
 PAIRS = Geometry(sizes=(1, *range(2, 17, 2)), aligned_to=2)
 MESH = Geometry(rings=groups_of("0-7"))
 NUMA = Geometry(numa=groups_of("0-3_4-7"))
-GEOMETRIES = (TWO_RINGS, BOX16, PAIRS, MESH, NUMA, Geometry())
+NICS = Geometry(numa=groups_of("0-3_4-7"), nics=groups_of("0-1_2-3_4-5_6-7"))
+GEOMETRIES = (TWO_RINGS, BOX16, PAIRS, MESH, NUMA, NICS, Geometry())
 
 free_cards = st.sets(st.integers(0, 15)).map(sorted)
 

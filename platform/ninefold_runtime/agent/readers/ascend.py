@@ -44,7 +44,8 @@ class AscendReader:
         answer = self._tool.ask()
         samples = tuple(parse(answer.text))
         trouble = answer.trouble or ("" if samples else "npu-smi lists no card")
-        return Reading(samples=samples, trouble=trouble)
+        addresses = {int(one.labels["id"]): one.labels["pcie_bus_info"] for one in samples}
+        return Reading(samples=samples, addresses=addresses, trouble=trouble)
 
 
 def parse(text: str) -> Iterator[Sample]:

@@ -47,7 +47,8 @@ class NvidiaReader:
             trouble = f"cards that do not answer: {', '.join(silent)}"
         if not trouble and not samples:
             trouble = "nvidia-smi lists no card"
-        return Reading(samples=samples, trouble=trouble)
+        addresses = {int(one.labels["gpu"]): one.labels["pci_bus_id"] for one in samples}
+        return Reading(samples=samples, addresses=addresses, trouble=trouble)
 
 
 def parse(text: str, *, node: str) -> tuple[tuple[Sample, ...], tuple[str, ...]]:

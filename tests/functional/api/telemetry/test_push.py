@@ -16,13 +16,18 @@ from django.utils import timezone
 from psycopg.errors import LockNotAvailable
 
 from apps.fleet.models import Node
+from apps.fleet.services import inventory_record
 from apps.monitoring.api import telemetry
 from apps.monitoring.models import CardFigures, CardHistory, Decision, Fault, NodeToken, Source
 from apps.monitoring.services import pushes
 from apps.monitoring.services.node_tokens import token_issue, token_revoke
 from apps.monitoring.services.places import places_forget
+from controlplane.domain.geometry import Geometry, choose
 from controlplane.domain.health.signals import Origin
 from controlplane.domain.permissions import Role
+from controlplane.domain.resources import Resources
+from controlplane.ports.clusters import ObservedCard, ObservedNode
+from controlplane.ports.registry import geometries_on
 from tests import factories
 from tests.functional.api.telemetry.batches import PUSH, send, text
 
@@ -260,3 +265,69 @@ def test_what_an_agent_said_is_over_with_the_last_token_of_its_node(token: str, 
 def test_the_address_takes_posts_only(token: str) -> None:
     answer = Client().get(PUSH, headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 405
+
+
+def located(*, numa_of: Callable[[int], int]) -> str:
+    """What an agent sends of a node with four cards, each two of which share a switch with an adapter."""
+    return text() + "".join(
+        f'ninefold_agent_card_info{{card="{index}",pci_address="0000:{index:02x}:00.0",'
+        f'numa_node="{numa_of(index)}",nics_same_switch="mlx5_{index % 2}"}} 1\n'
+        for index in range(4)
+    )
+
+
+def chosen(node: Node, count: int) -> tuple[int, ...] | None:
+    """What placement gives of the node's four cards, after its cluster was looked at."""
+    seen = ObservedNode(
+        name=node.name,
+        cards=tuple(ObservedCard(index=index, chip="nvidia-l40s") for index in range(4)),
+        capacity=Resources(),
+        labels=node.cluster.options.get("labels"),
+    )
+    inventory_record(cluster=node.cluster, nodes=[seen], isolation="", at=timezone.now())
+    node.refresh_from_db()
+    geometry = geometries_on(node.labels, ["nvidia-l40s"])
+    return choose(range(4), count, geometry.get("nvidia-l40s", Geometry()))
+
+
+def test_placement_follows_where_the_agent_says_that_cards_are_attached(
+    token: str, node: Node
+) -> None:
+    assert chosen(node, 2) == (0, 1)
+
+    assert send(token, located(numa_of=lambda index: index // 2)).status_code == 200
+    node.refresh_from_db()
+    assert node.locality["2"] == {
+        "pci_address": "0000:02:00.0",
+        "numa_node": 1,
+        "nics_same_switch": ["mlx5_0"],
+        "nics_same_numa": [],
+    }
+    assert chosen(node, 2) == (0, 1)
+
+    # Adapters decide where the NUMA node does not, and a new report replaces the old one.
+    send(token, located(numa_of=lambda index: 0), sequence=2)
+    assert chosen(node, 2) == (0, 2)
+
+    # A label of the node overrides what its agent reads.
+    node.cluster.options = {"labels": {"ninefold.io/nics": "0.3_1.2"}}
+    assert chosen(node, 2) == (0, 3)
+
+
+def test_a_card_info_that_cannot_be_changes_nothing(token: str, node: Node) -> None:
+    wrong = 'ninefold_agent_card_info{card="0",pci_address="here",numa_node="0"} 1\n'
+    assert send(token, text() + wrong).status_code == 200
+
+    node.refresh_from_db()
+    assert node.locality == {}
+
+
+def test_a_batch_that_comes_behind_does_not_say_where_cards_are_attached(
+    token: str, node: Node
+) -> None:
+    send(token, text(), sequence=1)
+    send(token, text(), sequence=3)
+    send(token, located(numa_of=lambda index: 0), sequence=2)
+
+    node.refresh_from_db()
+    assert node.locality == {}

@@ -32,7 +32,7 @@ from controlplane.domain.network import labels_of
 from controlplane.domain.resources import Bytes, Resources
 from controlplane.ports.chips import ChipPlugin, PodExtras
 from controlplane.ports.clusters import ObservedCard, ObservedNode
-from controlplane.ports.discovery import NUMA, RINGS, FoundCards, discover
+from controlplane.ports.discovery import GROUP_LABELS, FoundCards, discover
 
 Object = Mapping[str, Any]
 
@@ -41,7 +41,7 @@ PROCESSOR = "cpu"
 #: Effects of a taint that keep pods away; one that is only a preference does not.
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 #: Annotations of a node that are kept among its labels, beside those that plug-ins read.
-_KEPT: Final = (RINGS, NUMA, "superPodID")
+_KEPT: Final = (*GROUP_LABELS, "superPodID")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +317,7 @@ def _found_on(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, 
         for name in {**capacity, **allocatable}
     }
     for said in (labels, annotations):
-        for name in (RINGS, NUMA):
+        for name in GROUP_LABELS:
             if not _readable(said.get(name, "")):
                 del said[name]
     whole = {chip.resource for plugin in plugins for chip in plugin.chips()}
