@@ -229,7 +229,10 @@ class KnownChip:
 
 
 def chips_known() -> tuple[KnownChip, ...]:
-    """Those that the fleet has first, the most cards before; then the others as their plug-ins list them."""
+    """Those that the fleet has first, the most cards before; then the others as their plug-ins list them.
+
+    Of slices only those that the fleet has.
+    """
     counts = cards_by_chip()
     none = {"total": 0, "usable": 0}
     plugins = registry.chip_plugins()
@@ -241,16 +244,17 @@ def chips_known() -> tuple[KnownChip, ...]:
             usable=counts.get(chip.name, none)["usable"],
         )
         for chip in registry.chips().values()
+        if not chip.slice_of or chip.name in counts
     )
     return tuple(sorted(known, key=lambda one: -one.cards))
 
 
 def chip_known(name: str) -> KnownChip | None:
-    """The chip of that name or alias; None if no plug-in knows it."""
+    """The chip of that name or alias; None if no plug-in knows it, or it is a slice that the fleet has none of."""
     chip = registry.chip_called(name)
     if chip is None:
         return None
-    return next(one for one in chips_known() if one.chip.name == chip.name)
+    return next((one for one in chips_known() if one.chip.name == chip.name), None)
 
 
 def clusters_with(chip: str) -> list[Cluster]:

@@ -24,8 +24,9 @@ from controlplane.ports.discovery import NICS, NUMA, RINGS
 UNSEEN = "the cluster no longer reports it"
 UNHEALTHY = "the cluster reports it as not healthy"
 TAKEN = "work that is not ours has it"
+PARTITIONED = "it is divided into slices, which are given out one by one"
 #: Columns of a card that follow what its cluster reports.
-_OBSERVED = ("chip", "memory", "serial", "state", "state_reason")
+_OBSERVED = ("chip", "memory", "serial", "state", "state_reason", "parent_id")
 
 
 class NodeOutOfUse(Exception):
@@ -112,46 +113,35 @@ def _labels(node: Node, seen: ObservedNode) -> dict[str, str]:
 
 def _record_cards(cards: Sequence[Card], nodes: Sequence[tuple[Node, ObservedNode]]) -> None:
     """``cards`` are all that the cluster's rows have, locked."""
-    whole = {(card.node_id, card.index): card for card in cards if card.parent_id is None}
-    fresh = []
-    for node, seen in nodes:
-        for observed in seen.cards:
-            card = whole.pop((node.pk, observed.index), None)
-            if card is None:
-                card = Card(node=node, index=observed.index)
+    rows = {(card.node_id, card.index): card for card in cards}
+    unseen = dict(rows)
+    # Slices come behind the cards that they are parts of.
+    for are_slices in (False, True):
+        fresh = []
+        for node, seen in nodes:
+            for observed in seen.cards:
+                if (observed.parent is not None) is not are_slices:
+                    continue
+                card = unseen.pop((node.pk, observed.index), None)
+                parent = None if observed.parent is None else rows.get((node.pk, observed.parent))
+                if card is None:
+                    card = Card(node=node, index=observed.index, parent=parent)
+                    if parent is not None and not _is_from_observation(parent):
+                        # A decision on the card is one on each of its slices.
+                        card.state, card.state_reason = parent.state, parent.state_reason
+                    _observe(card, observed)
+                    fresh.append(card)
+                    continue
+                before = _observed_columns(card)
+                card.parent = parent
                 _observe(card, observed)
-                fresh.append(card)
-                continue
-            before = _observed_columns(card)
-            _observe(card, observed)
-            if _observed_columns(card) != before:
-                card.save(update_fields=_OBSERVED)
-    Card.objects.bulk_create(fresh)
-    seen_nodes = {node.pk for node, _ in nodes}
-    missing = [
-        card.pk
-        for card in cards
-        if card.state == CardState.USABLE
-        # A slice is not reported by itself: it goes with its node.
-        and (
-            card.node_id not in seen_nodes
-            or (card.parent_id is None and (card.node_id, card.index) in whole)
-        )
-    ]
+                if _observed_columns(card) != before:
+                    card.save(update_fields=_OBSERVED)
+        Card.objects.bulk_create(fresh)
+        rows |= {(card.node_id, card.index): card for card in fresh}
+    missing = [card.pk for card in unseen.values() if card.state == CardState.USABLE]
     if missing:
         Card.objects.filter(pk__in=missing).update(state=CardState.UNKNOWN, state_reason=UNSEEN)
-    # What went with its node comes back with the card that it is a part of.
-    absent = {card.pk for card in whole.values()}
-    back = [
-        card.pk
-        for card in cards
-        if (card.state, card.state_reason) == (CardState.UNKNOWN, UNSEEN)
-        and card.parent_id is not None
-        and card.node_id in seen_nodes
-        and card.parent_id not in absent
-    ]
-    if back:
-        Card.objects.filter(pk__in=back).update(state=CardState.USABLE, state_reason="")
 
 
 def _observe(card: Card, observed: ObservedCard) -> None:
@@ -171,6 +161,8 @@ def _state_of(observed: ObservedCard) -> tuple[CardState, str]:
     """What is taken is unknown to us: the plug-in that gave it away keeps it, and gives out all others."""
     if not observed.healthy:
         return CardState.UNKNOWN, UNHEALTHY
+    if observed.partitioned:
+        return CardState.UNKNOWN, PARTITIONED
     if observed.taken:
         return CardState.UNKNOWN, TAKEN
     return CardState.USABLE, ""
@@ -181,6 +173,7 @@ def _is_from_observation(card: Card) -> bool:
         UNSEEN,
         UNHEALTHY,
         TAKEN,
+        PARTITIONED,
         UNREADY,
     )
 

@@ -5,6 +5,7 @@
     cpu, ascend-910b3 …    that chip, by its name or an alias
     gpu, npu               every chip of that kind        ┐ that the fleet has and the engine runs on,
     any                    every chip                     ┘ the one with the most free cards first
+    mig-1g.10gb            every chip with slices of that profile that the fleet has; the words above mean no slice
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def chips_expand(
 
     ``free`` are the cards that nobody holds, by chip, for whoever has counted them already.
     """
-    if free is None and any(word in WORDS for word in asked):
+    words = {*WORDS, *_profiles()}
+    if free is None and any(word in words for word in asked):
         free = quotas.cards_free()
     free = free or {}
     chosen: dict[str, Chip] = {}
@@ -37,7 +39,7 @@ def chips_expand(
     if not asked:
         findings.append(_finding(message="name at least one acceptable chip"))
     for word in asked:
-        if word in WORDS:
+        if word in words:
             found = _in_fleet(word, engine=engine, task=task, free=free)
             if not found:
                 why = _none_found(word, engine=engine, task=task, free=free)
@@ -46,7 +48,8 @@ def chips_expand(
             continue
         chip = registry.chip_called(word)
         if chip is None:
-            known = ", ".join((*WORDS, *registry.chips()))
+            whole = (one.name for one in registry.chips().values() if not one.slice_of)
+            known = ", ".join((*WORDS, *whole, *sorted(_profiles())))
             findings.append(_finding(message=f"no chip is called {word!r}; known: {known}"))
         elif reason := engine.runs_on(task, chip):
             message = f"{engine.name} does not {task} on {chip.name}: {reason}"
@@ -78,7 +81,13 @@ def _none_found(word: str, *, engine: Engine, task: Task, free: Mapping[str, int
 
 
 def _meant(word: str, chip: Chip) -> bool:
+    if chip.slice_of:
+        return word == chip.slice_profile
     return word in (ANY, chip.kind.value)
+
+
+def _profiles() -> frozenset[str]:
+    return frozenset(chip.slice_profile for chip in registry.chips().values() if chip.slice_of)
 
 
 def _finding(*, message: str) -> Finding:

@@ -100,9 +100,13 @@ def nodes_now(
 def _read(keys: Collection[int]) -> Mapping[int, _Host]:
     cards: dict[int, list[CardView]] = {}
     rows = Card.objects.filter(node__in=keys).order_by("node", "index")
-    for pk, uid, index, chip, state in rows.values_list("node_id", "uid", "index", "chip", "state"):
-        view = CardView(uid=uid, index=index, chip=chip, state=CardState(state))
-        cards.setdefault(pk, []).append(view)
+    found = list(rows.values_list("node_id", "id", "parent_id", "uid", "index", "chip", "state"))
+    # A card is given out whole or in slices, never both.
+    divided = {parent for _, _, parent, *_, state in found if state != CardState.UNKNOWN}
+    for node_id, pk, _, uid, index, chip, state in found:
+        if pk not in divided:
+            view = CardView(uid=uid, index=index, chip=chip, state=CardState(state))
+            cards.setdefault(node_id, []).append(view)
     with connection.cursor() as cursor:
         cursor.execute(_ROWS, [list(keys)])
         nodes = [NodeRow(*row) for row in cursor.fetchall()]

@@ -60,7 +60,8 @@ class ConfigurationForm(PlainForm):
         there = fleet.cards_by_chip()
         chip.choices = [
             (name, name if name in there else gettext("%(chip)s – none here") % {"chip": name})
-            for name in sorted(registry.chips(), key=lambda name: name not in there)
+            for name, chip in sorted(registry.chips().items(), key=lambda one: one[0] not in there)
+            if name in there or not chip.slice_of
         ]
         self._draw(chip.choices[0][0], version.queryset)
 

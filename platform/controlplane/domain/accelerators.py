@@ -108,6 +108,9 @@ class Chip:
     split_evenly: bool = False
     #: The extended resource by which Kubernetes counts its cards; empty where there is none.
     resource: str = ""
+    #: The chip of which it is a slice (MIG, vNPU), and the profile of the slice; empty for a whole card.
+    slice_of: str = ""
+    slice_profile: str = ""
     #: Labels of nodes that bear it: name → the value that means this chip.
     node_labels: Mapping[str, str] = field(default_factory=dict)
     confidence: Confidence = Confidence.VERIFIED

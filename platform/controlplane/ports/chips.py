@@ -94,8 +94,11 @@ class PodExtras:
     families: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, chip: Chip) -> PodExtras:
-        """What pods with cards of that chip need; labels that no family is known for are left out."""
-        family = self.families.get(chip.name, "")
+        """What pods with cards of that chip need; labels that no family is known for are left out.
+
+        Which slice a pod gets only the device plug-in knows, so no annotation names one.
+        """
+        family = self.families.get(chip.slice_of or chip.name, "")
 
         def known(texts: Mapping[str, str]) -> dict[str, str]:
             return {
@@ -104,8 +107,10 @@ class PodExtras:
                 if family or "{family}" not in text
             }
 
+        extras = self.of_resource(chip.resource)
         return replace(
-            self.of_resource(chip.resource),
+            extras,
+            device_annotation="" if chip.slice_of else extras.device_annotation,
             labels=known(self.labels),
             annotations=known(self.annotations),
             config_map_labels=known(self.config_map_labels),
@@ -142,6 +147,8 @@ class VendorProfile:
     model_labels: tuple[str, ...] = ()
     #: The one that says how much memory a card has, in MiB unless it ends in ``G``; empty where there is none.
     memory_label: str = ""
+    #: The one that counts the physical cards of a node, also those divided into slices; empty where none does.
+    count_label: str = ""
     #: The one that says how the cards hang together, and what its values mean.
     layout_label: str = ""
     layouts: Mapping[str, Geometry] = field(default_factory=dict)

@@ -119,6 +119,10 @@ class ObservedCard:
     healthy: bool = True
     #: Work that is not ours has it, or as many cards of the node as this one stands for.
     taken: bool = False
+    #: It is divided into slices, and given out as these alone.
+    partitioned: bool = False
+    #: Index of the card that it is a slice of; None for whole cards, and where the cluster does not say.
+    parent: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,12 +33,14 @@ class FoundCards:
 
     #: The extended resource that stands for them.
     resource: str
+    #: The one of whole cards, where these are slices; otherwise the same.
+    card_resource: str
     #: How many of them workloads can have.
     count: int
     #: None where no plug-in knows which chip of the vendor it is.
     chip: Chip | None
     vendor: str
-    #: Of one card; what the node says, else what is known of the chip; 0 where neither does, and of slices.
+    #: Of one card; what the node says, else what is known of the chip; 0 where neither does.
     memory: Bytes
     geometry: Geometry
 
@@ -61,15 +63,18 @@ def discover(
         for resource, count in _resources(profile, chips, allocatable):
             chip = chip_on(profile, chips, said, resource=resource)
             usual = chip.geometry if chip else Geometry()
-            memory = _memory(profile, said) or (chip.memory if chip else Bytes(0))
+            parent = next((one for one in chips if chip and one.name == chip.slice_of), None)
+            whole = any(one.resource == resource and not one.slice_of for one in chips)
+            memory = chip.memory if chip and (whole or chip.slice_of) else Bytes(0)
             found.append(
                 FoundCards(
                     resource=resource,
+                    card_resource=parent.resource if parent else resource,
                     count=count,
                     chip=chip,
                     vendor=profile.vendor,
-                    memory=memory if _whole(chips, resource) else Bytes(0),
-                    geometry=_geometry(profile, usual, said),
+                    memory=(_memory(profile, said) if whole else Bytes(0)) or memory,
+                    geometry=_geometry(profile, usual, said) if whole else usual,
                 )
             )
     return tuple(sorted(found, key=lambda cards: cards.resource))
@@ -80,13 +85,21 @@ def geometry_on(plugin: ChipPlugin, chip: Chip, said: Mapping[str, str]) -> Geom
 
     :raises MalformedGroups: if an operator's word on rings or NUMA nodes cannot be read.
     """
-    return _geometry(plugin.profile(), chip.geometry, said)
+    return chip.geometry if chip.slice_of else _geometry(plugin.profile(), chip.geometry, said)
 
 
 def chip_on(
     profile: VendorProfile, chips: tuple[Chip, ...], said: Mapping[str, str], *, resource: str = ""
 ) -> Chip | None:
-    """The chip that the node's labels name; without them, the only one that the resource stands for."""
+    """The chip that the node's labels name; without them, the only one that the resource stands for.
+
+    Labels name whole cards: a resource of slices stands for the slices of the chip that they name.
+    """
+    slices = [chip for chip in chips if chip.slice_of and chip.resource == resource]
+    chips = tuple(chip for chip in chips if not chip.slice_of)
+    if slices:
+        parent = chip_on(profile, chips, said)
+        return next((one for one in slices if parent and one.slice_of == parent.name), None)
     for label in profile.model_labels:
         if name := said.get(label, "").strip().lower():
             named = [chip for chip in chips if name == chip.name or name in chip.aliases]
@@ -106,13 +119,10 @@ def _resources(
 ) -> Iterator[tuple[str, int]]:
     for resource, amount in allocatable.items():
         slices = any(re.fullmatch(pattern, resource) for pattern in profile.resource_patterns)
+        known = any(chip.resource == resource for chip in chips)
         # A resource of cards is a plain number; "0" stands where the device plug-in is gone.
-        if (slices or _whole(chips, resource)) and amount.isdecimal() and int(amount):
+        if (slices or known) and amount.isdecimal() and int(amount):
             yield resource, int(amount)
-
-
-def _whole(chips: tuple[Chip, ...], resource: str) -> bool:
-    return any(chip.resource == resource for chip in chips)
 
 
 def _memory(profile: VendorProfile, said: Mapping[str, str]) -> Bytes:

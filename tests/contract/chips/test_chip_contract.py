@@ -159,7 +159,8 @@ def test_a_node_that_bears_it_is_recognised(chip: Chip) -> None:
     plugin = registry.chip_plugin(chip)
     labels = dict(chip.node_labels)
     if plugin.profile().model_labels:
-        labels[plugin.profile().model_labels[0]] = chip.name
+        # Labels name whole cards, also where they are divided.
+        labels[plugin.profile().model_labels[0]] = chip.slice_of or chip.name
     alone = sum(other.resource == chip.resource for other in plugin.chips()) == 1
     found = discover(
         registry.chip_plugins().values(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.db import transaction
 
@@ -10,6 +12,7 @@ from apps.accounts.selectors import PermissionRefused
 from apps.fleet import reconcilers, selectors, services
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.services import withholding
+from apps.quotas.selectors.node_rows import nodes_now
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.permissions import Role
 from controlplane.domain.resources import Bytes, Millicpu, Resources
@@ -141,22 +144,65 @@ def test_a_missing_node_is_not_ready_and_its_cards_are_unknown_until_it_is_back(
     assert set(states(cluster)) == {"usable"}
 
 
-def test_a_slice_goes_with_its_node_and_comes_back_with_its_card(
+def divided(*, slices: int) -> ObservedNode:
+    """A node with one card, and another that is divided."""
+    whole = node(cards=(0, 1))
+    parent = replace(whole.cards[1], partitioned=True)
+    parts = (
+        ObservedCard(index=2 + step, chip="part-of-cpu", parent=parent.index)
+        for step in range(slices)
+    )
+    return replace(whole, cards=(whole.cards[0], parent, *parts))
+
+
+def test_slices_are_given_out_and_the_card_that_they_are_parts_of_is_not(
     company: Company, cluster: Cluster
 ) -> None:
-    report(company, cluster, node("n1"), node("n2"))
-    whole = Card.objects.get(node__cluster=cluster, node__name="n2", index=1)
-    part = Card.objects.create(node=whole.node, parent=whole, index=100, chip=whole.chip)
-    report(company, cluster, node("n1"))
-    part.refresh_from_db()
-    assert (part.state, part.state_reason) == (CardState.UNKNOWN, services.UNSEEN)
+    report(company, cluster, divided(slices=2))
 
-    report(company, cluster, node("n1"), node("n2", cards=(0,)))
-    part.refresh_from_db()
-    assert part.state == CardState.UNKNOWN
-    report(company, cluster, node("n1"), node("n2"))
-    part.refresh_from_db()
-    assert (part.state, part.state_reason) == (CardState.USABLE, "")
+    parent = Card.objects.get(node__cluster=cluster, index=1)
+    assert (parent.state, parent.state_reason) == (CardState.UNKNOWN, services.PARTITIONED)
+    assert states(cluster) == ["usable", "unknown", "usable", "usable"]
+    assert [card.index for card in parent.slices.order_by("index")] == [2, 3]
+
+    # Divided in another way, then not at all.
+    report(company, cluster, divided(slices=1))
+    assert states(cluster) == ["usable", "unknown", "usable", "unknown"]
+    report(company, cluster, node(cards=(0, 1)))
+    assert states(cluster) == ["usable", "usable", "unknown", "unknown"]
+
+
+def test_a_whole_card_that_was_divided_meanwhile_keeps_its_row(
+    company: Company, cluster: Cluster
+) -> None:
+    report(company, cluster, node(cards=(0, 1)))
+    before = set(Card.objects.values_list("uid", flat=True))
+    report(company, cluster, divided(slices=2))
+    assert before < set(Card.objects.values_list("uid", flat=True))
+    assert Card.objects.filter(parent__index=1).count() == 2
+
+
+def test_placement_never_sees_a_card_beside_its_slices(company: Company, cluster: Cluster) -> None:
+    report(company, cluster, divided(slices=2))
+    # As it stands between the end of its isolation and the next inventory.
+    Card.objects.filter(node__cluster=cluster, index=1).update(state=CardState.USABLE)
+    seen = [
+        node
+        for node in nodes_now(held={}, kept={}, promised={}, server=None)
+        if node.cluster == cluster.uid
+    ]
+    assert [[card.index for card in node.cards] for node in seen] == [[0, 2, 3]]
+
+
+def test_a_slice_of_an_isolated_card_is_isolated_from_the_beginning(
+    company: Company, cluster: Cluster
+) -> None:
+    report(company, cluster, node(cards=(0, 1)))
+    Card.objects.filter(node__cluster=cluster, index=1).update(
+        state=CardState.ISOLATED, state_reason="uncorrectable errors"
+    )
+    report(company, cluster, divided(slices=2))
+    assert states(cluster) == ["usable", "isolated", "isolated", "isolated"]
 
 
 @pytest.mark.parametrize("state", [CardState.ISOLATED, CardState.NO_NEW_WORK])

@@ -11,12 +11,14 @@ from apps.fleet import services as fleet
 from apps.jobs import services
 from apps.jobs.models import Job
 from apps.jobs.services import JobRequest, SpecRefused
+from apps.jobs.services.chips import chips_expand
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.claims import GangShape
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports import registry
 from controlplane.ports.clusters import ObservedCard, ObservedNode
+from controlplane.ports.engines import Task
 from tests.integration.company import Company
 
 QWEN2_7B = {
@@ -154,6 +156,26 @@ def test_any_chip_that_the_engine_cannot_use_is_refused_with_the_reason(company:
 def test_a_chip_on_which_the_engine_does_not_run_is_refused(company: Company) -> None:
     wrong = refused(company, engine="mindspeed_llm", chips=("nvidia-h800",))
     assert wrong["chips"].startswith("mindspeed_llm does not finetune on nvidia-h800: ")
+
+
+def test_a_slice_profile_means_the_slices_that_the_fleet_has_and_other_words_none(
+    company: Company,
+) -> None:
+    give(company, chip="nvidia-h800-mig-1g-10gb")
+    give(company, chip="nvidia-a100-80gb-mig-1g-10gb", cards=14)
+    free = {"nvidia-h800-mig-1g-10gb": 8, "nvidia-a100-80gb-mig-1g-10gb": 14, "nvidia-h800": 2}
+    engine = registry.engine("transformers")
+
+    def meant(*words: str) -> tuple[list[str], list[str]]:
+        chips, wrong = chips_expand(words, engine=engine, task=Task.SCRIPT, free=free)
+        return [chip.name for chip in chips], [finding.message for finding in wrong]
+
+    assert meant("mig-1g.10gb") == (["nvidia-a100-80gb-mig-1g-10gb", "nvidia-h800-mig-1g-10gb"], [])
+    assert meant("nvidia-h800-mig-1g.10gb") == (["nvidia-h800-mig-1g-10gb"], [])
+    assert meant("gpu") == meant("any") == (["nvidia-h800"], [])
+    chips, (message,) = meant("vir02")
+    assert chips == []
+    assert "the fleet has no card that 'vir02' means" in message
 
 
 def test_an_unknown_chip_is_refused_with_those_that_are_known(company: Company) -> None:

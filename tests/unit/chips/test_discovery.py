@@ -102,7 +102,21 @@ def test_the_only_chip_of_a_resource_needs_no_label() -> None:
     assert found.chip.name == "thead-ppu"
 
 
-def test_slices_are_counted_but_have_no_memory_of_a_whole_card() -> None:
+def test_slices_are_chips_of_their_own_with_the_memory_of_their_profile() -> None:
     labels = {"nvidia.com/gpu.product": "NVIDIA-H800", "nvidia.com/gpu.memory": "81559"}
     found = found_on({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "0"}, labels)
-    assert (found.resource, found.count, found.memory) == ("nvidia.com/mig-1g.10gb", 7, 0)
+    assert found.chip is not None
+    assert (found.chip.name, found.chip.slice_of) == ("nvidia-h800-mig-1g-10gb", "nvidia-h800")
+    assert (found.resource, found.count) == ("nvidia.com/mig-1g.10gb", 7)
+    assert found.memory == found.chip.memory == 9728 * MIB
+    # What is said of the node's whole cards does not hold for their slices.
+    said = {**labels, "ninefold.io/numa": "0-3_4-7"}
+    assert registry.geometries_on(said, [found.chip.name]) == {
+        found.chip.name: Geometry(sizes=(1,))
+    }
+
+
+def test_a_slice_profile_that_no_plug_in_knows_has_no_memory_of_a_whole_card() -> None:
+    labels = {"nvidia.com/gpu.product": "NVIDIA-H800"}
+    found = found_on({"nvidia.com/mig-9g.99gb": "7"}, labels)
+    assert (found.count, found.memory) == (7, 0)

@@ -7,8 +7,9 @@ under a misspelt name would otherwise be missing without a word.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def read_vendor(folder: Path) -> Vendor:
         resource_patterns=top.texts("resource_patterns"),
         model_labels=labels.texts("model"),
         memory_label=labels.text("memory"),
+        count_label=labels.text("count"),
         layout_label=labels.text("layout"),
         layouts={name: _geometry(section) for name, section in top.sections("layouts")},
         runtime_variable=top.text("runtime_variable"),
@@ -70,10 +72,11 @@ def read_vendor(folder: Path) -> Vendor:
         _chip(Section({**usual, **values}, at=f"{top.at} [[chips]] {place}"), vendor=vendor)
         for place, values in enumerate(top.take("chips", list, []), start=1)
     )
+    slices = [chip for section in top.listed("slices") for chip in _slices(section, chips)]
     environment = top.words("environment")
     labels.done()
     top.done()
-    return Vendor(profile=profile, chips=chips, environment=environment)
+    return Vendor(profile=profile, chips=(*chips, *slices), environment=environment)
 
 
 class DataChips:
@@ -230,3 +233,37 @@ def _chip(section: Section, *, vendor: str) -> Chip:
     rates.done()
     section.done()
     return chip
+
+
+def _slices(section: Section, chips: Sequence[Chip]) -> Iterator[Chip]:
+    """A slice profile as a chip of its own, for each chip that has it; of its figures only the memory is known."""
+    profile, resource = section.required("profile"), section.required("resource")
+    memory = Bytes(section.whole("memory_mib") * MIB)
+    sizes, sources = section.sizes("sizes"), section.texts("sources")
+    known = {chip.name: chip for chip in chips}
+    parents = section.texts("of")
+    section.done()
+    for name in parents:
+        if name not in known:
+            section.refuse("of", f"has {name!r}, which is no chip of this file")
+        yield replace(
+            known[name],
+            name=f"{name}-{re.sub('[^a-z0-9]+', '-', profile)}",
+            title=f"{known[name].label} {profile}",
+            memory=memory,
+            slice_of=name,
+            slice_profile=profile,
+            resource=resource,
+            legal_request_sizes=sizes,
+            aliases=frozenset({f"{name}-{profile}"}),
+            memory_bandwidth=None,
+            link_bandwidth=None,
+            peak_rates={},
+            cards_per_node=0,
+            rings=(),
+            aligned_to=1,
+            split_evenly=False,
+            confidence=Confidence.PARTLY,
+            unverified=frozenset(),
+            sources=sources,
+        )

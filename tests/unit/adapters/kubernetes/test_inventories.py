@@ -87,8 +87,54 @@ def test_a_chip_that_no_plug_in_knows_is_left_out_and_named() -> None:
     assert unknown_cards([seen], plugins=PLUGINS) == ("2 × nvidia.com/gpu on n1",)
 
 
-def test_slices_of_cards_are_left_out() -> None:
-    assert look(node("n1", {"nvidia.com/mig-1g.10gb": 7}, labels=H800)).cards == ()
+def test_slices_are_cards_of_their_own_behind_the_cards_that_they_are_parts_of() -> None:
+    resources = {GPU: 2, "nvidia.com/mig-1g.10gb": 4, "nvidia.com/mig-3g.40gb": 2}
+    found = look(node("n1", resources, labels={**H800, "nvidia.com/gpu.count": "4"}))
+
+    assert [(card.index, card.chip, card.parent) for card in found.cards] == [
+        (0, "nvidia-h800", None),
+        (1, "nvidia-h800", None),
+        (2, "nvidia-h800", None),
+        (3, "nvidia-h800", None),
+        *((index, "nvidia-h800-mig-1g-10gb", 2) for index in (4, 5)),
+        *((index, "nvidia-h800-mig-1g-10gb", 3) for index in (6, 7)),
+        (8, "nvidia-h800-mig-3g-40gb", 2),
+        (9, "nvidia-h800-mig-3g-40gb", 3),
+    ]
+    assert [card.index for card in found.cards if card.partitioned] == [2, 3]
+
+
+@pytest.mark.parametrize("count", ["", "none", "4", "1"])
+def test_slices_have_no_parent_where_the_node_does_not_say_how_cards_are_divided(
+    count: str,
+) -> None:
+    seen = node("n1", {"nvidia.com/mig-1g.10gb": 7}, labels={**H800, "nvidia.com/gpu.count": count})
+    assert [(card.parent, card.partitioned) for card in look(seen).cards] == (
+        [(None, False)] * 7 if count != "1" else [(None, True), *[(0, False)] * 7]
+    )
+
+
+def test_slices_that_pods_of_others_hold_are_taken() -> None:
+    slices = "huawei.com/Ascend310P-2c"
+    seen = node("n1", {slices: 4}, labels={"node.kubernetes.io/npu.chip.name": "310P3"})
+    found = look(seen, pod("theirs", asks={slices: "1"}))
+    assert {card.chip for card in found.cards} == {"ascend-310p-vir02"}
+    assert taken(found) == [3]
+
+
+def test_a_taint_that_is_named_like_whole_cards_keeps_no_slice_out() -> None:
+    seen = node(
+        "n1",
+        {"nvidia.com/mig-1g.10gb": 7},
+        labels=H800,
+        taints=[{"key": GPU, "value": "present", "effect": "NoSchedule"}],
+    )
+    assert look(seen).ready
+    assert {card.card_resource for card in cards_of(seen, plugins=PLUGINS, cpu_cards=0)} == {GPU}
+
+
+def test_slices_of_an_unknown_profile_are_left_out() -> None:
+    assert look(node("n1", {"nvidia.com/mig-9g.99gb": 7}, labels=H800)).cards == ()
 
 
 def test_processors_are_cards_only_where_the_profile_says_so() -> None:

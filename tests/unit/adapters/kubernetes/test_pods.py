@@ -24,6 +24,8 @@ CASES: dict[str, Plan] = {
     "processors": planned(trainer(nodes=1, cards=1), cpu_cards=2),
     "nvidia-two-nodes": planned(trainer(), chip="nvidia-h800", shared_memory=1 << 30),
     "ascend-two-nodes": planned(trainer(), chip="ascend-910b3"),
+    "mig-slice": planned(trainer(nodes=1, cards=1), chip="nvidia-h800-mig-1g-10gb"),
+    "vnpu-slice": planned(trainer(nodes=1, cards=1), chip="ascend-310p-vir02"),
     "served": planned(server(nodes=1, cards=1), chip="nvidia-h800", reach="node_port"),
 }
 
@@ -103,6 +105,21 @@ def test_a_devices_variable_counts_the_containers_own_cards() -> None:
     plan = replace(plan, replicas={"trainer": [replica]})
     variables = {one["name"]: one.get("value") for one in container_of(plan)["env"]}
     assert variables["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
+
+
+@pytest.mark.parametrize(
+    ("case", "resource"),
+    [("mig-slice", "nvidia.com/mig-1g.10gb"), ("vnpu-slice", "huawei.com/Ascend310P-2c")],
+)
+def test_a_slice_is_requested_by_the_resource_of_its_profile_and_by_no_device(
+    case: str, resource: str
+) -> None:
+    resources = container_of(CASES[case])["resources"]
+    assert resources["limits"][resource] == "1"
+    asked = {name for name in resources["limits"] if "/" in name}
+    assert asked == {resource}
+    (pod,) = (made for made in objects(CASES[case]) if made["kind"] == "Pod")
+    assert not any(name.startswith("huawei.com/") for name in pod["metadata"]["annotations"])
 
 
 def variables_of(plan: Plan) -> dict[str, str | None]:

@@ -46,13 +46,14 @@ def planned(*roles: Role, chip: str = "", launch: str = "attempt-1", **options: 
     """All on that chip; without one, on processors."""
     known = registry.chips()[chip] if chip else None
     resource = known.resource if known else ""
+    whole = registry.chips()[known.slice_of or known.name].resource if known else ""
     replicas = {
         role.name: [
             Replica(
                 index=index,
                 node=place.node,
                 cards=tuple(
-                    NodeCard(index=each, chip=chip or "cpu", resource=resource)
+                    NodeCard(index=each, chip=chip or "cpu", resource=resource, card_resource=whole)
                     for each in place.cards
                 ),
             )

@@ -50,11 +50,16 @@ class NodeCard:
 
     index: int
     chip: str
-    #: Empty for processors: they are asked for as CPU.
+    #: Empty for processors, which are asked for as CPU, and for cards that are divided into slices.
     resource: str
+    #: Of slices, the resource of whole cards: taints are named like it.
+    card_resource: str = ""
     memory: Bytes = Bytes(0)
     #: By which a process is restricted to some of its container's cards; empty where there is none.
     variable: str = ""
+    partitioned: bool = False
+    #: Index of the card that it is a slice of, where the node says how many are divided.
+    parent: int | None = None
 
 
 def cards_of(
@@ -62,32 +67,73 @@ def cards_of(
 ) -> tuple[NodeCard, ...]:
     """Its cards in index order, those that are not healthy included.
 
-    Left out are slices of cards, which the product does not give out, and resources whose chip no plug-in knows.
-    Where an operator's word on rings cannot be read, what is usual for the chip holds.
+    Left out are resources whose chip or slice profile no plug-in knows. Where an operator's word on rings cannot
+    be read, what is usual for the chip holds. Whole cards come first, then those that are divided into slices,
+    then the slices.
     """
-    return _numbered(_found_on(node, tuple(plugins)), cpu_cards=cpu_cards)
+    plugins = tuple(plugins)
+    found = _found_on(node, plugins)
+    return _numbered(found, cpu_cards=cpu_cards, divided=_divided(node, found, plugins))
 
 
-def _numbered(found_cards: Iterable[FoundCards], *, cpu_cards: int) -> tuple[NodeCard, ...]:
-    kinds = [(each, each.chip) for each in found_cards if each.chip]
+def _numbered(
+    found_cards: Iterable[FoundCards], *, cpu_cards: int, divided: Mapping[str, int]
+) -> tuple[NodeCard, ...]:
+    """:param divided: how many physical cards are divided into slices, by chip."""
+    kinds = sorted(
+        ((each, each.chip) for each in found_cards if each.chip),
+        key=lambda kind: bool(kind[1].slice_of),
+    )
     if not kinds:
         return tuple(
             NodeCard(index=index, chip=PROCESSOR, resource="") for index in range(cpu_cards)
         )
     cards: list[NodeCard] = []
+    parents: dict[str, list[int]] = {}
     for found, chip in kinds:
-        first = len(cards)
+        if chip.slice_of and not parents:
+            for name, count in divided.items():
+                parents[name] = [len(cards) + step for step in range(count)]
+                cards += (
+                    NodeCard(index=index, chip=name, resource="", partitioned=True)
+                    for index in parents[name]
+                )
+        first, whole = len(cards), parents.get(chip.slice_of, [])
         cards += (
             NodeCard(
                 index=first + step,
                 chip=chip.name,
                 resource=found.resource,
+                card_resource=found.card_resource,
                 memory=found.memory,
                 variable=chip.visible_devices_variable,
+                # Equal parts of each, as far as they are: which slice is whose only the device plug-in knows.
+                parent=whole[step * len(whole) // found.count] if whole else None,
             )
             for step in range(found.count)
         )
     return tuple(cards)
+
+
+def _divided(
+    node: Object, found: Iterable[FoundCards], plugins: Iterable[ChipPlugin]
+) -> dict[str, int]:
+    """How many physical cards of each chip are divided alike into slices; a chip is absent where nobody knows."""
+    labels = node["metadata"].get("labels") or {}
+    wholes = {each.chip.name: each.count for each in found if each.chip}
+    slices: dict[str, list[int]] = {}
+    for each in found:
+        if each.chip and each.chip.slice_of:
+            slices.setdefault(each.chip.slice_of, []).append(each.count)
+    divided = {}
+    for plugin in plugins:
+        counted = str(labels.get(plugin.profile().count_label, ""))
+        for chip in plugin.chips():
+            if chip.name in slices and counted.isdecimal():
+                count = int(counted) - wholes.get(chip.name, 0)
+                if count > 0 and all(number % count == 0 for number in slices[chip.name]):
+                    divided[chip.name] = count
+    return divided
 
 
 def observed_nodes(
@@ -185,11 +231,12 @@ class _Look:
 
     def observed(self, *, domains: Mapping[str, str]) -> ObservedNode:
         found = _found_on(self.node, self.plugins)
-        cards = _numbered(found, cpu_cards=self.cpu_cards)
+        divided = _divided(self.node, found, self.plugins)
+        cards = _numbered(found, cpu_cards=self.cpu_cards, divided=divided)
         others = [pod for pod in self.pods if not is_ours(pod, installation=self.installation)]
         asked = [(pod, asked_by(pod)) for pod in others]
         ill, taken = self._out_of_use(cards, asked)
-        resources = {card.resource for card in cards}
+        resources = {name for card in cards for name in (card.resource, card.card_resource)}
         return ObservedNode(
             name=str(self.node["metadata"]["name"]),
             cards=tuple(
@@ -199,6 +246,8 @@ class _Look:
                     memory=card.memory,
                     healthy=card.index not in ill,
                     taken=card.index in taken,
+                    partitioned=card.partitioned,
+                    parent=card.parent,
                 )
                 for card in cards
             ),
@@ -294,7 +343,7 @@ class _Look:
 
 def _rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
     """Of a node with one kind of card; indices of several kinds would run together."""
-    known = [each for each in found if each.chip]
+    known = [each for each in found if each.chip and not each.chip.slice_of]
     if len(known) != 1:
         return ()
     rings = (
@@ -304,7 +353,7 @@ def _rings(found: Iterable[FoundCards]) -> tuple[Group, ...]:
 
 
 def _found_on(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, ...]:
-    """Whole cards by resource, those that are not healthy among them."""
+    """Cards by resource, and slices of a known profile, those that are not healthy among them."""
     metadata, status = node["metadata"], _status(node)
     labels = dict(metadata.get("labels") or {})
     annotations = dict(metadata.get("annotations") or {})
@@ -320,9 +369,9 @@ def _found_on(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, 
         for name in GROUP_LABELS:
             if not _readable(said.get(name, "")):
                 del said[name]
-    whole = {chip.resource for plugin in plugins for chip in plugin.chips()}
+    known = {chip.resource for plugin in plugins for chip in plugin.chips()}
     found = discover(plugins, labels=labels, annotations=annotations, allocatable=counts)
-    return tuple(each for each in found if each.resource in whole)
+    return tuple(each for each in found if each.resource in known)
 
 
 def _readable(groups: str) -> bool:

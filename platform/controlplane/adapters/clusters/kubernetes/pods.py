@@ -326,7 +326,9 @@ def _tolerations(replica: Replica) -> list[Manifest]:
 
     And the silence of a node ends no work: without a word on it, the cluster would delete pods after five minutes.
     """
-    resources = sorted({card.resource for card in replica.cards if card.resource})
+    resources = sorted(
+        {name for card in replica.cards for name in (card.resource, card.card_resource) if name}
+    )
     silences = [
         {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"}
         for taint in ("not-ready", "unreachable")
