@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -233,28 +233,26 @@ def chips_known() -> tuple[KnownChip, ...]:
 
     Of slices only those that the fleet has.
     """
-    counts = cards_by_chip()
-    none = {"total": 0, "usable": 0}
-    plugins = registry.chip_plugins()
-    known = (
-        KnownChip(
-            chip=chip,
-            profile=plugins[chip.vendor].profile(),
-            cards=counts.get(chip.name, none)["total"],
-            usable=counts.get(chip.name, none)["usable"],
-        )
-        for chip in registry.chips().values()
-        if not chip.slice_of or chip.name in counts
-    )
+    known = (one for one in _chips_counted() if one.cards or not one.chip.slice_of)
     return tuple(sorted(known, key=lambda one: -one.cards))
 
 
+def _chips_counted() -> Iterator[KnownChip]:
+    counts = cards_by_chip()
+    none = {"total": 0, "usable": 0}
+    plugins = registry.chip_plugins()
+    for chip in registry.chips().values():
+        count = counts.get(chip.name, none)
+        profile = plugins[chip.vendor].profile()
+        yield KnownChip(chip=chip, profile=profile, cards=count["total"], usable=count["usable"])
+
+
 def chip_known(name: str) -> KnownChip | None:
-    """The chip of that name or alias; None if no plug-in knows it, or it is a slice that the fleet has none of."""
+    """The chip of that name or alias; None if no plug-in knows it."""
     chip = registry.chip_called(name)
     if chip is None:
         return None
-    return next((one for one in chips_known() if one.chip.name == chip.name), None)
+    return next(one for one in _chips_counted() if one.chip.name == chip.name)
 
 
 def clusters_with(chip: str) -> list[Cluster]:

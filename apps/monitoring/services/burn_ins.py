@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from apps.fleet.models import Card, Node
-from controlplane.domain.accelerators import Chip, ChipKind, Dtype
+from controlplane.domain.accelerators import CardState, Chip, ChipKind, Dtype
 from controlplane.domain.resources import Millicpu, Resources
 from controlplane.ports import registry
 from controlplane.ports.clusters import Cluster, ObservedLaunch
@@ -58,6 +58,8 @@ def burn_in_launch(*, name: str, node: Node, cards: Sequence[Card]) -> Launch:
     """
     if node.cluster.kind in _NOTHING_RUNS:
         raise BurnInImpossible(f"a cluster of kind {node.cluster.kind} runs no program")
+    if any(card.parent_id is not None and card.state != CardState.UNKNOWN for card in cards):
+        raise BurnInImpossible("a card that is divided into slices cannot be tested as a whole")
     whole = sorted((card for card in cards if card.parent_id is None), key=lambda card: card.index)
     chips = {card.chip for card in whole}
     if len(chips) != 1:

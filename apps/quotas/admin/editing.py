@@ -113,7 +113,10 @@ def _written(
         "cards": cards,
         "draft": draft,
         "queue": queue,
-        "more_chips": sorted(set(registry.chips()) - set(cards.chips)),
+        "more_chips": sorted(
+            {chip.name for chip in registry.chips().values() if not chip.slice_of}
+            - set(cards.chips)
+        ),
         "added_chip": request.POST.get("another") if "add_chip" in request.POST else None,
     }
     return answer(request, proposal, template="admin/quotas/edit.html", context=shown)

@@ -121,7 +121,7 @@ class ObservedCard:
     taken: bool = False
     #: It is divided into slices, and given out as these alone.
     partitioned: bool = False
-    #: Index of the card that it is a slice of; None for whole cards, and where the cluster does not say.
+    #: Index of the card that it is a slice of; None for whole cards.
     parent: int | None = None
 
 

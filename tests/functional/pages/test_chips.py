@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
+from apps.fleet.models import Card, Node
 from apps.fleet.web.figures import figures_of, rates_of
 from controlplane.ports import registry
 from tests import factories
@@ -26,8 +27,16 @@ def page(browser: Client, path: str) -> str:
 
 def test_the_list_has_every_chip_of_every_plug_in(browser: Client) -> None:
     shown = page(browser, "/fleet/chips")
-    for name in registry.chips():
-        assert f'href="/fleet/chips/{name}"' in shown
+    for name, chip in registry.chips().items():
+        assert (f'href="/fleet/chips/{name}"' in shown) is not bool(chip.slice_of)
+
+
+def test_slices_are_listed_once_the_fleet_has_some(browser: Client) -> None:
+    node = Node.objects.create(cluster=factories.cluster(), name="divided")
+    Card.objects.create(node=node, index=9, chip="nvidia-h800-mig-1g-10gb")
+    shown = page(browser, "/fleet/chips")
+    assert 'href="/fleet/chips/nvidia-h800-mig-1g-10gb"' in shown
+    assert 'href="/fleet/chips/nvidia-h800-mig-2g-20gb"' not in shown
 
 
 def test_what_the_fleet_has_stands_first_with_its_cards(browser: Client) -> None:

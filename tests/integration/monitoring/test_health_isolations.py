@@ -11,6 +11,7 @@ from apps.accounts.selectors import PermissionRefused
 from apps.fleet.models import Card, Node
 from apps.monitoring.models import Event, Notification
 from apps.monitoring.reconcilers.isolations import marks_keep
+from apps.monitoring.services.burn_ins import BurnInImpossible, burn_in_launch
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import (
     IsolationRefused,
@@ -51,6 +52,28 @@ def test_a_person_takes_out_cards_and_nodes_with_a_reason_that_stays(
         {"reason": "new fans"},
     )
     assert isolations_order(nodes=[node.uid], reason="again", actor=operator, at=company.at) == []
+
+
+def test_a_divided_card_takes_its_slices_along_and_brings_them_back(
+    company: Company, operator: User
+) -> None:
+    parent = card_at()
+    slices = [
+        Card.objects.create(node=parent.node, parent=parent, index=20 + step, chip="part-of-cpu")
+        for step in range(2)
+    ]
+    others = Card.objects.exclude(pk__in=[parent.pk, *(each.pk for each in slices)])
+    assert others
+
+    (row,) = isolations_order(cards=[parent.uid], reason="look", actor=operator, at=company.at)
+    assert set(Card.objects.filter(parent=parent).values_list("state", flat=True)) == {"isolated"}
+    assert set(others.values_list("state", flat=True)) == {"usable"}
+
+    # No program can test a card that is divided: a person has to give it back.
+    with pytest.raises(BurnInImpossible, match="divided into slices"):
+        burn_in_launch(name="b", node=parent.node, cards=Card.objects.filter(node=parent.node))
+    isolations_release(uids=[row.uid], reason="it is fine", actor=operator, at=company.at)
+    assert set(Card.objects.filter(parent=parent).values_list("state", flat=True)) == {"usable"}
 
 
 def test_only_a_person_gives_back_what_a_person_took_out(company: Company, operator: User) -> None:

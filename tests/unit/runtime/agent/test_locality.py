@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from ninefold_runtime.agent.__main__ import watch
+from ninefold_runtime.agent.batches import Batch
 from ninefold_runtime.agent.locality import card_info, normalized
 from ninefold_runtime.agent.readers.ascend import AscendReader
 from ninefold_runtime.agent.readers.nvidia import NvidiaReader
@@ -134,3 +137,39 @@ def test_readers_report_the_pci_address_of_each_card(tmp_path: Path) -> None:
 
     assert nvidia.read().addresses == {0: "00000000:1B:00.0", 1: "00000000:3D:00.0"}
     assert ascend.read().addresses == {2: "0000:99:00.0", 3: "0000:9B:00.0"}
+
+
+class Collected(Exception):
+    """Ends the agent's loop after its first batch."""
+
+
+class Sender:
+    """Keeps what the loop would send."""
+
+    waiting = dropped = refused = untaken = 0
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def add(self, batch: Batch) -> None:
+        self.text = batch.text
+
+    def pause(self, seconds: float) -> None:
+        raise Collected
+
+
+def test_each_batch_says_where_the_cards_are_attached(tmp_path: Path) -> None:
+    printed, sender = tmp_path / "printed", Sender()
+    printed.write_text(NVIDIA)
+    reader = NvidiaReader(node="n0", tool=Tool(("cat", str(printed))))
+
+    with pytest.raises(Collected):
+        watch(reader, sender=cast("Any", sender), every_seconds=1)
+
+    info = [
+        line for line in sender.text.splitlines() if line.startswith("ninefold_agent_card_info")
+    ]
+    assert [line.partition(",numa_node")[0].partition("}")[0] for line in info] == [
+        'ninefold_agent_card_info{card="0",pci_address="0000:1b:00.0"',
+        'ninefold_agent_card_info{card="1",pci_address="0000:3d:00.0"',
+    ]

@@ -58,7 +58,7 @@ class NodeCard:
     #: By which a process is restricted to some of its container's cards; empty where there is none.
     variable: str = ""
     partitioned: bool = False
-    #: Index of the card that it is a slice of, where the node says how many are divided.
+    #: Index of the card that it is counted as a slice of.
     parent: int | None = None
 
 
@@ -107,7 +107,7 @@ def _numbered(
                 card_resource=found.card_resource,
                 memory=found.memory,
                 variable=chip.visible_devices_variable,
-                # Equal parts of each, as far as they are: which slice is whose only the device plug-in knows.
+                # In equal parts, since only the device plug-in knows which slice is of which card.
                 parent=whole[step * len(whole) // found.count] if whole else None,
             )
             for step in range(found.count)
@@ -118,21 +118,17 @@ def _numbered(
 def _divided(
     node: Object, found: Iterable[FoundCards], plugins: Iterable[ChipPlugin]
 ) -> dict[str, int]:
-    """How many physical cards of each chip are divided alike into slices; a chip is absent where nobody knows."""
+    """How many physical cards of each chip are divided into slices: one at least, where the node does not say."""
     labels = node["metadata"].get("labels") or {}
     wholes = {each.chip.name: each.count for each in found if each.chip}
-    slices: dict[str, list[int]] = {}
-    for each in found:
-        if each.chip and each.chip.slice_of:
-            slices.setdefault(each.chip.slice_of, []).append(each.count)
+    sliced = {each.chip.slice_of for each in found if each.chip and each.chip.slice_of}
     divided = {}
     for plugin in plugins:
         counted = str(labels.get(plugin.profile().count_label, ""))
+        count = int(counted) if counted.isdecimal() else 0
         for chip in plugin.chips():
-            if chip.name in slices and counted.isdecimal():
-                count = int(counted) - wholes.get(chip.name, 0)
-                if count > 0 and all(number % count == 0 for number in slices[chip.name]):
-                    divided[chip.name] = count
+            if chip.name in sliced:
+                divided[chip.name] = max(1, count - wholes.get(chip.name, 0))
     return divided
 
 
