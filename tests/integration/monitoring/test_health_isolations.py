@@ -71,7 +71,7 @@ def test_a_divided_card_takes_its_slices_along_and_brings_them_back(
 
     # No program can test a card that is divided: a person has to give it back.
     with pytest.raises(BurnInImpossible, match="divided into slices"):
-        burn_in_launch(name="b", node=parent.node, cards=Card.objects.filter(node=parent.node))
+        burn_in_launch(name="b", node=parent.node, cards=list(parent.node.cards.all()))
     isolations_release(uids=[row.uid], reason="it is fine", actor=operator, at=company.at)
     assert set(Card.objects.filter(parent=parent).values_list("state", flat=True)) == {"usable"}
 
