@@ -148,6 +148,9 @@ def _commit(
 
     :raises _LeaseLost: if another cycle runs by now; what was written before stays.
     """
+    if decided.state.deferred:
+        with _held(lease):
+            services.nominations_release(claims=decided.state.deferred)
     for first in range(0, len(decided.placements), BATCH):
         outcome = _admit(decided.placements[first : first + BATCH], lease=lease, at=at)
         done.admitted += len(outcome.admitted)
@@ -162,7 +165,9 @@ def _commit(
             )
         done.revoked = len(told)
     done.refused = len(decided.refusals)
-    done.unfinished = decided.unfinished and bool(decided.state.untried or done.admitted)
+    done.unfinished = decided.unfinished and bool(
+        decided.state.untried or done.admitted or done.revoked
+    )
 
 
 @contextmanager

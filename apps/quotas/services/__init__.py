@@ -19,7 +19,7 @@ from apps.quotas.services.claims import (
     pending_check,
 )
 from apps.quotas.services.cycles import cycle_measured
-from apps.quotas.services.nominations import nominations_prune
+from apps.quotas.services.nominations import nominations_prune, nominations_release
 from apps.quotas.services.queues import queue_ensure_default, queue_state_set
 from apps.quotas.services.revocations import claims_revoke, claims_withdraw
 from apps.quotas.services.trees import (
@@ -69,6 +69,7 @@ __all__ = [
     "claims_withdraw",
     "cycle_measured",
     "nominations_prune",
+    "nominations_release",
     "pending_check",
     "queue_ensure_default",
     "queue_state_set",

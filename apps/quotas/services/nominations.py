@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from django.db import connection
@@ -63,3 +63,9 @@ def nominations_prune(*, at: datetime) -> int:
         )
         pruned: int = cursor.rowcount
     return pruned
+
+
+def nominations_release(*, claims: Collection[str]) -> int:
+    """Let anybody have the cards that are nominated for those claims, given by uid; return how many those were."""
+    deleted, _ = Nomination.objects.filter(claim__uid__in=claims).delete() if claims else (0, {})
+    return deleted

@@ -22,11 +22,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import NamedTuple
 
 from controlplane.domain.quotas import Limit, Shortage
 from controlplane.domain.scheduling.accounts import nominated, queue_tree
 from controlplane.domain.scheduling.capacity import Capacity
+from controlplane.domain.scheduling.early_evictions import withdraw_early_evictions
 from controlplane.domain.scheduling.elastic import at_most
 from controlplane.domain.scheduling.explain import (
     cards_of,
@@ -77,25 +79,40 @@ _NO_USE = LASTING | {RefusalCode.AWAITS_FASTER}
 def plan(
     snapshot: Snapshot, policy: Policy, at: datetime, state: SchedulerState | None = None
 ) -> Plan:
-    """Decide for every waiting claim.
+    """Decide for every waiting claim; what the next cycle would evict does not start.
 
     :param state: of the plan before; without it, a new round of searches begins.
     :raises ValueError: if a claim accepts no chip.
     """
-    untried = state.untried if state else frozenset()
+    decided = _plan_once(snapshot, policy, at, state or SchedulerState())
+    if not policy.preemption:
+        return decided
+    return withdraw_early_evictions(
+        decided,
+        snapshot,
+        at,
+        next_plan=lambda after, before: _plan_once(after, policy, at, before.state),
+    )
+
+
+def _plan_once(snapshot: Snapshot, policy: Policy, at: datetime, state: SchedulerState) -> Plan:
+    untried, deferred = state.untried, state.deferred
     cycle = Cycle(snapshot, policy, at)
-    order = Order(
-        snapshot.claims,
-        cycle.tree,
-        settle=cycle.settle,
-        freed=cycle.freed,
-        alone=cycle.like_no_other,
+    order = cycle.order(
+        [claim for claim in snapshot.claims if claim.uid not in deferred]
+        if deferred
+        else snapshot.claims
     )
     cycle.decide_each(order, part=_IN_ORDER if untried else 1)
     if untried:
         cycle.decide_each(order.turns(untried))
+    lines = order.rest()
+    if deferred:
+        last = cycle.order([claim for claim in snapshot.claims if claim.uid in deferred])
+        cycle.decide_each(last)
+        lines = chain(lines, last.rest())
     left: set[SearchKey] = set()
-    for line in order.rest():
+    for line in lines:
         left.update(cycle.untried(line))
         cycle.pass_over(line)
     # Whoever is left because enough were placed needs no round: those in front go first again.
@@ -164,6 +181,12 @@ class Cycle:
         self._verdicts: dict[Kind, Verdict] = {}
         #: Claims that others stop for, and claims that keep room.
         self._reclaims = self._waiting = 0
+
+    def order(self, claims: Sequence[ClaimView]) -> Order:
+        """Those claims in the order in which they are decided, as what was admitted has it."""
+        return Order(
+            claims, self.tree, settle=self.settle, freed=self.freed, alone=self.like_no_other
+        )
 
     @property
     def searches(self) -> int:

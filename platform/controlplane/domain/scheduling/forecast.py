@@ -172,6 +172,8 @@ class _Play:
         """Plan once; whether it has to be asked again, as it did not come to everybody."""
         decided = plan(self._timeline.snapshot(), self._policy, self._now, self._state)
         self._state = decided.state
+        for uid in decided.state.deferred:
+            self._timeline.release_nominated(uid)
         for placement in decided.placements:
             self._start(placement, just_ended)
         for revocation in decided.revocations:

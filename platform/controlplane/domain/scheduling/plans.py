@@ -195,6 +195,9 @@ class SchedulerState:
     #: A round searches for every pending claim once and may take several cycles: those that are left of it.
     #: Claims that came since it began wait for the next round, unless they are among the first by priority.
     untried: frozenset[SearchKey] = frozenset()
+    #: Uids of claims that did not start as the next cycle would have evicted them. It decides last for these, and
+    #: cards that are nominated for them are released.
+    deferred: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +214,10 @@ class Plan:
     @property
     def unfinished(self) -> bool:
         """Whether another cycle should follow at once, as this one could not search for all that may find room."""
-        return bool(self.state.untried) or (bool(self.placements) and self.left_out_any)
+        moved = bool(self.placements or self.revocations)
+        if self.state.untried or (moved and self.state.deferred):
+            return True
+        return bool(self.placements) and self.left_out_any
 
     @property
     def left_out_any(self) -> bool:

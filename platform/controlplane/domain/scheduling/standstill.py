@@ -50,8 +50,10 @@ class Planner:
             self._last = last._replace(snapshot=snapshot)
             return Plan(refusals=refusals)
         decided = plan(snapshot, policy, at, self.state)
+        deferred = self.state.deferred | decided.state.deferred
         self.state = decided.state
-        still = not (decided.placements or decided.revocations or decided.left_out_any)
+        moved = decided.placements or decided.revocations
+        still = not (moved or deferred or decided.left_out_any)
         self._last = _Standstill(snapshot, policy, at, decided) if still else None
         return decided
 

@@ -76,14 +76,26 @@ class Timeline:
     def withdraw(self, uid: str) -> None:
         """It waits no longer; cards that were freed for it can be had by anybody."""
         del self._claims[uid]
-        self._open_to_all(uid)
+        self.release_nominated(uid)
+
+    def release_nominated(self, uid: str) -> None:
+        """Cards that are nominated for the claim can be had by anybody."""
+        for name in sorted(self._nominated.pop(uid, ())):
+            node = self._nodes[name]
+            self._nodes[name] = replace(
+                node,
+                cards=tuple(
+                    replace(card, nominated_for="") if card.nominated_for == uid else card
+                    for card in node.cards
+                ),
+            )
 
     def start(
         self, placement: Placement, *, at: datetime, ends_at: datetime | None = None
     ) -> tuple[str, ...]:
         """The claim gets its cards; their uids come back, also where the node chooses."""
         claim = self._claims.pop(placement.claim)
-        self._open_to_all(claim.uid)
+        self.release_nominated(claim.uid)
         roles = {role.name: role for role in claim.shape.roles}
         held: list[str] = []
         for replica in placement.replicas:
@@ -181,17 +193,6 @@ class Timeline:
             promised=_minus(node.promised, role.limits),
         )
         return given
-
-    def _open_to_all(self, uid: str) -> None:
-        for name in sorted(self._nominated.pop(uid, ())):
-            node = self._nodes[name]
-            self._nodes[name] = replace(
-                node,
-                cards=tuple(
-                    replace(card, nominated_for="") if card.nominated_for == uid else card
-                    for card in node.cards
-                ),
-            )
 
     def _count(self, running: RunningView, sign: int) -> None:
         queue = self._queues[running.queue]

@@ -107,13 +107,14 @@ def no_card_is_given_twice(seen: Snapshot, decided: Plan) -> None:
     )
     kept = {card.uid: card.nominated_for for node in seen.nodes for card in node.cards}
     placed = {each.claim for each in decided.placements}
+    released = placed | decided.state.deferred
     memory = {node.uid: node.capacity.memory - node.promised.memory for node in seen.nodes}
     for placement in decided.placements:
         for replica in placement.replicas:
             role = roles[placement.claim, replica.role]
             memory[replica.node] -= role.limits.memory
             for uid in replica.cards:
-                assert kept[uid] in ("", placement.claim) or kept[uid] in placed
+                assert kept[uid] in ("", placement.claim) or kept[uid] in released
                 free[uid] -= role.share
                 assert free[uid] >= 0
             whole = role.share == WHOLE_CARD and not any(kept.values())
@@ -157,6 +158,22 @@ def added(seen: Snapshot, decided: Plan) -> Counter[tuple[str, str]]:
     return counted
 
 
+def reclaimed(seen: Snapshot, decided: Plan) -> Counter[tuple[str, str]]:
+    """Cards by queue and chip that its claims get from others that stop; they count towards what is reserved."""
+    claims = {claim.uid: claim for claim in seen.claims}
+    victims = {each.claim: each.beneficiary for each in decided.revocations}
+    from_others: Counter[tuple[str, str]] = Counter()
+    for running in seen.running:
+        heir = running.revoked_for or victims.get(running.uid, "")
+        if heir in claims:
+            from_others[heir, running.chip] += sum(each.count for each in running.replicas)
+    counted: Counter[tuple[str, str]] = Counter()
+    for (heir, chip), cards in from_others.items():
+        for above in way_up(claims[heir].queue, seen.queues):
+            counted[above, chip] += min(cards, claims[heir].shape.cards)
+    return counted
+
+
 def stated(queue: QueueView, chip: str) -> Entitlement:
     return queue.entitlements.get(chip, Entitlement()) if chip else queue.total
 
@@ -188,6 +205,7 @@ def nobody_runs_more_than_one_person_may(seen: Snapshot, decided: Plan) -> None:
 def reserves_are_left_alone(seen: Snapshot, decided: Plan) -> None:
     """What is reserved for a queue stays free for it, unless the fleet is too small for what is guaranteed."""
     before, more, shared = held(seen), added(seen, decided), chips_in_shares(seen, decided)
+    coming = reclaimed(seen, decided)
     free: Counter[str] = Counter()
     for node in seen.nodes:
         for card in node.cards:
@@ -200,7 +218,13 @@ def reserves_are_left_alone(seen: Snapshot, decided: Plan) -> None:
         if sum(owed(uid, chip, seen, before) for uid in roots) > idle:
             continue
         unused = sum(
-            max(0, stated(seen.queues[uid], chip).reserved - before[uid, chip] - more[uid, chip])
+            max(
+                0,
+                stated(seen.queues[uid], chip).reserved
+                - before[uid, chip]
+                - more[uid, chip]
+                - coming[uid, chip],
+            )
             for uid in roots
         )
         taken = sum(more[uid, chip] for uid in roots)

@@ -261,6 +261,8 @@ class Histories(RuleBasedStateMachine):
         assert len(decided.placements) <= policy.placements_per_cycle
         assert policy.preemption or not decided.revocations
         self._planner_agrees(seen, policy, decided)
+        for uid in decided.state.deferred:
+            self.timeline.release_nominated(uid)
         for placement in decided.placements:
             ends_at = self.now + (self.timeline.claim(placement.claim).runtime or hours(2))
             self.timeline.start(placement, at=self.now, ends_at=ends_at)

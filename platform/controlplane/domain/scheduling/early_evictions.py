@@ -1,0 +1,142 @@
+"""Starts that the next cycle would undo: found by planning that cycle, and withdrawn.
+
+A cycle decides claim by claim, so what it places late may give a claim that it has refused before a right to what
+it placed early: cards come free within the plan, the shares of queues change the order, reservations move. Rather
+than repeat each of these rules, the next cycle is planned as if nothing arrived and nothing ended; what it would
+evict does not start::
+
+    plan ──▶ placements  a b c d ──▶ next cycle evicts b ──▶ a c d ──▶ evicts nobody: done
+
+The next cycle decides last for a withdrawn claim (``SchedulerState.deferred``), and cards that are nominated for it
+are released: those that would have evicted it get them first.
+
+A plan evicts what its first pass evicts; withdrawing starts adds nothing to that. So where the first pass of the
+next cycle evicts none of the starts, that cycle does not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+
+from controlplane.domain.quotas import QueueTree
+from controlplane.domain.scheduling.accounts import queue_tree
+from controlplane.domain.scheduling.explain import cards_of, explain_reserved
+from controlplane.domain.scheduling.plans import Plan, Refusals, Refused
+from controlplane.domain.scheduling.runtimes import runtime_on
+from controlplane.domain.scheduling.snapshots import ClaimView, Snapshot
+from controlplane.domain.scheduling.timelines import Timeline
+
+#: How often one cycle plans the next one. After that, whatever might be evicted in any order is withdrawn.
+MOST_CHECKS = 3
+
+#: The plan of the next cycle, from its snapshot and the plan before it.
+NextPlan = Callable[[Snapshot, Plan], Plan]
+
+
+def withdraw_early_evictions(
+    decided: Plan, snapshot: Snapshot, at: datetime, next_plan: NextPlan
+) -> Plan:
+    """The plan without the starts that the next cycle would evict, if nothing but this plan changes the snapshot.
+
+    :param next_plan: plans a snapshot once, without this check.
+    """
+    for _ in range(MOST_CHECKS):
+        after = _after(decided, snapshot, at)
+        if not _at_risk(decided, after):
+            return decided
+        started = {each.claim for each in decided.placements}
+        owners = {
+            each.claim: each.beneficiary
+            for each in next_plan(after, decided).revocations
+            if each.claim in started
+        }
+        if not owners:
+            return decided
+        decided = _without(decided, owners, snapshot)
+    while at_risk := _at_risk(decided, _after(decided, snapshot, at)):
+        decided = _without(decided, at_risk, snapshot)
+    return decided
+
+
+def _after(decided: Plan, snapshot: Snapshot, at: datetime) -> Snapshot:
+    """The snapshot once the plan is committed."""
+    timeline = Timeline(snapshot)
+    for uid in decided.state.deferred:
+        timeline.release_nominated(uid)
+    for placement in decided.placements:
+        runtime = runtime_on(timeline.claim(placement.claim), placement.chip)
+        timeline.start(placement, at=at, ends_at=None if runtime is None else at + runtime)
+    for revocation in decided.revocations:
+        timeline.revoke(revocation)
+    return timeline.snapshot()
+
+
+def _at_risk(decided: Plan, after: Snapshot) -> Mapping[str, str]:
+    """Starts that some order of the next cycle might evict, each with a pending claim that may have the right.
+
+    A sound bound: a queue that runs no more than it states as its guarantee loses nothing to other queues, and
+    within a queue only more urgent claims preempt.
+
+    :param after: the snapshot once the plan is committed.
+    """
+    started = {each.claim for each in decided.placements}
+    if not started:
+        return {}
+    # Without the cards that are nominated for pending claims, which make no borrower of what their queue runs.
+    tree = queue_tree(after, {})
+    for view in after.running:
+        if view.revoking:
+            tree.leave(view.queue, view.chip, cards_of(view.replicas))
+    first: dict[str, ClaimView] = {}
+    for claim in after.claims:
+        if claim.place < first.setdefault(claim.queue, claim).place:
+            first[claim.queue] = claim
+    reclaiming = _reclaiming(tree, after)
+    found = {}
+    for view in after.running:
+        if view.uid not in started:
+            continue
+        urgent = first.get(view.queue)
+        if urgent and urgent.priority > view.priority and after.queues[view.queue].preempts:
+            found[view.uid] = urgent.uid
+        elif tree.borrows_itself(view.queue, view.chip):
+            others = (each for each in reclaiming.get(view.chip, ()) if each.queue != view.queue)
+            found.update((view.uid, each.uid) for each in islice(others, 1))
+    return found
+
+
+def _reclaiming(tree: QueueTree, after: Snapshot) -> Mapping[str, Sequence[ClaimView]]:
+    """By chip, a pending claim of each queue that is within a guarantee with one more card and reclaims."""
+    wanted: dict[tuple[str, str], ClaimView] = {}
+    for claim in after.claims:
+        for chip in claim.chips:
+            wanted.setdefault((claim.queue, chip), claim)
+    found: dict[str, list[ClaimView]] = {}
+    for (queue, chip), claim in wanted.items():
+        if after.queues[queue].reclaims and tree.covered_by(queue, chip, 1):
+            found.setdefault(chip, []).append(claim)
+    return found
+
+
+def _without(decided: Plan, owners: Mapping[str, str], snapshot: Snapshot) -> Plan:
+    """The plan without the starts of those claims.
+
+    :param owners: for each, the claim that would evict it.
+    """
+    claims = {claim.uid: claim for claim in snapshot.claims}
+    refused = []
+    for placement in decided.placements:
+        if placement.claim in owners:
+            claim = claims[placement.claim]
+            queue = snapshot.queues[claims[owners[placement.claim]].queue].name
+            reason = explain_reserved(claim, placement.chip, queue=queue)
+            refused.append(Refused(reason, (claim,)))
+    return replace(
+        decided,
+        placements=tuple(each for each in decided.placements if each.claim not in owners),
+        refusals=Refusals((*decided.refusals.groups, *refused)),
+        state=replace(decided.state, deferred=decided.state.deferred | owners.keys()),
+    )
