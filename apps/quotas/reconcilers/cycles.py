@@ -4,9 +4,10 @@
 
     load       one short transaction
     plan       none; the same function as everywhere (``domain.scheduling``), unless nothing has moved
-    admit      a transaction for each batch of placements ─┐
-    revoke     one transaction                             ├─ each asks first whether the lease is still ours
-    explain    one statement                              ─┘
+    release    one transaction: cards nominated for claims whose start was withdrawn ─┐
+    admit      a transaction for each batch of placements                             │ each asks first whether
+    revoke     one transaction                                                        │ the lease is still ours
+    explain    one statement                                                         ─┘
 
 A cycle that dies anywhere leaves rows that the next one starts from: a batch is written as a whole or not at all,
 whoever was told to stop knows for whom, and reasons are only words. One cycle runs at a time, by a lease with a
@@ -148,9 +149,10 @@ def _commit(
 
     :raises _LeaseLost: if another cycle runs by now; what was written before stays.
     """
+    released = 0
     if decided.state.deferred:
         with _held(lease):
-            services.nominations_release(claims=decided.state.deferred)
+            released = services.nominations_release(claims=decided.state.deferred)
     for first in range(0, len(decided.placements), BATCH):
         outcome = _admit(decided.placements[first : first + BATCH], lease=lease, at=at)
         done.admitted += len(outcome.admitted)
@@ -165,9 +167,8 @@ def _commit(
             )
         done.revoked = len(told)
     done.refused = len(decided.refusals)
-    done.unfinished = decided.unfinished and bool(
-        decided.state.untried or done.admitted or done.revoked
-    )
+    moved = decided.state.untried or done.admitted or done.revoked
+    done.unfinished = bool(released or (decided.unfinished and moved))
 
 
 @contextmanager

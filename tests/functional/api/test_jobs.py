@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from apps.jobs.models import Job
@@ -48,6 +49,21 @@ def test_a_learning_rate_of_minus_one_is_refused_with_what_would_be_right(
     errors = wrong_fields(refused, 422, "spec-refused")
     assert errors == {"learning_rate": "learning_rate must be > 0 and ≤ 1, got -1"}
     assert not Job.objects.exists()
+
+
+def test_a_job_beyond_the_pending_claims_of_its_user_is_refused(
+    engineer: APIClient, company: Company, settings: Settings
+) -> None:
+    settings.NINEFOLD_PENDING_PER_USER = 1
+    assert engineer.post(f"{API}/jobs", finetune(company)).status_code == 201
+
+    refused = engineer.post(f"{API}/jobs", finetune(company, name="one too many"))
+
+    user = company.engineer.username
+    assert wrong_fields(refused, 422, "spec-refused")["queue"].startswith(
+        f"user {user} has 1 pending claims and submits 1 more; the limit is 1"
+    )
+    assert Job.objects.count() == 1
 
 
 @pytest.mark.parametrize("split", [[], {"test": 1}, 7])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from apps.serving.models import ApiKey, Replica
@@ -98,6 +99,17 @@ def test_what_cannot_be_served_is_refused(engineer: APIClient, company: Company)
     deploy(engineer, company)
     taken = engineer.post(f"{API}/deployments", body(company))
     assert "taken" in wrong_fields(taken, 422, "spec-refused")["name"]
+
+
+def test_a_deployment_beyond_the_pending_claims_of_its_user_is_refused(
+    engineer: APIClient, company: Company, settings: Settings
+) -> None:
+    settings.NINEFOLD_PENDING_PER_USER = 2
+    refused = engineer.post(f"{API}/deployments", body(company, replicas=3))
+    assert wrong_fields(refused, 422, "spec-refused")["replicas"].startswith(
+        f"user {company.engineer.username} has 0 pending claims and submits 3 more; the limit is 2"
+    )
+    deploy(engineer, company, replicas=2)
 
 
 def test_a_viewer_may_look_and_not_touch(

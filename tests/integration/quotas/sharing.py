@@ -11,6 +11,7 @@ from apps.jobs.selectors import latest_attempt
 from apps.quotas import services
 from apps.quotas.models import Claim, Queue
 from controlplane.domain.claims import ClaimState, GangShape, RoleShape
+from controlplane.domain.resources import Bytes, Resources
 from tests.integration.company import Company, entitle
 
 
@@ -35,14 +36,21 @@ class Sharing:
         """A job of the queue that is owed cards; it waits."""
         return self.company.submit(name, queue=self.owed, cards=cards)
 
-    def claim(self, queue: Queue, *, cards: int = 1, person: User | None = None) -> Claim:
-        """One that waits, may be stopped, and has nobody to run it."""
+    def claim(
+        self, queue: Queue, *, cards: int = 1, person: User | None = None, memory: int = 0
+    ) -> Claim:
+        """One that waits, may be stopped, and has nobody to run it.
+
+        :param memory: in bytes.
+        """
+        limits = Resources(memory=Bytes(memory))
+        role = RoleShape(name="trainer", replicas=1, cards=cards, limits=limits)
         work = uuid.uuid4().hex
         return services.claim_request(
             owner=("attempt", work),
             team=self.company.team,
             queue=queue,
-            shape=GangShape(roles=(RoleShape(name="trainer", replicas=1, cards=cards),)),
+            shape=GangShape(roles=(role,)),
             chips=["cpu"],
             work=services.Work(kind="job", uid=work, name=work, person=person),
             terms=services.Terms(preemptible=True),

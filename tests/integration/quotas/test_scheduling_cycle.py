@@ -22,10 +22,12 @@ from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.queues import QueueState
 from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.standstill import Planner
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.leases import LoopLease, loop_lease
 from controlplane.persistence.models import Lease
 from tests.integration.company import Company, entitle
+from tests.integration.quotas.sharing import Sharing
 from tests.integration.threads import at_once
 
 
@@ -413,3 +415,25 @@ def test_many_jobs_pass_through_two_cards(company: Company) -> None:
     for job in submitted:
         job.refresh_from_db()
     assert {job.state for job in submitted} == {"succeeded"}
+
+
+def test_cycles_follow_at_once_until_every_pending_claim_has_been_searched_for(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shapes that find no room come first, and one cycle searches for one or two of them."""
+    planner = Planner()
+    monkeypatch.setattr(cycles, "PLANNER", planner)
+    sharing = Sharing.of(company)
+    for number in range(4):
+        sharing.claim(sharing.batch, memory=2**50 + number)
+    fits = sharing.claim(sharing.batch)
+    policy = Policy(attempts_per_cycle=2, reservations=0, preemption=False)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cycles, "MOST_ROUNDS", 1)
+        assert cycles.cycle_run(policy=policy, at=company.at) == 0
+    assert planner.state.untried, "one cycle does not come to the last"
+
+    assert cycles.cycle_run(policy=policy, at=company.at) == 1
+    fits.refresh_from_db()
+    assert fits.state == ClaimState.ADMITTED

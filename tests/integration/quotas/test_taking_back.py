@@ -112,6 +112,26 @@ def _freed_for(sharing: Sharing) -> Claim:
     return claim_of(owner)
 
 
+def test_nominated_cards_go_at_once_to_the_claim_that_would_evict_the_one_they_are_for(
+    sharing: Sharing,
+) -> None:
+    """A more urgent claim of the same queue came since; the claim would start and be preempted at once."""
+    company, borrower = sharing.company, sharing.borrowing()
+    owner = sharing.asked()
+    company.schedule()
+    services.claim_release(uid=claim_of(borrower).uid, reason=ReleaseReason.FINISHED, at=company.at)
+    assert Nomination.objects.filter(claim=claim_of(owner)).count() == 2
+    urgent = sharing.asked("urgent")
+    Claim.objects.filter(uid=claim_of(urgent).uid).update(priority=100)
+
+    assert company.schedule() == 1
+
+    assert (state_of(urgent), state_of(owner)) == (ClaimState.ADMITTED, ClaimState.PENDING)
+    assert not Nomination.objects.exists()
+    assert company.schedule() == 0
+    assert state_of(urgent) == ClaimState.ADMITTED
+
+
 def test_a_card_is_kept_for_ten_minutes_and_no_longer(sharing: Sharing) -> None:
     company = sharing.company
     _freed_for(sharing)

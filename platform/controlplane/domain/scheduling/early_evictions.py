@@ -7,8 +7,8 @@ evict does not start::
 
     plan ──▶ placements  a b c d ──▶ next cycle evicts b ──▶ a c d ──▶ evicts nobody: done
 
-The next cycle decides last for a withdrawn claim (``SchedulerState.deferred``), and cards that are nominated for it
-are released: those that would have evicted it get them first.
+The next cycle decides last for a withdrawn claim (``SchedulerState.deferred``), and cards that are nominated for
+it are released: those that would have evicted it get them first.
 
 A plan evicts what its first pass evicts; withdrawing starts adds nothing to that. So where the first pass of the
 next cycle evicts none of the starts, that cycle does not either.

@@ -172,8 +172,7 @@ class _Play:
         """Plan once; whether it has to be asked again, as it did not come to everybody."""
         decided = plan(self._timeline.snapshot(), self._policy, self._now, self._state)
         self._state = decided.state
-        for uid in decided.state.deferred:
-            self._timeline.release_nominated(uid)
+        released = [self._timeline.release_nominated(uid) for uid in decided.state.deferred]
         for placement in decided.placements:
             self._start(placement, just_ended)
         for revocation in decided.revocations:
@@ -184,7 +183,7 @@ class _Play:
             )
         for refusal in decided.refusals:
             self.refusals[refusal.claim] = refusal.reason
-        return decided.unfinished
+        return decided.unfinished or any(released)
 
     def _start(self, placement: Placement, just_ended: Sequence[str]) -> None:
         uid = placement.claim

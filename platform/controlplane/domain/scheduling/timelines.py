@@ -78,9 +78,10 @@ class Timeline:
         del self._claims[uid]
         self.release_nominated(uid)
 
-    def release_nominated(self, uid: str) -> None:
-        """Cards that are nominated for the claim can be had by anybody."""
-        for name in sorted(self._nominated.pop(uid, ())):
+    def release_nominated(self, uid: str) -> bool:
+        """Let anybody have the cards that are nominated for the claim; return whether there were any."""
+        names = sorted(self._nominated.pop(uid, ()))
+        for name in names:
             node = self._nodes[name]
             self._nodes[name] = replace(
                 node,
@@ -89,6 +90,7 @@ class Timeline:
                     for card in node.cards
                 ),
             )
+        return bool(names)
 
     def start(
         self, placement: Placement, *, at: datetime, ends_at: datetime | None = None
