@@ -16,14 +16,14 @@ next cycle evicts none of the starts, that cycle does not either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from controlplane.domain.quotas import QueueTree
 from controlplane.domain.scheduling.accounts import queue_tree
 from controlplane.domain.scheduling.explain import cards_of, explain_reserved
+from controlplane.domain.scheduling.lines import by_kind
 from controlplane.domain.scheduling.plans import Plan, Refusals, Refused
 from controlplane.domain.scheduling.runtimes import runtime_on
 from controlplane.domain.scheduling.snapshots import ClaimView, Snapshot
@@ -31,6 +31,9 @@ from controlplane.domain.scheduling.timelines import Timeline
 
 #: How often one cycle plans the next one. After that, whatever might be evicted in any order is withdrawn.
 MOST_CHECKS = 3
+
+#: A claim by queue and chip.
+_ByQueue = Mapping[tuple[str, str], ClaimView]
 
 #: The plan of the next cycle, from its snapshot and the plan before it.
 NextPlan = Callable[[Snapshot, Plan], Plan]
@@ -90,16 +93,16 @@ def _at_risk(decided: Plan, after: Snapshot) -> Mapping[str, str]:
     for view in after.running:
         if view.revoking:
             tree.leave(view.queue, view.chip, cards_of(view.replicas))
-    first: dict[str, ClaimView] = {}
-    for claim in after.claims:
-        if claim.place < first.setdefault(claim.queue, claim).place:
-            first[claim.queue] = claim
-    reclaiming = _reclaiming(tree, after)
+    first, fewest = _pending(after)
+    reclaiming: dict[str, list[ClaimView]] = {}
+    for (queue, chip), claim in fewest.items():
+        if after.queues[queue].reclaims and tree.covered_by(queue, chip, claim.kind.fewest_cards):
+            reclaiming.setdefault(chip, []).append(claim)
     found = {}
     for view in after.running:
         if view.uid not in started:
             continue
-        urgent = first.get(view.queue)
+        urgent = first.get((view.queue, view.chip))
         if urgent and urgent.priority > view.priority and after.queues[view.queue].preempts:
             found[view.uid] = urgent.uid
         elif tree.borrows_itself(view.queue, view.chip):
@@ -108,17 +111,19 @@ def _at_risk(decided: Plan, after: Snapshot) -> Mapping[str, str]:
     return found
 
 
-def _reclaiming(tree: QueueTree, after: Snapshot) -> Mapping[str, Sequence[ClaimView]]:
-    """By chip, a pending claim of each queue that is within a guarantee with one more card and reclaims."""
-    wanted: dict[tuple[str, str], ClaimView] = {}
-    for claim in after.claims:
-        for chip in claim.chips:
-            wanted.setdefault((claim.queue, chip), claim)
-    found: dict[str, list[ClaimView]] = {}
-    for (queue, chip), claim in wanted.items():
-        if after.queues[queue].reclaims and tree.covered_by(queue, chip, 1):
-            found.setdefault(chip, []).append(claim)
-    return found
+def _pending(after: Snapshot) -> tuple[_ByQueue, _ByQueue]:
+    """Of the pending claims of each queue and chip, the first in order and one that needs the fewest cards."""
+    first: dict[tuple[str, str], ClaimView] = {}
+    fewest: dict[tuple[str, str], ClaimView] = {}
+    for kind, claims in by_kind(after.claims).items():
+        if kind.fewest_cards:
+            for chip in kind.chips:
+                key = kind.queue, chip
+                if claims[0].place < first.setdefault(key, claims[0]).place:
+                    first[key] = claims[0]
+                if kind.fewest_cards < fewest.setdefault(key, claims[0]).kind.fewest_cards:
+                    fewest[key] = claims[0]
+    return first, fewest
 
 
 def _without(decided: Plan, owners: Mapping[str, str], snapshot: Snapshot) -> Plan:
