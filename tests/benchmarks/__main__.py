@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.benchmarks import catalog, finetune, simulated
+from tests.benchmarks.burnin import detection
 from tests.benchmarks.gateway import proxy
 from tests.benchmarks.kubernetes import scale, submitting, watching
 from tests.benchmarks.queues import fullcycles, replays
@@ -19,6 +20,7 @@ from tests.benchmarks.sizing import tables
 from tests.benchmarks.telemetry import ingestion
 
 BENCHMARKS: Mapping[str, Callable[[], int]] = {
+    "burnin": detection.main,
     "catalog": catalog.main,
     "finetune": finetune.main,
     "gateway": proxy.main,
