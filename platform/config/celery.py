@@ -6,11 +6,16 @@ the outbox (``config.wiring``) only makes it quick.
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 from datetime import timedelta
 from typing import Any
 
 from celery import Celery
+from celery.signals import worker_ready
+
+log = logging.getLogger(__name__)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
 
@@ -22,6 +27,28 @@ def _every(seconds: float, task: str) -> dict[str, Any]:
         "schedule": timedelta(seconds=seconds),
         "options": {"queue": "beat", "expires": max(2 * seconds, 10.0)},
     }
+
+
+@worker_ready.connect(weak=False)
+def _exit_with_killed_pool_process(sender: Any, **_options: object) -> None:
+    """Let the worker exit when one of its pool processes is killed, so that its supervisor starts another one.
+
+    Without a broker that can be polled (the file broker of one machine) the processes of a prefork pool take their
+    tasks from one pipe, under one lock. A process that is killed while it has the lock blocks all others for ever.
+    """
+    pool = getattr(sender.pool, "_pool", None)
+    # With Redis each process has a pipe of its own, and the pool itself follows their ends.
+    if pool is None or getattr(pool, "on_process_down", True) is not None:
+        return
+
+    def exit_worker(process: Any) -> None:
+        code = process.exitcode
+        if code is not None and code < 0 and code != -signal.SIGTERM:
+            log.error("a pool process was killed; the worker exits", extra={"exit_code": code})
+            logging.shutdown()
+            os._exit(os.EX_SOFTWARE)
+
+    pool.on_process_down = exit_worker
 
 
 app = Celery("ninefold")

@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
+
 from launcher.configuration import PROJECT, Configuration
 from launcher.linux import kill_session
 from launcher.processes import services
@@ -52,6 +54,11 @@ class Controller:
             kill_session(self._process.pid)
             self._process.wait(timeout=10)
             self._process = None
+
+    def kill_pool_process(self) -> None:
+        """``kill -9`` of one process of its pool, as the kernel does where memory is short."""
+        assert self._process is not None
+        psutil.Process(self._process.pid).children()[0].kill()
 
     @property
     def has_ended(self) -> bool:

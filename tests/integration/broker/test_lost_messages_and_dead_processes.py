@@ -84,6 +84,21 @@ def test_a_new_worker_goes_on_where_one_was_killed(product: Product) -> None:
     product.assert_succeeds_once(job)
 
 
+@pytest.mark.parametrize("broker", ["folder_broker"], indirect=True)
+def test_a_worker_exits_when_a_process_of_its_pool_is_killed(product: Product) -> None:
+    job = product.submit()
+    product.beat.start()
+    product.worker.start()
+    product.running(job)
+
+    product.worker.kill_pool_process()
+    until(lambda: product.worker.has_ended, within=PATIENCE, what="the worker exits")
+    assert "a pool process was killed" in product.worker.log()
+    product.open_gate()
+
+    product.assert_succeeds_once(job, supervised=True)
+
+
 @pytest.mark.redis
 @pytest.mark.parametrize("broker", ["redis_broker"], indirect=True)
 def test_worker_and_beat_go_on_when_a_killed_redis_is_back(
