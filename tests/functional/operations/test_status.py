@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
@@ -357,7 +357,7 @@ def test_a_database_that_is_gone_is_logged_and_stops_no_controller(
         raise OperationalError("terminating connection due to unexpected postmaster exit")
 
     with monkeypatch.context() as patch:
-        patch.setattr(loops.connection, "cursor", gone)
+        patch.setattr(connection, "cursor", gone)
         loops.turn_started(QUICK)
         loops.turn_ended(QUICK, seconds=0.01)
 
