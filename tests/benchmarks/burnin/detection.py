@@ -43,7 +43,7 @@ def main() -> int:
         print(f"| {name} | {found['checked']} | {len(found['alarms'])} |", flush=True)
     orders = _probe(python, "orders", "256", "3")
     print(f"| emulated orders | {orders['checked']} | {len(orders['alarms'])} |", flush=True)
-    flips = _probe(python, "flips", "1024", "256")
+    flips = _probe(python, "flips", "2048", "1024")
     print("\n| type | bit | first | later | 8 √K u | γ_K |\n|---|---|---|---|---|---|")
     for dtype, rates in flips.items():
         columns = zip(
