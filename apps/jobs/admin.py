@@ -17,6 +17,7 @@ from apps.jobs.models import (
     JobTransition,
     ProgressPoint,
     SavedFilter,
+    SecretVariable,
     UploadedFile,
 )
 from controlplane.domain.machines import IllegalTransition
@@ -73,6 +74,15 @@ class ProgressPointAdmin(ScopedReadOnlyAdmin[ProgressPoint]):
     search_fields = ("attempt__uid", "attempt__job__uid")
     list_select_related = ("attempt__job",)
     ordering = ("-id",)
+
+
+@admin.register(SecretVariable)
+class SecretVariableAdmin(ScopedReadOnlyAdmin[SecretVariable]):
+    team_path = "job__team"
+    list_display = ("name", "job")
+    search_fields = ("name", "job__uid", "job__name")
+    list_select_related = ("job",)
+    exclude = ("value",)
 
 
 @admin.register(UploadedFile)

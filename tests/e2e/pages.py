@@ -290,8 +290,8 @@ PAGES: tuple[Page, ...] = (
     _page("audit", "/audit", staff=True),
     _page("profile", "/profile"),
     _page("password", "/profile/password"),
-    _page("email", "/profile/email"),
-    _page("email-sent", "/profile/email/sent"),
+    _page("email-change", "/profile/email"),
+    _page("email-change-sent", "/profile/email/sent"),
     _page("search", "/search?q=a"),
     _page("design", "/design", staff=True, charts=True),
 )

@@ -159,7 +159,7 @@ def test_a_node_shows_where_its_cards_are_attached(client: Client, cluster: Clus
         },
     }
     team = factories.team()
-    client.force_login(factories.person("olga", team=team, role=Role.OPERATOR))
+    client.force_login(factories.person("olga", team=team, operator=True))
     assert "Card topology" not in text(client, address)
     Node.objects.filter(cluster=cluster, name="east-1").update(locality=documents)
 

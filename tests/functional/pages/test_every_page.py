@@ -11,8 +11,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from tests.functional.pages.conftest import Empty, Filled
 
-#: Whatever it shows: what a job used and costs, and what a form offers by name, are three of them.
-MOST_QUERIES = 15
+#: Whatever it shows: what a job used and costs, its secret variables, and what a form offers by name, are four.
+MOST_QUERIES = 16
 
 PLAIN = {
     "/": "home",

@@ -180,7 +180,7 @@ def test_filters_are_renamed_and_deleted(browser: Client, empty: Empty) -> None:
     [
         ("", "state=failed", "name of 1 to 60 characters"),
         ("x" * 61, "state=failed", "name of 1 to 60 characters"),
-        ("a\0b", "state=failed", "characters that cannot be shown"),
+        ("a\0b", "state=failed", "U+0000 is not allowed in a name"),
         ("all", "", "nothing is filtered"),
         ("long", f"text={'x' * 1000}", "too long to be kept"),
     ],

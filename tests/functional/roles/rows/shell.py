@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from tests.functional.roles.rules import EVERYBODY, STAFF, act, page, rest
 
-REST = (rest("GET", "schema"),)
+REST = (rest("GET", "schema"), rest("GET", "docs"))
 
 PAGES = (
     page("/"),
-    page("/api/v1/docs"),
     act("/i18n/setlang/", may=EVERYBODY, body={"language": "en", "next": "/"}),
     page("/search?q=a"),
     page("/design", may=STAFF, hidden=True),
