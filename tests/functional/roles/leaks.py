@@ -26,7 +26,7 @@ _HOLDERS: Mapping[str, tuple[str, ...]] = {
 def shown(text: str, row: Row, theirs: Mapping[str, str]) -> list[str]:
     """What an answer says of the other team: its word, and the public names of its things.
 
-    Random tokens are left out: one CSRF token in half a million contains the word.
+    Random text is left out: five letters in a row are too few not to occur in one of so many CSRF tokens.
     """
     text = still(text)
     for said in _HOLDERS.get(row.path, ()):
