@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from controlplane.adapters.clusters.simulated.records import Records
 from controlplane.adapters.clusters.simulated.reporting import Away, Voice
 from controlplane.ports.clusters import ExitCause, LaunchRefused, Phase
 from controlplane.ports.launches import Launch
@@ -48,6 +53,26 @@ def test_time_that_is_held_stands_still_for_every_process(world: World) -> None:
     assert seen(world.cluster())[0].phase is Phase.RUNNING
     world.cluster().hold(None)
     assert seen(world.cluster())[0].phase is Phase.EXITED
+
+
+def test_a_commit_outlives_the_killed_process_that_made_it(tmp_path: Path) -> None:
+    path = tmp_path / "simulated.sqlite3"
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    done = subprocess.run(
+        [sys.executable, "-c", _HOLD_AND_DIE, str(path), at.isoformat()], check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert Records(path).held() == at
+
+
+_HOLD_AND_DIE = """
+import os, signal, sys
+from datetime import datetime
+from pathlib import Path
+from controlplane.adapters.clusters.simulated.records import Records
+Records(Path(sys.argv[1])).hold(datetime.fromisoformat(sys.argv[2]))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def test_a_run_that_goes_on_from_a_checkpoint_is_shorter(world: World) -> None:
