@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 PARTS = (
-    "burst", "flapping", "silent", "outage", "database", "garbage", "storm", "events", "week",
+    "burst", "flapping", "silent", "outage", "database", "garbage", "storm", "events", "scrape",
+    "week",
 )  # fmt: skip
 
 
@@ -19,6 +20,9 @@ class Asked:
     #: Times the published rate.
     rate: float = 100
     seed: int = 1
+    #: Of the part "scrape", which has a product and a cluster of its own.
+    exporters: int = 100
+    faults: int = 30
     only: tuple[str, ...] = PARTS
 
     def as_json(self) -> Mapping[str, Any]:
@@ -33,14 +37,20 @@ def asked(words: Sequence[str]) -> Asked:
     parser.add_argument("--hours", type=float, default=usual.hours, help="that are replayed")
     parser.add_argument("--rate", type=float, default=usual.rate, help="times the published rate")
     parser.add_argument("--seed", type=int, default=usual.seed)
+    parser.add_argument("--exporters", type=int, default=usual.exporters, help="of the part scrape")
+    parser.add_argument("--faults", type=int, default=usual.faults, help="of the part scrape")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     given = parser.parse_args(words)
     if given.nodes < 12 or not (given.hours > 0 and given.rate > 0):
         parser.error("a drill wants at least 12 nodes, and hours and a rate above 0")
+    if not 1 <= given.faults <= given.exporters <= 200:
+        parser.error("--exporters must be at most 200, and --faults from 1 to --exporters")
     return Asked(
         nodes=given.nodes,
         hours=given.hours,
         rate=given.rate,
         seed=given.seed,
+        exporters=given.exporters,
+        faults=given.faults,
         only=tuple(given.only),
     )

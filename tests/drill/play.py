@@ -15,6 +15,7 @@ from tests.drill.asking import Asked, asked
 from tests.drill.report import RESULTS, printed, told, written
 from tests.drill.scenarios import SCENARIOS
 from tests.drill.scoring import Outcome
+from tests.drill.scraping import scrape
 from tests.drill.week import replay
 
 
@@ -32,6 +33,12 @@ def main(words: Sequence[str]) -> int:
 
 def play(drill: Asked) -> Iterator[Outcome]:
     """The outcome of each scenario, then of the week; progress on the screen."""
+    if "scrape" in drill.only:
+        outcome = scrape(nodes=drill.exporters, faults=drill.faults, seed=drill.seed)
+        print(f"scrape: {told(outcome)}", file=sys.stderr, flush=True)
+        yield outcome
+    if drill.only == ("scrape",):
+        return
     home = Path(settings.NINEFOLD_HOME) / "drilled"
     home.mkdir(parents=True, exist_ok=True)
     company = companies.found(home, nodes=drill.nodes, seed=drill.seed)

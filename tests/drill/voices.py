@@ -25,9 +25,8 @@ from controlplane.ports.diagnoses import Diagnosis
 from controlplane.ports.readers import telemetry_reader
 from controlplane.ports.readings import MalformedExposition
 from controlplane.ports.telemetry import Batch
+from tests.drill.expositions import exposition
 from tests.drill.faults import Node
-
-_MEMORY_MIB = 65_536
 
 
 class Voices:
@@ -37,7 +36,7 @@ class Voices:
         self._cluster = cluster
         self._draws = draws
         self._nodes = {node.name: node for node in nodes}
-        self._codes: dict[tuple[str, int], str] = {}
+        self._codes: dict[str, dict[int, str]] = {}
         self._conditions: dict[str, str] = {}
         self._readers = {vendor: telemetry_reader(vendor) for vendor in self.vendors}
         self._sources = {
@@ -64,7 +63,7 @@ class Voices:
     # -- What exporters print from now on --
 
     def say(self, node: str, index: int, code: str) -> None:
-        self._codes[node, index] = code
+        self._codes.setdefault(node, {})[index] = code
 
     def condition(self, node: str, kind: str) -> None:
         """A condition of the node; ``Ready`` stands for a Ready that is unknown."""
@@ -75,12 +74,11 @@ class Voices:
         names = [node] if node is not None else list(self._nodes)
         for name in names:
             self._conditions.pop(name, None)
-            for index in range(self._nodes[name].cards):
-                self._codes.pop((name, index), None)
+            self._codes.pop(name, None)
 
     def complaining(self) -> list[str]:
         """Nodes that say that something is wrong with a card."""
-        return sorted({name for name, _ in self._codes})
+        return sorted(self._codes)
 
     # -- And how it is heard --
 
@@ -144,42 +142,5 @@ class Voices:
         return {"metadata": {"name": name}, "status": {"conditions": [ready, *others]}}
 
     def text(self, node: Node) -> str:
-        """What its exporter prints: figures of a busy day, with the codes that stand."""
-        printed = _DCGM if node.vendor == "nvidia" else _NPU
-        lines = []
-        for index in range(node.cards):
-            busy = self._draws.random() < 0.85
-            used = self._draws.randrange(2_000, _MEMORY_MIB) if busy else 512
-            code = self._codes.get((node.name, index), "0")
-            values = {
-                "utilization": self._draws.randrange(40, 101) if busy else 0,
-                "used": used,
-                "free": _MEMORY_MIB - used,
-                "total": _MEMORY_MIB,
-                # Some run hot; none so hot that its maker would say so.
-                "temperature": self._draws.randrange(38, 84),
-                "power": self._draws.randrange(90, 650),
-                "code": int(code, 16) if node.vendor == "ascend" else int(code),
-            }
-            lines += [line.format(node=node.name, index=index, **values) for line in printed]
-        return "\n".join(lines) + "\n"
-
-
-_LABELS = '{{gpu="{index}",UUID="GPU-{node}-{index}",Hostname="{node}"}}'
-_DCGM = (
-    f"DCGM_FI_DEV_GPU_UTIL{_LABELS} {{utilization}}",
-    f"DCGM_FI_DEV_FB_USED{_LABELS} {{used}}",
-    f"DCGM_FI_DEV_FB_FREE{_LABELS} {{free}}",
-    f"DCGM_FI_DEV_GPU_TEMP{_LABELS} {{temperature}}",
-    f"DCGM_FI_DEV_POWER_USAGE{_LABELS} {{power}}",
-    f"DCGM_FI_DEV_XID_ERRORS{_LABELS} {{code}}",
-)
-_IDS = '{{id="{index}",vdie_id="DIE-{node}-{index}"}}'
-_NPU = (
-    f"npu_chip_info_utilization{_IDS} {{utilization}}",
-    f"npu_chip_info_hbm_used_memory{_IDS} {{used}}",
-    f"npu_chip_info_hbm_total_memory{_IDS} {{total}}",
-    f"npu_chip_info_temperature{_IDS} {{temperature}}",
-    f"npu_chip_info_power{_IDS} {{power}}",
-    f"npu_chip_info_error_code{_IDS} {{code}}",
-)
+        """What its exporter prints with the current codes."""
+        return exposition(node, self._codes.get(node.name, {}), draws=self._draws)

@@ -64,6 +64,9 @@ class RestClient:
     def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
         return self._json("POST", path, body if body is not None else {})
 
+    def patch(self, path: str, body: dict[str, Any]) -> Any:
+        return self._json("PATCH", path, body)
+
     def delete(self, path: str) -> Any:
         return self._json("DELETE", path)
 

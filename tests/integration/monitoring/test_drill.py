@@ -5,16 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from pytest_django import Settings
 
+from controlplane.adapters.outbound import HttpOutbound
+from controlplane.adapters.telemetry.exporter import ExporterTelemetry
+from controlplane.domain.egress import EgressPolicy
 from controlplane.ports import registry
 from tests.drill import company as companies
 from tests.drill.asking import Asked
+from tests.drill.faults import Node
 from tests.drill.play import play
 from tests.drill.report import told
 from tests.drill.scoring import Figure, Outcome
+from tests.drill.scraping import Delay, Exporters
+from tests.drill.scraping import outcome as scrape_outcome
 
 ROOT = Path(__file__).resolve().parents[3]
 PRODUCT = ("apps", "platform")
@@ -46,6 +53,38 @@ def test_a_small_fleet_comes_through_every_bad_day() -> None:
     assert len(outcomes) == len(SMALL)
     failed = [told(outcome) for outcome in outcomes.values() if not outcome.passed]
     assert not failed, "\n".join(failed)
+
+
+def test_an_exporter_of_the_drill_serves_a_fault_and_records_its_first_scrape() -> None:
+    nodes = [Node(name=name, vendor="nvidia", cards=8) for name in ("n1", "n2")]
+    exporters = Exporters(nodes, draws=Random(1))
+    with exporters.running():
+        base = f"http://127.0.0.1:{exporters.port}"
+        policy = EgressPolicy.parse(allow=["127.0.0.0/8"], schemes=["http"], ports=[exporters.port])
+        source = ExporterTelemetry(
+            outbound=HttpOutbound(policy=policy, seconds=10),
+            vendor="nvidia",
+            targets=[{"url": f"{base}/{node.name}/metrics", "node": node.name} for node in nodes],
+        )
+        assert not any(reading.faults for reading in source.read().every())
+        before = exporters.scraped_at("n2")
+        assert before is not None
+        changed_at = exporters.break_card("n2", 3)
+        assert exporters.scraped_at("n2") is None
+        (faulty,) = (reading for reading in source.read().every() if reading.faults)
+        first = exporters.scraped_at("n2")
+        source.read()
+    assert (faulty.node, faulty.index) == ("n2", 3)
+    assert first is not None
+    assert before <= changed_at <= first
+    assert exporters.scraped_at("n2") == first
+
+
+def test_a_slow_reaction_after_the_scrape_fails_and_a_late_scrape_does_not() -> None:
+    quick = [Delay(from_change=5.4, from_scrape=0.4)] * 98
+    late = Delay(from_change=8.1, from_scrape=3.1)
+    assert scrape_outcome([*quick, late], nodes=99).passed is False
+    assert scrape_outcome(quick, nodes=98).passed
 
 
 def test_the_product_does_not_know_the_drill() -> None:
