@@ -150,13 +150,6 @@ def logged_in(name: str, *, team: Team, role: Role = Role.VIEWER, operator: bool
     return client
 
 
-@pytest.fixture(autouse=True)
-def no_late_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages of staff read how the control loops do once in ten seconds: on a slow machine a count of queries
-    would depend on when that was. ``operations/test_status.py`` tests the warning."""
-    monkeypatch.setattr("config.context.late_loops", lambda: 0)
-
-
 @pytest.fixture
 def viewer(team: Team) -> Client:
     """Logged in as somebody who may only look."""
