@@ -59,6 +59,9 @@ SENTENCES: Mapping[str, Promise] = {
     "isolation.begin": _("%(actor)s took %(name)s out of use: %(reason)s"),
     "isolation.release": _("%(actor)s gave %(name)s back: %(reason)s"),
     "isolation.test": _("%(actor)s asked for a burn-in of %(name)s"),
+    "job.auto_retry": _(
+        "%(actor)s retried the job %(name)s: %(cause)s (retry %(retry)s of %(max_retries)s)"
+    ),
     "job.cancel": _("%(actor)s cancelled the job %(name)s"),
     "job.retry": _("%(actor)s retried the job %(name)s"),
     "job.submit": _("%(actor)s submitted the job %(name)s"),
