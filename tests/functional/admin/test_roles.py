@@ -27,6 +27,7 @@ TEAMS_THINGS = {
     "jobs.Job",
     "jobs.JobTransition",
     "jobs.ProgressPoint",
+    "jobs.SecretVariable",
     "jobs.UploadedFile",
     "quotas.Allocation",
     "quotas.CardRate",

@@ -21,11 +21,15 @@ _FILES = {
             sys.exit("relation is missing")
         """,
     "config/__init__.py": "",
-    "config/wsgi.py": """
+    "config/web_server.py": """
+        import os
+        from wsgiref.simple_server import make_server
         def application(environ, start_response):
             found = environ["PATH_INFO"] == "/readyz"
             start_response("200 OK" if found else "404 Not Found", [])
             return [b""]
+        host, port = os.environ["NINEFOLD_BIND"], int(os.environ["NINEFOLD_WEB_PORT"])
+        make_server(host, port, application).serve_forever()
         """,
     "config/celery.py": """
         import os

@@ -215,7 +215,7 @@ def test_a_program_that_died_of_its_card_before_we_heard_of_that_goes_on_elsewhe
 
 def test_a_program_that_died_without_any_fault_of_its_card_has_failed(company: Company) -> None:
     job, attempt = company.running()
-    company.cluster.write_log(attempt.launch_name, b"CUDA error: uncorrectable ECC error\n")
+    company.cluster.write_log(attempt.launch_name, b"ValueError: no such column\n")
     company.cluster.finish(attempt.launch_name, exit_code=1)
     company.at = timezone.now() + timedelta(seconds=16)
     company.turn_jobs()
