@@ -197,7 +197,7 @@ def _placed(container: Manifest, *, several: bool, given: Mapping[str, str]) -> 
         elif "value" in variable:
             variable["value"] = variable["value"].replace(_PLACE, place)
         if variable.get("value") == "":
-            # The same to the kubelet; but the API server of Kubernetes 1.20 takes it for null in a custom resource.
+            # The same to the kubelet; the API server of Kubernetes 1.20 takes it for null in a custom resource.
             del variable["value"]
     where = {"fieldPath": f"metadata.annotations['{names.TASK_INDEX}']"}
     # Before those that refer to it, or they would not be filled.
