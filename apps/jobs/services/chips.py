@@ -3,14 +3,15 @@
 ::
 
     cpu, ascend-910b3 …    that chip, by its name or an alias
-    gpu, npu               every chip of that kind        ┐ that the fleet has and the engine runs on,
-    any                    every chip                     ┘ the one with the most free cards first
+    gpu, npu               every chip of that kind        ┐ that the fleet has and the engine runs on;
+    any                    every chip, processors last    ┘ the job gets the one where it fits best
     mig-1g.10gb            every chip with slices of that profile that the fleet has; the words above mean no slice
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from apps.quotas import selectors as quotas
 from controlplane.domain.accelerators import Chip, ChipKind
@@ -57,6 +58,22 @@ def chips_expand(
         else:
             chosen[chip.name] = chip
     return tuple(chosen.values()), tuple(findings)
+
+
+def equal_chips(asked: Sequence[str], chips: Sequence[str]) -> int:
+    """Number of the first of those chips that are equally good: a word stands for any of them, a name for one.
+
+    Processors are never as good as accelerators.
+    """
+    if asked[0] not in {*WORDS, *_profiles()}:
+        return 1
+    known = (registry.chip_called(name) for name in chips)
+    equal = takewhile(lambda chip: chip is not None and _equal_by(asked[0], chip), known)
+    return max(1, sum(1 for _ in equal))
+
+
+def _equal_by(word: str, chip: Chip) -> bool:
+    return _meant(word, chip) and chip.kind is not ChipKind.CPU
 
 
 def _in_fleet(word: str, *, engine: Engine, task: Task, free: Mapping[str, int]) -> list[Chip]:

@@ -24,6 +24,7 @@ from apps.jobs.models import (
     JobTransition,
 )
 from apps.jobs.selectors import OWNER_KIND, WORK_KIND
+from apps.jobs.services.chips import equal_chips
 from apps.jobs.services.plans import replicas_of
 from apps.jobs.services.requests import (
     JobRequest,
@@ -179,6 +180,7 @@ def request_of(attempt: Attempt, *, in_line_since: datetime | None) -> quotas.Re
         terms=quotas.Terms(
             preemptible=True,
             runtime=None if job.run_seconds is None else timedelta(seconds=job.run_seconds),
+            equal_chips=equal_chips(job.asked_chips or job.chips, job.chips),
             in_line_since=in_line_since,
             continues=in_line_since is not None,
         ),

@@ -22,7 +22,7 @@ from controlplane.ports.engines import Engine, Task
 from controlplane.web.forms import PlainForm
 
 _WORDS: Mapping[str, Any] = {
-    "any": _("any chip: the one with the most free cards"),
+    "any": _("any chip: the one where it fits best"),
     "gpu": _("any GPU"),
     "npu": _("any NPU"),
 }

@@ -50,7 +50,7 @@ class Claim(Entity):
     priority = models.IntegerField(default=0)
     #: How fast it runs on each chip against the first; absent means 1.
     speeds = models.JSONField(default=dict, blank=True, db_default=EMPTY)
-    #: Which nodes it takes: ``selector``, ``tolerations``, ``within``, ``near``; see ``ClaimView``.
+    #: ``selector``, ``tolerations``, ``within``, ``near`` and ``equal_chips`` of ``ClaimView``.
     where = models.JSONField(default=dict, blank=True, db_default=EMPTY)
     #: Seconds that it is expected to run on the first chip, as its owner said.
     runtime = models.PositiveIntegerField(null=True, blank=True)

@@ -40,6 +40,7 @@ class Where(NamedTuple):
     tolerations: frozenset[str]
     within: str
     near: str
+    equal_chips: int
 
 
 class _Row(NamedTuple):
@@ -255,6 +256,7 @@ def _waiting_view(row: _Row) -> _Waiting:
         queue=row.queue,
         shape=_shape_of(row.shape),
         chips=_chips(row.chips),
+        equal_chips=where.equal_chips,
         priority=row.priority,
         created_at=_instant(row.created_at if row.in_line_since is None else row.in_line_since),
         speeds=_speeds(row.speeds),
@@ -343,6 +345,7 @@ def _where_of(text: str) -> Where:
         tolerations=frozenset(value.get("tolerations", ())),
         within=value.get("within", ""),
         near=value.get("near", ""),
+        equal_chips=value.get("equal_chips", 1),
     )
 
 

@@ -90,6 +90,7 @@ def claim_view(claim: Claim) -> ClaimView:
         tolerations=frozenset(claim.where.get("tolerations", ())),
         within=claim.where.get("within", ""),
         near=claim.where.get("near", ""),
+        equal_chips=claim.where.get("equal_chips", 1),
         runtime=None if claim.runtime is None else timedelta(seconds=claim.runtime),
         person=claim.person.username if claim.person else "",
     )

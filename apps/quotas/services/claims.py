@@ -80,6 +80,8 @@ class Terms:
     #: Level of the network under one domain of which all of it must be, and the same as a wish.
     within: str = ""
     near: str = ""
+    #: Number of the first chips that are equally good.
+    equal_chips: int = 1
     #: Since when it is in line, if it takes up work that was revoked.
     in_line_since: datetime | None = None
     #: It is for work that the queue took before: one that takes nothing new takes it all the same.
@@ -92,6 +94,7 @@ class Terms:
             "tolerations": sorted(self.tolerations),
             "within": self.within,
             "near": self.near,
+            "equal_chips": self.equal_chips if self.equal_chips > 1 else 0,
         }
         return {key: value for key, value in asked.items() if value}
 

@@ -135,7 +135,7 @@ def run(trace: Trace, seed: int) -> tuple[Numbers, Numbers, Migration]:
     _fleet, placer = ours.fleet(trace, seed)
     cluster = Migration(placer, Ledger.of(trace.nodes))
     models = sorted({each.model for each in trace.nodes})
-    claims = [ours.claim(shape, "pod", models) for shape in trace.shapes]
+    claims = [ours.labelled(shape, ours.claim(shape, "pod", models)) for shape in trace.shapes]
     arrivals = trace.arrivals(seed)
     placed = np.zeros(len(arrivals), dtype=np.int64)
     for arrival, place in enumerate(arrivals):

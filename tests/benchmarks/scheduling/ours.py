@@ -1,29 +1,44 @@
-"""The product's own placement on the published cluster model: the fleet and the placer that every cycle uses.
+"""The product's own scheduling cycle on the published cluster model: ``plan()`` over a snapshot of it.
 
-A pod is a claim of one replica. It accepts a set of models, any of them alike; a label of the nodes says which
-sets a node is in, so that one search weighs all of them.
+A pod is a claim of one replica that accepts a set of models, all of them equally good. Pods arrive in batches;
+each batch is one cycle, and what the cycle does not place is not tried again. ``fleet`` is for the benchmark of
+migration, which needs the placer by itself: there, a label of the nodes says which sets a node is in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import WHOLE_CARD, GangShape, RoleShape
 from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.fleet import Fleet
 from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.plans import Placement
+from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.shapes import typical_of
-from controlplane.domain.scheduling.snapshots import CardView, ClaimView, NodeView, Snapshot
+from controlplane.domain.scheduling.snapshots import (
+    CardView,
+    ClaimView,
+    NodeView,
+    QueueView,
+    RunningView,
+    Snapshot,
+)
 from tests.benchmarks.scheduling.invariants import Ledger
 from tests.benchmarks.scheduling.traces import NodeShape, Numbers, PodShape, Trace
 
 MIB = 1 << 20
 ANY_CHIP = ""
 START = datetime(2023, 1, 1, tzinfo=UTC)
+QUEUE = QueueView(uid="all", name="all")
+#: Arrivals that one cycle decides for.
+BATCH = 200
 
 
 def claim(shape: PodShape, uid: str, models: Sequence[str]) -> ClaimView:
@@ -43,9 +58,18 @@ def claim(shape: PodShape, uid: str, models: Sequence[str]) -> ClaimView:
         queue="all",
         shape=GangShape(roles=(role,)),
         chips=shape.models or tuple(models),
+        equal_chips=len(models),
         priority=0,
         created_at=START,
-        selector={_label(shape.models): "yes"} if shape.cards and shape.models else {},
+    )
+
+
+def labelled(shape: PodShape, view: ClaimView) -> ClaimView:
+    """For a placer that weighs all chips at once: a label of the nodes stands for the models that it accepts."""
+    return (
+        replace(view, selector={_label(shape.models): "yes"})
+        if shape.cards and shape.models
+        else view
     )
 
 
@@ -76,29 +100,95 @@ def fleet(trace: Trace, seed: int) -> tuple[Fleet, Placer]:
     sets = sorted({shape.models for shape in trace.shapes if shape.models})
     snapshot = Snapshot(
         nodes=tuple(node(each, sets) for each in trace.nodes_in_order(seed)),
-        claims=tuple(claim(trace.shapes[place], "", models) for place in trace.pods),
+        claims=tuple(
+            labelled(trace.shapes[place], claim(trace.shapes[place], "", models))
+            for place in trace.pods
+        ),
         queues={},
     )
     empty = Fleet(snapshot)
     return empty, Placer(empty, typical_of(snapshot))
 
 
-def run(trace: Trace, seed: int) -> tuple[Numbers, Numbers]:
+def run(trace: Trace, seed: int, *, batch: int = BATCH) -> tuple[Numbers, Numbers]:
     """Thousandths of cards that had been asked for, and that were in use, after each arrival.
 
     Every placement is entered in a ledger of its own, which refuses a card that is given twice.
     """
-    ledger = Ledger.of(trace.nodes)
-    _fleet, placer = fleet(trace, seed)
-    models = sorted({each.model for each in trace.nodes})
+    cluster = Cluster(trace, seed)
     arrivals = trace.arrivals(seed)
     placed = np.zeros(len(arrivals), dtype=np.int64)
-    claims = [claim(shape, "pod", models) for shape in trace.shapes]
-    for arrival, place in enumerate(arrivals):
-        replicas = placer.place(claims[place], ANY_CHIP)
-        if replicas is not None:
-            shape = trace.shapes[place]
-            ledger.enter(shape, replicas)
-            placed[arrival] = shape.demand
+    for first in range(0, len(arrivals), batch):
+        for arrival in cluster.cycle(range(first, min(first + batch, len(arrivals))), arrivals):
+            placed[arrival] = trace.shapes[arrivals[arrival]].demand
     demand = np.array([shape.demand for shape in trace.shapes])
     return np.cumsum(demand[arrivals]), np.cumsum(placed)
+
+
+class Cluster:
+    """What is placed, as the snapshots of the cycles have it."""
+
+    def __init__(self, trace: Trace, seed: int) -> None:
+        self._trace = trace
+        self._ledger = Ledger.of(trace.nodes)
+        models = sorted({each.model for each in trace.nodes})
+        self._claims = [claim(shape, "pod", models) for shape in trace.shapes]
+        self._nodes = {each.name: node(each, ()) for each in trace.nodes_in_order(seed)}
+        self._running: list[RunningView] = []
+
+    def cycle(self, arrivals: Iterable[int], shapes: Numbers) -> Iterator[int]:
+        """Plan once for those arrivals; the ones that were placed."""
+        waiting = tuple(
+            replace(
+                self._claims[shapes[arrival]],
+                uid=str(arrival),
+                created_at=START + timedelta(seconds=int(arrival)),
+            )
+            for arrival in arrivals
+        )
+        snapshot = Snapshot(
+            nodes=tuple(self._nodes.values()),
+            claims=waiting,
+            queues={QUEUE.uid: QUEUE},
+            running=tuple(self._running),
+        )
+        views = {each.uid: each for each in waiting}
+        for placement in plan(snapshot, Policy(), waiting[-1].created_at).placements:
+            arrival = int(placement.claim)
+            shape = self._trace.shapes[shapes[arrival]]
+            self._ledger.enter(shape, placement.replicas)
+            self._hold(views[placement.claim], placement, shape)
+            yield arrival
+
+    def _hold(self, view: ClaimView, placement: Placement, shape: PodShape) -> None:
+        for replica in placement.replicas:
+            before = self._nodes[replica.node]
+            self._nodes[replica.node] = replace(
+                before,
+                cards=tuple(
+                    _held(card, shape, view.uid) if card.uid in replica.cards else card
+                    for card in before.cards
+                ),
+                promised=Resources(
+                    cpu=Millicpu(before.promised.cpu + shape.cpu),
+                    memory=Bytes(before.promised.memory + shape.memory * MIB),
+                ),
+            )
+        self._running.append(
+            RunningView(
+                uid=view.uid,
+                queue=view.queue,
+                shape=view.shape,
+                chip=placement.chip,
+                chips=view.chips,
+                priority=view.priority,
+                admitted_at=view.created_at,
+                replicas=placement.replicas,
+            )
+        )
+
+
+def _held(card: CardView, shape: PodShape, uid: str) -> CardView:
+    if shape.cards == 1 and shape.milli < WHOLE_CARD:
+        return replace(card, shared=card.shared + shape.milli)
+    return replace(card, held_by=uid)

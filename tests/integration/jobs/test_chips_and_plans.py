@@ -12,6 +12,8 @@ from apps.jobs import services
 from apps.jobs.models import Job
 from apps.jobs.services import JobRequest, SpecRefused
 from apps.jobs.services.chips import chips_expand
+from apps.quotas.models import Claim
+from apps.quotas.selectors import snapshots
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.claims import GangShape
 from controlplane.domain.jobs import JobKind
@@ -98,16 +100,32 @@ def refused(company: Company, **changes: Any) -> dict[str, str]:
     return {finding.field: finding.message for finding in refusal.value.findings}
 
 
-def test_any_chip_is_the_one_with_the_most_free_cards_and_processors_come_last(
-    company: Company,
-) -> None:
+def test_any_chip_stands_for_equally_good_ones_and_processors_come_last(company: Company) -> None:
     give(company, chip="nvidia-h800")
     give(company, chip="ascend-910b3", nodes=2)
     job = submitted(company, spec={"method": "lora"})
     assert job.asked_chips == ["any"]
     assert job.chips == ["ascend-910b3", "nvidia-h800"]
+    assert equally_good(job) == 2
     job = submitted(company, engine="transformers", cards=1, spec={"method": "lora"})
     assert job.chips == ["nvidia-h800", "cpu"]
+    assert equally_good(job) == 1
+
+
+def test_chips_by_their_names_are_in_order_of_preference(company: Company) -> None:
+    give(company, chip="nvidia-h800")
+    give(company, chip="ascend-910b3", nodes=2)
+    job = submitted(company, chips=("nvidia-h800", "npu"))
+    assert job.chips == ["nvidia-h800", "ascend-910b3"]
+    assert equally_good(job) == 1
+
+
+def equally_good(job: Job) -> int:
+    """As the scheduler reads it, both from the row and from the model."""
+    claim = Claim.objects.get(owner_uid=job.attempts.get().uid)
+    (read,) = (view for view in snapshots.snapshot().claims if view.uid == claim.uid)
+    assert read.equal_chips == snapshots.claim_view(claim).equal_chips
+    return read.equal_chips
 
 
 def test_an_engine_whose_environment_lacks_the_chips_torch_says_what_is_needed(

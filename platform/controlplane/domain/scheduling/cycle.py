@@ -20,9 +20,9 @@ turns, only with what the round has not tried yet. So claims that find no room n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import chain
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from controlplane.domain.quotas import Limit, Shortage
@@ -314,25 +314,33 @@ class Cycle:
     # -- 4: place --
 
     def _place(self, openings: list[_Opening], reasons: dict[str, Reason]) -> bool:
-        """On the first chip that has room, unless the claim ends sooner if it waits for one before it."""
-        for number, opening in enumerate(openings):
-            chip, claim, owed = opening
+        """On the first chip that has room, of equally good ones on that where it fits best.
+
+        Unless the claim ends sooner if it waits for one before it.
+        """
+        preferred: list[_Opening] = []
+        for group in _groups(openings):
+            claim = group[0].claim
             before = self._fleet.mark()
-            avoid = self._reservations.avoid(claim, chip, owed=owed)
-            replicas = self._placer.place(claim, chip, avoid=avoid)
-            if replicas is None:
-                continue
-            faster = self._better_later(opening, openings[:number])
-            if not faster:
-                self._start(claim, chip, replicas)
-                return True
-            self._fleet.undo(before)
-            reasons[chip] = explain_faster(claim, chip, faster)
+            choices = [
+                (chip, self._reservations.avoid(claim, chip, owed=owed)) for chip, _, owed in group
+            ]
+            found = self._placer.place_on_best(claim, choices)
+            if found is not None:
+                chip, replicas = found
+                faster = self._better_later(claim, chip, preferred)
+                if not faster:
+                    self._start(claim, chip, replicas)
+                    return True
+                self._fleet.undo(before)
+                for each in group:
+                    reasons[each.chip] = explain_faster(claim, each.chip, faster)
+            preferred += group
         return False
 
-    def _better_later(self, opening: _Opening, preferred: list[_Opening]) -> str:
+    def _better_later(self, placed: ClaimView, on: str, preferred: list[_Opening]) -> str:
         """The faster chip, busy now, on which it would end sooner; empty if none, or no room is kept for it."""
-        slow = runtime_on(opening.claim, opening.chip)
+        slow = runtime_on(placed, on)
         if slow is None or self._waiting >= self._policy.reservations:
             return ""
         for chip, claim, owed in preferred:
@@ -458,6 +466,25 @@ class Cycle:
                 self.tree.wish(claim.queue, chip, self._lacking(claim, chip), lendable=lendable)
             return True
         return False
+
+
+def _groups(openings: Sequence[_Opening]) -> list[list[_Opening]]:
+    """The openings in the order in which they are tried, those together that are equally good.
+
+    A chip within the queue's guarantee is better than one that it has to borrow.
+    """
+    equal = [each for each in openings if each.chip in each.claim.chips[: each.claim.equal_chips]]
+    alike = groupby(sorted(equal, key=_unowed), key=_likeness)
+    return [*(list(group) for _, group in alike), *([each] for each in openings[len(equal) :])]
+
+
+def _unowed(opening: _Opening) -> bool:
+    return not opening.owed
+
+
+def _likeness(opening: _Opening) -> Hashable:
+    claim = opening.claim
+    return opening.owed, claim.shape.cards, runtime_on(claim, opening.chip)
 
 
 def _none_free(shortage: Shortage) -> bool:

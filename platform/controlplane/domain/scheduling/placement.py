@@ -17,7 +17,7 @@ from controlplane.domain.scheduling.fleet import Fleet, Mask, Moment
 from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.scores import NO_ROOM, ScoreBoard
 from controlplane.domain.scheduling.searches import AskedRole, Search, search_of
-from controlplane.domain.scheduling.shapes import Typical
+from controlplane.domain.scheduling.shapes import Demand, Typical
 from controlplane.domain.scheduling.snapshots import ClaimView
 from controlplane.domain.scheduling.topology import CLUSTER, NODE, Level
 
@@ -34,6 +34,31 @@ class _MostLeft(NamedTuple):
     moment: Moment
     cards: int
     share: int
+
+
+class _Seat(NamedTuple):
+    """Room that was taken for one replica."""
+
+    row: int
+    demand: Demand
+    placement: ReplicaPlacement
+    #: What the board gave the row.
+    score: int
+
+
+class _Option(NamedTuple):
+    """Room for a gang on one chip; the smallest is the best."""
+
+    #: Replicas short of what the gang wants.
+    missing: int
+    #: Number of the smallest level of the network of which one domain holds it all.
+    level: int
+    #: Sum over the replicas.
+    score: int
+    #: Of the first replica: between equals the first row wins, whichever chip was looked at first.
+    row: int
+    chip: str
+    seats: tuple[_Seat, ...]
 
 
 class Placer:
@@ -59,6 +84,34 @@ class Placer:
 
         :param avoid: rows that are kept for somebody else.
         """
+        seats = self._find(claim, chip, avoid)
+        return None if seats is None else tuple(seat.placement for seat in seats)
+
+    def place_on_best(
+        self, claim: ClaimView, choices: Sequence[tuple[str, Mask | None]]
+    ) -> tuple[str, tuple[ReplicaPlacement, ...]] | None:
+        """Take room for the gang on one of several equally good chips; None, and nothing is taken, if none has it.
+
+        That is where most replicas fit, then where the smallest domain holds them, then where it costs least.
+
+        :param choices: chips, each with its rows that are kept for somebody else.
+        """
+        if len(choices) == 1:
+            ((chip, avoid),) = choices
+            placed = self.place(claim, chip, avoid=avoid)
+            return None if placed is None else (chip, placed)
+        options = []
+        for chip, avoid in choices:
+            before = self.fleet.mark()
+            if (seats := self._find(claim, chip, avoid)) is not None:
+                options.append(self._option(claim, chip, seats))
+                self.fleet.undo(before)
+        if not options:
+            return None
+        best = min(options)
+        return best.chip, tuple(self._take_again(seat) for seat in best.seats)
+
+    def _find(self, claim: ClaimView, chip: str, avoid: Mask | None) -> tuple[_Seat, ...] | None:
         search = search_of(claim, chip)
         parts = search.parts
         key = search, None if avoid is None else avoid.tobytes()
@@ -68,11 +121,31 @@ class Placer:
         if self._lacks_cards(parts):
             return None
         self.searches += 1
-        placed = self._search(parts, claim, avoid)
-        if placed is None:
+        seats = self._search(parts, claim, avoid)
+        if seats is None:
             moment = self._failed[key] = self.fleet.moment()
             self._left[chip, moment.frees] = _MostLeft(moment, *self.fleet.most_left(chip))
-        return placed
+        return seats
+
+    def _option(self, claim: ClaimView, chip: str, seats: tuple[_Seat, ...]) -> _Option:
+        rows = [seat.row for seat in seats]
+        level = 0
+        if len(seats) > 1:
+            levels = self.fleet.topology.between(claim.near or NODE, claim.within or CLUSTER)
+            together = (len(set(each.domain[rows].tolist())) == 1 for each in levels)
+            level = next((number for number, one in enumerate(together) if one), len(levels))
+        return _Option(
+            missing=sum(role.replicas for role in claim.shape.roles) - len(seats),
+            level=level,
+            score=sum(seat.score for seat in seats),
+            row=rows[0],
+            chip=chip,
+            seats=seats,
+        )
+
+    def _take_again(self, seat: _Seat) -> ReplicaPlacement:
+        role, index = seat.placement.role, seat.placement.index
+        return self.fleet.take(seat.row, seat.demand, role=role, index=index)
 
     def _lacks_cards(self, parts: Sequence[AskedRole]) -> bool:
         """Whether it is known that no row has the cards of one replica, whatever else they ask for."""
@@ -99,7 +172,7 @@ class Placer:
 
     def _search(
         self, parts: tuple[AskedRole, ...], claim: ClaimView, avoid: Mask | None
-    ) -> tuple[ReplicaPlacement, ...] | None:
+    ) -> tuple[_Seat, ...] | None:
         if claim.within:
             # Also where one node holds it: a node that stands under no leaf is not a leaf of its own.
             avoid = _barred(self.fleet.topology.inside(claim.within), avoid)
@@ -116,7 +189,7 @@ class Placer:
 
     def _smallest(
         self, levels: Sequence[Level], parts: Sequence[AskedRole], avoid: Mask | None
-    ) -> tuple[ReplicaPlacement, ...] | None:
+    ) -> tuple[_Seat, ...] | None:
         """In the smallest domain that holds it, and among those in the fullest."""
         for level in levels:
             domains, spare = self._candidates(level, parts, avoid)
@@ -127,7 +200,7 @@ class Placer:
 
     def _roomiest(
         self, levels: Sequence[Level], parts: Sequence[AskedRole], avoid: Mask | None
-    ) -> tuple[ReplicaPlacement, ...] | None:
+    ) -> tuple[_Seat, ...] | None:
         """An elastic gang that nowhere fits whole: where most of it does."""
         for level in reversed(levels):
             domains, spare = self._candidates(level, parts, avoid)
@@ -170,13 +243,13 @@ class Placer:
 
     def _within(
         self, inside: Mask | None, parts: Sequence[AskedRole], avoid: Mask | None
-    ) -> tuple[ReplicaPlacement, ...] | None:
+    ) -> tuple[_Seat, ...] | None:
         """Replica by replica where each adds the fewest fragments; nothing if a role does not get its fewest.
 
         No role grows before all have started.
         """
         mark = self.fleet.mark()
-        placed: list[ReplicaPlacement] = []
+        placed: list[_Seat] = []
         barred = _barred(inside, avoid)
         for part in parts:
             for index in range(part.fewest):
@@ -193,7 +266,7 @@ class Placer:
                 placed.append(seat)
         return tuple(placed)
 
-    def _seat(self, part: AskedRole, index: int, barred: Mask | None) -> ReplicaPlacement | None:
+    def _seat(self, part: AskedRole, index: int, barred: Mask | None) -> _Seat | None:
         """Room for one replica, taken where it is best; None if there is none."""
         scores = self._board.scores(part.demand)
         if barred is not None:
@@ -201,9 +274,11 @@ class Placer:
         if not len(scores):
             return None
         row = int(scores.argmin())
-        if scores[row] == NO_ROOM:
+        score = int(scores[row])
+        if score == NO_ROOM:
             return None
-        return self.fleet.take(row, part.demand, role=part.role, index=index)
+        placement = self.fleet.take(row, part.demand, role=part.role, index=index)
+        return _Seat(row, part.demand, placement, score)
 
 
 def _barred(inside: Mask | None, avoid: Mask | None) -> NDArray[np.bool_] | None:

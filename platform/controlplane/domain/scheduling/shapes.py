@@ -77,7 +77,7 @@ def typical_of(snapshot: Snapshot) -> tuple[Typical, ...]:
         alike[id(kind.shape), kind.chips] += len(claims)
     for running in snapshot.running:
         gangs[id(running.shape)] = running.shape
-        alike[id(running.shape), (running.chip,)] += 1
+        alike[id(running.shape), running.chips or (running.chip,)] += 1
     counted: Counter[tuple[Shape, frozenset[str]]] = Counter()
     for (gang, chips), count in alike.items():
         for asked, replicas in _asked(gangs[gang], frozenset(chips)).items():

@@ -234,6 +234,8 @@ class ClaimView:
     shape: GangShape
     #: Acceptable chips, the preferred first.
     chips: tuple[str, ...]
+    #: Number of the first chips that are equally good: of those with room it gets the one where it fits best.
+    equal_chips: int = 1
     #: Larger goes first.
     priority: int
     created_at: datetime
@@ -272,6 +274,7 @@ class ClaimView:
                 self.queue,
                 self.shape,
                 self.chips,
+                self.equal_chips,
                 self.within,
                 self.near,
                 self.runtime,

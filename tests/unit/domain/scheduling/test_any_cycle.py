@@ -87,6 +87,7 @@ def claims(draw: st.DrawFn, index: int) -> ClaimView:
             )
         ),
         chips=tuple(chips[: draw(st.integers(1, 2))]),
+        equal_chips=draw(st.integers(1, 2)),
         priority=draw(st.integers(0, 3)),
         created_at=AT + timedelta(minutes=draw(st.integers(0, 5))),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,57 @@ def test_the_next_chip_is_taken_where_the_queue_may_not_have_more_of_the_preferr
     )
 
     assert [one.chip for one in decide(seen).placements] == [GPU]
+
+
+def test_equally_good_chips_are_weighed_together_and_others_come_after_them() -> None:
+    """On the preferred chip it would break up an empty node."""
+    nodes = (node("whole", 8, chip=NPU), node("half", 8, chip=GPU, busy=range(4)))
+
+    def chip_of(**asked: Any) -> str:
+        (one,) = decide(snapshot(*nodes, claims=(claim("x", role(4), **asked),))).placements
+        return one.chip
+
+    assert chip_of(chips=CHIPS) == NPU
+    assert chip_of(chips=CHIPS, equal_chips=2) == GPU
+    assert chip_of(chips=("other", *CHIPS), equal_chips=1) == NPU
+    assert chip_of(chips=("other", *CHIPS), equal_chips=3) == GPU
+
+
+def test_of_equally_good_chips_the_one_within_the_guarantee_is_taken() -> None:
+    """Borrowed cards may be taken back."""
+    owner = QueueView(
+        uid="research", name="research", entitlements={NPU: Entitlement(guaranteed=8)}
+    )
+    seen = snapshot(
+        node("whole", 8, chip=NPU),
+        node("half", 8, chip=GPU, busy=range(4)),
+        claims=(claim("x", role(4), chips=(GPU, NPU), equal_chips=2),),
+        queues=(owner,),
+    )
+
+    assert [one.chip for one in decide(seen).placements] == [NPU]
+
+
+def test_of_equally_good_chips_a_gang_gets_the_one_that_holds_it_in_the_smallest_domain() -> None:
+    seen = snapshot(
+        *(node(f"n{each}", 4, chip=NPU) for each in range(2)),
+        node("g", 16, chip=GPU),
+        claims=(claim("x", role(4, 2), chips=CHIPS, equal_chips=2),),
+    )
+
+    assert chosen(decide(seen)) == {
+        "x": {tuple(f"g/{k}" for k in range(4)), tuple(f"g/{k}" for k in range(4, 8))}
+    }
+
+
+def test_of_equally_good_chips_an_elastic_gang_gets_the_one_with_room_for_most_of_it() -> None:
+    seen = snapshot(
+        node("n", 1, chip=NPU),
+        node("g", 8, chip=GPU, busy=range(5)),
+        claims=(claim("x", role(1, 4, least=1), chips=CHIPS, equal_chips=2),),
+    )
+
+    assert [(one.chip, len(one.replicas)) for one in decide(seen).placements] == [(GPU, 3)]
 
 
 def test_a_smaller_claim_passes_one_that_nobody_knows_when_to_fit() -> None:

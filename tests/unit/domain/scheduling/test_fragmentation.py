@@ -217,6 +217,12 @@ def test_typical_requests_are_the_most_frequent_and_weigh_as_much_as_they_are_as
     assert len(typical) < 12
 
 
+def test_what_runs_is_typical_of_every_chip_that_it_accepts() -> None:
+    """It took one of them by chance; those that ask for the same after it may take any."""
+    at_work = replace(running("r", {"a": (0, 1)}, chip=NPU), chips=(GPU, NPU))
+    assert [each.chips for each in typical_of(snapshot(running=[at_work]))] == [{GPU, NPU}]
+
+
 def test_cards_are_no_fragment_to_people_because_others_ask_for_another_chip() -> None:
     asked = [claim("gpu", role(8), chips=(GPU,)), claim("npu", role(2), chips=(NPU,))]
     seen = snapshot(node("g", 4, chip=GPU), node("n", 4, chip=NPU), claims=asked)

@@ -110,6 +110,7 @@ def wishes(draw: st.DrawFn) -> ClaimView:
         *shapes,
         queue=draw(st.sampled_from(LEAVES)),
         chips=draw(st.sampled_from([(NPU,), (NPU,), (GPU,), (GPU, NPU)])),
+        equal_chips=draw(st.integers(1, 2)),
         priority=draw(st.integers(0, 2)),
         within=draw(st.sampled_from(["", "", "leaf"])),
         runtime=draw(st.sampled_from([None, hours(1), hours(5)])),
