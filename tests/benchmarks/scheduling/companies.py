@@ -108,12 +108,17 @@ class Company:
         return Snapshot(nodes=self.fleet(), claims=(), queues=self.queues())
 
     def nearly_full(self, *, waiting: int) -> Snapshot:
-        """A fleet that was filled by the real cycle, and so many claims that wait."""
+        """A fleet that was filled by the real cycle until it placed no more, and so many claims that wait."""
         filling = self.claims(self.nodes * 4, name="filling")
         world = Timeline(replace(self.empty(), claims=filling))
-        for placement in plan(world.snapshot(), UNBOUNDED, NOW).placements:
-            runtime = world.claim(placement.claim).runtime or timedelta()
-            world.start(placement, at=NOW - runtime / 2, ends_at=NOW + runtime / 2)
+        decided = plan(world.snapshot(), UNBOUNDED, NOW)
+        while decided.placements:
+            for placement in decided.placements:
+                runtime = world.claim(placement.claim).runtime or timedelta()
+                world.start(placement, at=NOW - runtime / 2, ends_at=NOW + runtime / 2)
+            for revocation in decided.revocations:
+                world.end(revocation.claim)
+            decided = plan(world.snapshot(), UNBOUNDED, NOW, decided.state)
         for ended in world.running[::JUST_ENDED]:
             world.end(ended.uid)
         full = world.snapshot()

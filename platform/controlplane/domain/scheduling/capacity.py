@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,6 +35,8 @@ class Capacity:
             [node.capacity.cpu if node.owns_cpu else ENDLESS for node in nodes], dtype=np.int64
         )
 
+        self._beside: dict[Hashable, NDArray[np.int64]] = {}
+
     def times(self, demand: Demand) -> NDArray[np.int64]:
         """[rows]: how many replicas each would have room for."""
         shape = demand.shape
@@ -44,7 +48,14 @@ class Capacity:
         return times
 
     def beside(self, demand: Demand) -> NDArray[np.int64]:
-        """[rows]: how many each would have cards for, whatever memory and CPU they ask for."""
+        """[rows]: how many each would have cards for, whatever else they ask for; not to be written to."""
+        key = demand.shape.cards, demand.shape.share, demand[1:]
+        times = self._beside.get(key)
+        if times is None:
+            times = self._beside[key] = self._beside_now(demand)
+        return times
+
+    def _beside_now(self, demand: Demand) -> NDArray[np.int64]:
         times = np.full(len(self._state), np.iinfo(np.int32).max, dtype=np.int64)
         if demand.shape.cards:
             times = self._fleet.states.times(self._state, demand.shape).astype(np.int64)

@@ -12,8 +12,8 @@
 Claims that ask for the same as one that was refused are refused with it. Nothing here knows the time, a
 database or chance: the same snapshot and state always give the same plan.
 
-Where the searches of a cycle are too few, a *round* takes several cycles, and its state goes from one to the next.
-Each of these spends half of its searches on the first claims in order, as always; with the others the queues take
+Where the attempts of a cycle are too few, a *round* takes several cycles, and its state goes from one to the next.
+Each of these spends half of its attempts on the first claims in order, as always; with the others the queues take
 turns, only with what the round has not tried yet. So claims that find no room never keep others from being tried.
 """
 
@@ -70,7 +70,7 @@ from controlplane.domain.scheduling.snapshots import ClaimView, Kind, RunningVie
 _ITS_OWN = frozenset(
     {RefusalCode.AWAITS_CARDS, RefusalCode.AWAITS_FASTER, RefusalCode.PERSON_LIMIT}
 )
-#: While a round of searches goes on, the part of them for the first claims in order.
+#: While a round of attempts goes on, the part of them for the first claims in order.
 _IN_ORDER = 0.5
 #: Reasons for which nobody has to stop, nor room to be kept, on a chip.
 _NO_USE = LASTING | {RefusalCode.AWAITS_FASTER}
@@ -116,7 +116,7 @@ def _plan_once(snapshot: Snapshot, policy: Policy, at: datetime, state: Schedule
         left.update(cycle.untried(line))
         cycle.pass_over(line)
     # Whoever is left because enough were placed needs no round: those in front go first again.
-    begins = not untried and cycle.searches >= policy.attempts_per_cycle
+    begins = not untried and cycle.attempts >= policy.attempts_per_cycle
     return cycle.decided(SchedulerState(untried=frozenset(left if begins else left & untried)))
 
 
@@ -179,6 +179,8 @@ class Cycle:
         #: Cards are on their way to these: what holds for others of their kind does not hold for them.
         self.like_no_other = {*self.freed, *self._fleet.nominated, *self._stopping}
         self._verdicts: dict[Kind, Verdict] = {}
+        #: Claims that were decided without a search.
+        self._unsearched = 0
         #: Claims that others stop for, and claims that keep room.
         self._reclaims = self._waiting = 0
 
@@ -189,9 +191,12 @@ class Cycle:
         )
 
     @property
-    def searches(self) -> int:
-        """That count: what it takes to keep room for a few has a bound of its own."""
-        return self._placer.searches - self._reservations.searches
+    def attempts(self) -> int:
+        """Searches, and claims for which none was made: to say why they wait takes as long.
+
+        What it takes to keep room for a few has a bound of its own.
+        """
+        return self._placer.searches - self._reservations.searches + self._unsearched
 
     def decided(self, state: SchedulerState) -> Plan:
         return Plan(
@@ -204,18 +209,20 @@ class Cycle:
         )
 
     def decide_each(self, claims: Iterable[ClaimView], *, part: float = 1) -> None:
-        """Decide one by one until that part of the searches is spent, or enough are placed; at least for one."""
+        """Decide one by one until that part of the attempts is spent, or enough are placed; at least for one."""
         policy = self._policy
         most = policy.attempts_per_cycle * part
         if most and len(self._placements) < policy.placements_per_cycle:
             for claim in claims:
                 self.decide(claim)
-                if self.searches >= most or len(self._placements) >= policy.placements_per_cycle:
+                if self.attempts >= most or len(self._placements) >= policy.placements_per_cycle:
                     break
 
     def decide(self, claim: ClaimView) -> bool:
         """Place the claim, or keep why it waits; say whether it was placed."""
+        before = self.attempts
         reason = self._consider(claim)
+        self._unsearched += self.attempts == before
         if reason is None:
             return True
         self._refusals.append(Refused(reason, (claim,)))
@@ -234,7 +241,7 @@ class Cycle:
 
     def pass_over(self, line: Line) -> None:
         """Refuse all of the line: as one like it was, or as nobody had the time to look at it."""
-        spent = not_looked_at(len(self._placements), self.searches)
+        spent = not_looked_at(len(self._placements), self.attempts)
         while line:
             verdict = self._verdicts.get(line.kind) if line.kind else None
             self._refuse(line.drop(), verdict.reason if verdict else spent)

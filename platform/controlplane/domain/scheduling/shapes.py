@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from heapq import nsmallest
 from typing import NamedTuple
 
 from controlplane.domain.claims import WHOLE_CARD, GangShape, RoleShape
@@ -87,10 +88,13 @@ def typical_of(snapshot: Snapshot) -> tuple[Typical, ...]:
 
 def popular(counted: Counter[tuple[Shape, frozenset[str]]]) -> tuple[Typical, ...]:
     """The most frequent of them, up to ``POPULAR`` of all."""
-    ranked = sorted(counted.items(), key=lambda each: (-each[1], each[0][0], sorted(each[0][1])))
+    names = {chips: sorted(chips) for chips in {chips for _, chips in counted}}
+    ranked = nsmallest(
+        MOST_TYPICAL, counted.items(), key=lambda each: (-each[1], each[0][0], names[each[0][1]])
+    )
     total, seen = counted.total(), 0
     kept: list[Typical] = []
-    for (shape, chips), count in ranked[:MOST_TYPICAL]:
+    for (shape, chips), count in ranked:
         if seen >= POPULAR * total:
             break
         kept.append(Typical(shape, chips, count))
