@@ -14,8 +14,8 @@ class Policy:
     placements_per_cycle: int = 200
     #: Where so many leave others unseen, the next cycle may place more, up to what takes so long; None: never.
     cycle: timedelta | None = None
-    #: Most searches for room in one cycle, beside those that keep room for a few; a claim decided without any counts
-    #: as one. Whoever was not looked at has a turn in one of the next cycles (``cycle``).
+    #: Most searches for room in one cycle, beside those that keep room for a few; a claim decided without any
+    #: counts as one. Whoever was not looked at has a turn in one of the next cycles (``cycle``).
     attempts_per_cycle: int = 2000
     #: Take cards back for those that they are owed to.
     preemption: bool = True

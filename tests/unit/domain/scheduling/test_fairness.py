@@ -183,7 +183,7 @@ def test_without_room_kept_for_it_no_claim_waits_for_a_fast_chip() -> None:
 
 
 def test_a_claim_that_no_search_is_made_for_counts_as_an_attempt() -> None:
-    """Each asks for other memory, so none is answered by what was found for another: that bounds a cycle's time."""
+    """Each asks for other memory, so none is answered by what was found for another."""
     greedy = [
         replace(
             claim(f"k{each}", minute=-60),
