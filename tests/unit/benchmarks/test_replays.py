@@ -6,8 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given as for_any
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from controlplane.domain.scheduling.plans import Placement, ReplicaPlacement
+from tests.benchmarks.scheduling.easy import Easy, easy
 from tests.benchmarks.scheduling.foretelling import Foretelling
 from tests.benchmarks.scheduling.invariants import Broken, Ledger
 from tests.benchmarks.scheduling.philly import (
@@ -82,6 +86,50 @@ def test_strict_order_holds_up_whoever_comes_behind() -> None:
     )
     assert in_line(trace, nodes=NODES, passing=False).tolist() == [0, 99, 98]
     assert in_line(trace, nodes=NODES, passing=True).tolist() == [0, 99, 0]
+
+
+def test_easy_passes_nobody_while_nothing_is_known_of_runtimes() -> None:
+    trace = (
+        job(cards=8, duration=100),
+        job(cards=24, number=1, arrives=1, duration=10),
+        job(cards=8, number=2, arrives=2, duration=5),
+    )
+    assert easy(trace, nodes=NODES).tolist() == [0, 99, 108]
+    smaller = (trace[0], job(cards=16, number=1, arrives=1, duration=10), trace[2])
+    assert easy(smaller, nodes=NODES).tolist() == [0, 0, 9]
+
+
+def test_easy_starts_behind_the_first_what_is_expected_to_end_before_it() -> None:
+    line = Easy(1)
+    long, first, short = (job(cards=each, number=each) for each in (5, 8, 1))
+    line.waiting = [(long, 100.0)]
+    assert line.start_all(0) == [long]
+    line.waiting = [(first, 10.0), (job(cards=2, number=2), 120.0), (short, 50.0)]
+    assert line.start_all(10) == [short]
+    assert line.shadow(10).time == 100
+    line.end(short)
+    # It has outlived its estimate: now it is expected to run twice as long.
+    assert line.shadow(150).time == 200
+
+
+@settings(max_examples=40, deadline=None)
+@for_any(seed=st.integers(0, 10_000))
+def test_with_true_runtimes_easy_never_moves_a_reservation_back(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    line, now = Easy(NODES), 0.0
+    reserved: dict[int, float] = {}
+    for each in jobs(40, seed=seed):
+        now += float(random.exponential(30))
+        for ended in [
+            one for one in line.running.values() if one.started + one.job.duration <= now
+        ]:
+            line.end(ended.job)
+        line.waiting.append((each, each.duration))
+        line.start_all(now)
+        if line.waiting:
+            first, time = line.waiting[0][0].number, line.shadow(now).time
+            assert time <= max(now, reserved.get(first, time)) + 1e-6
+            reserved[first] = time
 
 
 def test_the_oracle_stops_the_long_for_the_short() -> None:
