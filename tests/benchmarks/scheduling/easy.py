@@ -3,8 +3,8 @@
 One line in order of arrival. The first that does not fit has a reservation: the *shadow time* at which it fits if
 running jobs end when they are expected to, and the nodes that it takes then. Those behind it start if they fit
 now and do not delay it: they are expected to end before the shadow time, or the nodes that they take have room for
-both then. (Lifka, "The ANL/IBM SP Scheduling System", JSSPP 1995; Mu'alem and Feitelson, IEEE TPDS 2001.) A job that
-outlives its estimate is expected to run twice as long (Tsafrir et al., IEEE TPDS 2007). A job of which
+both then. (Lifka, "The ANL/IBM SP Scheduling System", JSSPP 1995; Mu'alem and Feitelson, IEEE TPDS 2001.) A job
+that outlives its estimate is expected to run twice as long (Tsafrir et al., IEEE TPDS 2007). A job of which
 nothing is known ends never, as far as reservations go.
 """
 
