@@ -94,6 +94,11 @@ class RoleShape:
             )
 
     @property
+    def amount(self) -> int:
+        """Thousandths of cards that a replica takes, over all of its cards."""
+        return self.cards * self.share
+
+    @property
     def fewest(self) -> int:
         """Replicas without which the gang does not start."""
         return self.least or self.replicas
@@ -138,6 +143,16 @@ class GangShape:
     def fewest_cards(self) -> int:
         """Cards without which it does not start; fewer than ``cards`` where a role is elastic."""
         return sum(role.fewest * role.cards for role in self.roles)
+
+    @property
+    def amount(self) -> int:
+        """Thousandths of cards, over all replicas."""
+        return sum(role.replicas * role.amount for role in self.roles)
+
+    @property
+    def fewest_amount(self) -> int:
+        """Thousandths of cards without which it does not start."""
+        return sum(role.fewest * role.amount for role in self.roles)
 
     def as_json(self) -> list[dict[str, Any]]:
         return [role.as_json() for role in self.roles]

@@ -13,7 +13,8 @@ Every queue states, by chip and in total, what is ``reserved`` for it (never len
 *Within its guarantee* is a request if some queue on the way up states a guarantee that it leaves unbroken; the
 lowest such queue *covers* it. Anything else is borrowed. Neither gets what others keep to themselves: what is
 reserved, or the whole guarantee of a queue that does not lend. So each queue shows the one above it ``max(what it
-uses, what it keeps)``, and a question or a change walks up once: O(depth). A share of a card counts as a card.
+uses, what it keeps)``, and a question or a change walks up once: O(depth). The unit of all amounts is that of the
+given queues: the cycle counts thousandths of cards, so that claims that share a card count for what they take.
 
 The *dominant share* says who goes first among equals: the part of its guarantee that a queue fills, and above it
 what it borrows as a part of the fleet, over its weight; of all chips the largest counts. Above: research 1 + 4/32
@@ -51,7 +52,7 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
-    """Why a queue may not have more; all figures in cards."""
+    """Why a queue may not have more; all figures in the unit of the tree."""
 
     limit: Limit
     #: Name of the queue, itself or above, that refuses.

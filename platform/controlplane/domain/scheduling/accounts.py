@@ -1,14 +1,16 @@
-"""The first step of a cycle: what each queue holds, and what is free."""
+"""The first step of a cycle: what each queue holds, and what is free, in thousandths of cards."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
-from controlplane.domain.quotas import QueueTree
-from controlplane.domain.scheduling.snapshots import Snapshot
+from controlplane.domain.claims import WHOLE_CARD
+from controlplane.domain.quotas import Entitlement, QueueTree
+from controlplane.domain.scheduling.snapshots import QueueView, Snapshot
 
-#: Cards by chip that were freed for a waiting claim, by its uid.
+#: Thousandths of cards by chip that were freed for a waiting claim, by its uid.
 Nominated = Mapping[str, Counter[str]]
 
 
@@ -27,32 +29,57 @@ def nominated(snapshot: Snapshot) -> Nominated:
     if not kept:
         return {}
     heirs = {card.nominated_for for card in kept}
-    waiting = {claim.uid: claim.shape.cards for claim in snapshot.claims if claim.uid in heirs}
+    waiting = {claim.uid: claim.shape.amount for claim in snapshot.claims if claim.uid in heirs}
     cards: dict[str, Counter[str]] = {}
     for card in kept:
         if card.nominated_for in waiting:
             freed = cards.setdefault(card.nominated_for, Counter())
-            if freed[card.chip] < waiting[card.nominated_for]:
-                freed[card.chip] += 1
+            more = freed[card.chip] + WHOLE_CARD - card.shared
+            freed[card.chip] = min(more, waiting[card.nominated_for])
     return cards
 
 
 def queue_tree(snapshot: Snapshot, freed: Nominated) -> QueueTree:
     """The tree of the snapshot; cards nominated for a claim count as if it had started."""
-    tree = QueueTree(snapshot.queues, free=_free(snapshot))
+    views = {uid: _in_thousandths(view) for uid, view in snapshot.queues.items()}
+    tree = QueueTree(views, free=_free(snapshot))
     heirs = [claim for claim in snapshot.claims if claim.uid in freed] if freed else ()
     for claim in heirs:
-        for chip, cards in freed[claim.uid].items():
-            tree.start(claim.queue, chip, cards)
+        for chip, amount in freed[claim.uid].items():
+            tree.start(claim.queue, chip, amount)
     return tree
 
 
+def _in_thousandths(view: QueueView) -> QueueView:
+    """With what is stated and held in thousandths of cards, those of shared cards among them."""
+    held = Counter({chip: cards * WHOLE_CARD for chip, cards in view.used.items()})
+    held.update(view.shared)
+    return replace(
+        view,
+        entitlements={chip: _times(stated) for chip, stated in view.entitlements.items()},
+        total=_times(view.total),
+        used=held,
+        shared={},
+    )
+
+
+def _times(stated: Entitlement) -> Entitlement:
+    return Entitlement(
+        reserved=stated.reserved * WHOLE_CARD,
+        guaranteed=stated.guaranteed * WHOLE_CARD,
+        cap=None if stated.cap is None else stated.cap * WHOLE_CARD,
+    )
+
+
 def _free(snapshot: Snapshot) -> Counter[str]:
-    """Whole cards that nobody holds and work may be placed on, by chip; those freed for a claim among them."""
+    """Whole cards that nobody holds and work may be placed on, by chip; those freed for a claim among them.
+
+    What is left of a shared card stands in for no card that is reserved.
+    """
     free: Counter[str] = Counter()
     for node in snapshot.nodes:
         if node.takes_work:
             for part in node.parts:
                 if part.free:
-                    free[part.chip] += part.free
+                    free[part.chip] += part.free * WHOLE_CARD
     return free

@@ -31,7 +31,6 @@ from controlplane.domain.scheduling.capacity import Capacity
 from controlplane.domain.scheduling.early_evictions import withdraw_early_evictions
 from controlplane.domain.scheduling.elastic import at_most
 from controlplane.domain.scheduling.explain import (
-    cards_of,
     explain_awaited,
     explain_faster,
     explain_person,
@@ -291,9 +290,9 @@ class Cycle:
             self.tree.start(claim.queue, chip, sign * cards)
 
     def _lacking(self, claim: ClaimView, chip: str) -> int:
-        """Cards without which it does not start, beside those that were freed for it."""
+        """Thousandths of cards without which it does not start, beside what was freed for it."""
         freed = self.freed.get(claim.uid, Counter())[chip]
-        return max(0, claim.shape.fewest_cards - freed)
+        return max(0, claim.shape.fewest_amount - freed)
 
     # -- 3: check the queue --
 
@@ -303,11 +302,11 @@ class Cycle:
         reasons: dict[str, Reason] = {}
         kind = claim.kind
         for chip in claim.chips:
-            verdict = self.tree.room(claim.queue, chip, kind.fewest_cards)
+            verdict = self.tree.room(claim.queue, chip, kind.fewest)
             if verdict.shortage is None or _none_free(verdict.shortage):
                 narrowed = claim
-                if kind.most_cards > kind.fewest_cards:
-                    most = self.tree.most(claim.queue, chip, kind.most_cards)
+                if kind.most > kind.fewest:
+                    most = self.tree.most(claim.queue, chip, kind.most)
                     narrowed = at_most(claim, most)
                 openings.append(_Opening(chip, narrowed, bool(verdict.covered_by)))
             else:
@@ -315,7 +314,7 @@ class Cycle:
         return openings, reasons
 
     def _closed(self, claim: ClaimView) -> bool:
-        shortage = self.tree.room(claim.queue, claim.chips[0], claim.shape.fewest_cards).shortage
+        shortage = self.tree.room(claim.queue, claim.chips[0], claim.kind.fewest).shortage
         return shortage is not None and shortage.limit is Limit.CLOSED
 
     # -- 4: place --
@@ -360,7 +359,6 @@ class Cycle:
 
     def _start(self, claim: ClaimView, chip: str, replicas: tuple[ReplicaPlacement, ...]) -> None:
         self._placements[claim.uid] = explain_placement(claim, chip, replicas, self._names)
-        self.tree.start(claim.queue, chip, cards_of(replicas))
         self._people.start(claim)
         runtime = runtime_on(claim, chip)
         view = RunningView(
@@ -374,6 +372,7 @@ class Cycle:
             ends_at=None if runtime is None else self._at + runtime,
             person=claim.person,
         )
+        self.tree.start(claim.queue, chip, view.amount)
         if runtime is not None:
             self._reservations.started(view)
         if claim.uid not in self.like_no_other and claim.uid not in self._cancelled:
@@ -402,7 +401,7 @@ class Cycle:
         if self._closed(claim):
             return None
         for chip in chips:
-            verdict = self.tree.room(claim.queue, chip, claim.shape.fewest_cards)
+            verdict = self.tree.room(claim.queue, chip, claim.kind.fewest)
             owed = bool(verdict.covered_by)
             avoid = self._reservations.avoid(claim, chip, owed=owed)
             room = self._preemptor.make_room(claim, chip, avoid=avoid)
@@ -456,13 +455,13 @@ class Cycle:
 
     def _keep_leave(self, claim: ClaimView) -> bool:
         """Let those behind it not use up what its queue waits for, on the first chip that it may have one day."""
-        cards = claim.shape.fewest_cards
+        amount = claim.kind.fewest
         for chip in claim.chips:
-            verdict = self.tree.room(claim.queue, chip, cards)
+            verdict = self.tree.room(claim.queue, chip, amount)
             shortage = verdict.shortage
             if shortage is None or _none_free(shortage):
                 continue
-            if self._unused.room(claim.queue, chip, cards).shortage is not None:
+            if self._unused.room(claim.queue, chip, amount).shortage is not None:
                 continue
             if self._obstacles.lasting(claim, chip) is not None:
                 continue

@@ -22,7 +22,7 @@ from datetime import datetime
 from itertools import islice
 
 from controlplane.domain.scheduling.accounts import queue_tree
-from controlplane.domain.scheduling.explain import cards_of, explain_reserved
+from controlplane.domain.scheduling.explain import explain_reserved
 from controlplane.domain.scheduling.lines import by_kind
 from controlplane.domain.scheduling.plans import Plan, Refusals, Refused
 from controlplane.domain.scheduling.runtimes import runtime_on
@@ -92,11 +92,11 @@ def _at_risk(decided: Plan, after: Snapshot) -> Mapping[str, str]:
     tree = queue_tree(after, {})
     for view in after.running:
         if view.revoking:
-            tree.leave(view.queue, view.chip, cards_of(view.replicas))
+            tree.leave(view.queue, view.chip, view.amount)
     first, fewest = _pending(after)
     reclaiming: dict[str, list[ClaimView]] = {}
     for (queue, chip), claim in fewest.items():
-        if after.queues[queue].reclaims and tree.covered_by(queue, chip, claim.kind.fewest_cards):
+        if after.queues[queue].reclaims and tree.covered_by(queue, chip, claim.kind.fewest):
             reclaiming.setdefault(chip, []).append(claim)
     found = {}
     for view in after.running:
@@ -116,12 +116,12 @@ def _pending(after: Snapshot) -> tuple[_ByQueue, _ByQueue]:
     first: dict[tuple[str, str], ClaimView] = {}
     fewest: dict[tuple[str, str], ClaimView] = {}
     for kind, claims in by_kind(after.claims).items():
-        if kind.fewest_cards:
+        if kind.fewest:
             for chip in kind.chips:
                 key = kind.queue, chip
                 if claims[0].place < first.setdefault(key, claims[0]).place:
                     first[key] = claims[0]
-                if kind.fewest_cards < fewest.setdefault(key, claims[0]).kind.fewest_cards:
+                if kind.fewest < fewest.setdefault(key, claims[0]).kind.fewest:
                     fewest[key] = claims[0]
     return first, fewest
 

@@ -11,21 +11,24 @@ from controlplane.domain.scheduling.snapshots import ClaimView
 
 def at_least(claim: ClaimView) -> ClaimView:
     """The claim with no more replicas than it needs to start."""
-    return at_most(claim, claim.shape.fewest_cards)
+    return at_most(claim, claim.shape.fewest_amount)
 
 
-def at_most(claim: ClaimView, cards: int) -> ClaimView:
-    """The claim with no more replicas than so many cards are enough for, but those that it needs to start."""
-    fewest = claim.shape.fewest_cards
-    if claim.shape.cards <= max(cards, fewest):
+def at_most(claim: ClaimView, amount: int) -> ClaimView:
+    """The claim with no more replicas than fit into the amount, but those that it needs to start.
+
+    :param amount: thousandths of cards.
+    """
+    fewest = claim.shape.fewest_amount
+    if claim.shape.amount <= max(amount, fewest):
         return claim
-    return replace(claim, shape=GangShape(roles=tuple(_narrowed(claim, cards - fewest))))
+    return replace(claim, shape=GangShape(roles=tuple(_narrowed(claim, amount - fewest))))
 
 
 def _narrowed(claim: ClaimView, spare: int) -> Iterator[RoleShape]:
     for role in claim.shape.roles:
         more = role.replicas - role.fewest
-        if role.cards:
-            more = min(more, max(0, spare) // role.cards)
-        spare -= more * role.cards
+        if role.amount:
+            more = min(more, max(0, spare) // role.amount)
+        spare -= more * role.amount
         yield replace(role, replicas=role.fewest + more, least=role.fewest if more else 0)

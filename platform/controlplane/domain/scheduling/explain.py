@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from controlplane.domain.claims import WHOLE_CARD
 from controlplane.domain.quotas import Limit, Shortage
 from controlplane.domain.scheduling.people import PersonLimit
 from controlplane.domain.scheduling.plans import (
@@ -53,9 +54,14 @@ def explain_placement(
 
 
 def explain_shortage(shortage: Shortage) -> Reason:
-    """What the queue, or one above it, has against a claim."""
-    queue, used, bound = shortage.queue, shortage.used, shortage.bound
-    wanted, kind = shortage.wanted, shortage.chip or ANY_CHIP
+    """What the queue, or one above it, has against a claim.
+
+    :param shortage: in thousandths of cards.
+    """
+    queue, kind = shortage.queue, shortage.chip or ANY_CHIP
+    wanted, used = _in_cards(shortage.wanted), _in_cards(shortage.used)
+    bound, kept = _in_cards(shortage.bound), _in_cards(shortage.kept)
+    lendable = _in_cards(shortage.lendable)
     numbers = {"wanted": wanted, "used": used}
     match shortage.limit:
         case Limit.CLOSED:
@@ -68,9 +74,9 @@ def explain_shortage(shortage: Shortage) -> Reason:
                 code=RefusalCode.QUEUE_CAP,
                 reason=(
                     f"needs {wanted} × {kind}; queue {queue} holds {used} of at most {bound} and "
-                    f"keeps {shortage.kept} for others"
+                    f"keeps {kept} for others"
                 ),
-                numbers={**numbers, "cap": bound, "kept": shortage.kept},
+                numbers={**numbers, "cap": bound, "kept": kept},
             )
         case Limit.CAP:
             return Reason(
@@ -79,47 +85,43 @@ def explain_shortage(shortage: Shortage) -> Reason:
                 numbers={**numbers, "cap": bound},
             )
         case Limit.DOES_NOT_BORROW:
-            return _explain_not_borrowing(shortage, kind, numbers)
+            return _explain_not_borrowing(
+                f"needs {wanted} × {kind}; queue {queue} holds {used} of the {bound} that it is guaranteed",
+                kept=kept,
+                numbers={**numbers, "guaranteed": bound},
+            )
         case Limit.NOTHING_TO_BORROW:
             return Reason(
                 code=RefusalCode.NO_BORROWING,
                 reason=(
                     f"needs {wanted} × {kind}, more than queue {queue} is guaranteed; {bound} are "
-                    f"free, of which {shortage.lendable} may be borrowed"
+                    f"free, of which {lendable} may be borrowed"
                 ),
-                numbers={**numbers, "free": bound, "lendable": shortage.lendable},
+                numbers={**numbers, "free": bound, "lendable": lendable},
             )
         case Limit.KEPT_BY_OTHERS:
+            kept = _in_cards(shortage.bound - shortage.lendable)
             return Reason(
                 code=RefusalCode.NO_BORROWING,
                 reason=(
-                    f"needs {wanted} × {kind}; {bound} are free, but other queues keep "
-                    f"{bound - shortage.lendable} of them"
+                    f"needs {wanted} × {kind}; {bound} are free, but other queues keep {kept} of them"
                 ),
-                numbers={**numbers, "free": bound, "kept": bound - shortage.lendable},
+                numbers={**numbers, "free": bound, "kept": kept},
             )
 
 
-def _explain_not_borrowing(shortage: Shortage, kind: str, numbers: Mapping[str, int]) -> Reason:
-    queue, used, bound, kept = shortage.queue, shortage.used, shortage.bound, shortage.kept
-    needs = shortage.wanted
-    if kept:
-        return Reason(
-            code=RefusalCode.NO_BORROWING,
-            reason=(
-                f"needs {needs} × {kind}; queue {queue} holds {used} of the {bound} that it is "
-                f"guaranteed, keeps {kept} for others and borrows nothing"
-            ),
-            numbers={**numbers, "guaranteed": bound, "kept": kept},
-        )
+def _explain_not_borrowing(words: str, *, kept: float, numbers: Mapping[str, float]) -> Reason:
+    keeps = f", keeps {kept} for others and borrows nothing" if kept else ", and borrows nothing"
     return Reason(
         code=RefusalCode.NO_BORROWING,
-        reason=(
-            f"needs {needs} × {kind}; queue {queue} holds {used} of the {bound} that it "
-            f"is guaranteed, and borrows nothing"
-        ),
-        numbers={**numbers, "guaranteed": bound},
+        reason=words + keeps,
+        numbers={**numbers, "kept": kept} if kept else numbers,
     )
+
+
+def _in_cards(amount: int) -> float:
+    """A whole number of cards as one."""
+    return amount / WHOLE_CARD if amount % WHOLE_CARD else amount // WHOLE_CARD
 
 
 def explain_person(limit: PersonLimit) -> Reason:

@@ -160,10 +160,10 @@ class Order:
 
     def _right(self, claim: ClaimView) -> int:
         """The best right that it has on any of its chips; what was freed for it, its queue need not have again."""
-        cards, queue, best = claim.kind.fewest_cards, claim.queue, BORROWED
+        amount, queue, best = claim.kind.fewest, claim.queue, BORROWED
         freed: Mapping[str, int] = self._freed.get(claim.uid, {}) if self._freed else {}
         for chip in claim.chips:
-            lacking = max(0, cards - freed.get(chip, 0)) if freed else cards
+            lacking = max(0, amount - freed.get(chip, 0)) if freed else amount
             covering = self._tree.covered_by(queue, chip, lacking)
             if covering == queue:
                 return OWN_GUARANTEE

@@ -79,7 +79,7 @@ class Reason:
     #: Why not now, in words with numbers.
     reason: str
     #: The numbers of the reason, for programs.
-    numbers: Mapping[str, int] = field(default_factory=dict)
+    numbers: Mapping[str, float] = field(default_factory=dict)
 
     def refuse(self, claim: str) -> Refusal:
         return Refusal(claim=claim, code=self.code, reason=self.reason, numbers=self.numbers)
@@ -100,7 +100,7 @@ class Refusal:
     #: Why not now, in words with numbers.
     reason: str
     #: The numbers of the reason, for programs.
-    numbers: Mapping[str, int] = field(default_factory=dict)
+    numbers: Mapping[str, float] = field(default_factory=dict)
 
 
 class Refusals(Sequence[Refusal]):

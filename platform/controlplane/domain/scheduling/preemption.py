@@ -25,9 +25,10 @@ from functools import partial
 from itertools import takewhile
 from typing import NamedTuple
 
+from controlplane.domain.claims import WHOLE_CARD
 from controlplane.domain.quotas import QueueTree
 from controlplane.domain.scheduling.elastic import at_least
-from controlplane.domain.scheduling.explain import cards_of, explain_preemption, explain_reclaim
+from controlplane.domain.scheduling.explain import explain_preemption, explain_reclaim
 from controlplane.domain.scheduling.fleet import Fleet, Mask, Then
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import ReplicaPlacement, Revocation
@@ -101,10 +102,10 @@ class Preemptor:
         for view in sorted(running, key=partial(rank, at)):
             if view.revoking:
                 # Its queue is judged as if it were gone, or more would be taken than was borrowed.
-                tree.leave(view.queue, view.chip, cards_of(view.replicas))
+                tree.leave(view.queue, view.chip, view.amount)
             if view.revoking and not view.revoked_for:
                 self._stopping.setdefault(view.chip, []).append(view)
-            elif view.preemptible and not view.revoking and cards_of(view.replicas):
+            elif view.preemptible and not view.revoking and view.amount:
                 queues = self._ranked.setdefault(view.chip, {})
                 queues.setdefault(view.queue, []).append(Victim.of(view, fleet, at))
 
@@ -120,7 +121,7 @@ class Preemptor:
 
     def cancel(self, view: RunningView) -> None:
         """The plan places it no more."""
-        self._tree.start(view.queue, view.chip, -cards_of(view.replicas))
+        self._tree.start(view.queue, view.chip, -view.amount)
         starting = self._starting[view.chip]
         starting[view.queue] = [each for each in starting[view.queue] if each.view is not view]
 
@@ -158,13 +159,13 @@ class Preemptor:
         """The victims will stop for the claim: why each, in words."""
         revocations = []
         for view in room.victims:
-            self._tree.leave(view.queue, view.chip, cards_of(view.replicas))
+            self._tree.leave(view.queue, view.chip, view.amount)
             ranked = self._ranked[view.chip]
             ranked[view.queue] = [each for each in ranked[view.queue] if each.view is not view]
             if view.queue == claim.queue:
                 revocations.append(explain_preemption(view, claim))
             else:
-                guaranteed = self._tree.guaranteed(view.queue, view.chip)
+                guaranteed = self._tree.guaranteed(view.queue, view.chip) // WHOLE_CARD
                 revocations.append(
                     explain_reclaim(
                         view,
@@ -180,12 +181,12 @@ class Preemptor:
 
     def _rights(self, claim: ClaimView, chip: str) -> _Rights:
         queue = self._tree.view(claim.queue)
-        covered_by = self._tree.room(claim.queue, chip, claim.shape.fewest_cards).covered_by
+        covered_by = self._tree.room(claim.queue, chip, claim.shape.fewest_amount).covered_by
         return _Rights(covered_by if queue.reclaims else "", queue.preempts)
 
     def _candidates(self, claim: ClaimView, chip: str, rights: _Rights) -> Iterator[Victim]:
         """Whom it may have stopped now, borrowers of other queues first."""
-        if not claim.shape.fewest_cards:
+        if not claim.shape.fewest_amount:
             return
         queues, starting = self._ranked.get(chip, {}), self._starting.get(chip, {})
         if rights.covered_by:
@@ -263,14 +264,15 @@ class Preemptor:
                 own = view.queue == claim.queue
                 if own or self._due(rights, victim, chip):
                     chosen[view.uid] = victim
-                    self._tree.leave(view.queue, chip, victim.cards, starting=victim.starting)
+                    self._tree.leave(view.queue, chip, view.amount, starting=victim.starting)
             if number >= min(next_try, len(region.bundles)):
                 fit = self._fits(claim, chip, list(chosen.values()), region.avoid)
                 if fit is not None:
                     break
                 next_try = 2 * number - region.lacking + 1
         for victim in chosen.values():
-            self._tree.leave(victim.queue, chip, -victim.cards, starting=victim.starting)
+            amount = -victim.view.amount
+            self._tree.leave(victim.queue, chip, amount, starting=victim.starting)
         return None if fit is None else (list(chosen.values()), fit)
 
     def _fewest(
@@ -300,15 +302,15 @@ class Preemptor:
 
     def _allowed(self, claim: ClaimView, chip: str, victims: Sequence[Victim]) -> bool:
         """Whether its queue may have the claim once the victims hold nothing."""
-        cards = claim.shape.cards
-        if self._tree.room(claim.queue, chip, cards).shortage is None:
+        amount = claim.shape.amount
+        if self._tree.room(claim.queue, chip, amount).shortage is None:
             return True
         held: Counter[str] = Counter()
         for victim in victims:
-            held[victim.queue] += victim.cards
+            held[victim.queue] += victim.view.amount
         for queue, freed in held.items():
             self._tree.charge(queue, chip, -freed)
-        shortage = self._tree.room(claim.queue, chip, cards).shortage
+        shortage = self._tree.room(claim.queue, chip, amount).shortage
         for queue, freed in held.items():
             self._tree.charge(queue, chip, freed)
         return shortage is None

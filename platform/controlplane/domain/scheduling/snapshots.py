@@ -183,8 +183,10 @@ class QueueView:
     total: Entitlement = field(default_factory=Entitlement)
     #: Share of what is idle, against the queues beside it.
     weight: float = 1.0
-    #: Cards that its own claims hold now, by chip; those of the queues below are not among them.
+    #: Whole cards that its own claims hold now, by chip; those of the queues below are not among them.
     used: Mapping[str, int] = field(default_factory=dict)
+    #: Thousandths that its own claims hold of cards which they share, by chip.
+    shared: Mapping[str, int] = field(default_factory=dict)
     #: A closed queue admits nothing.
     open: bool = True
     #: May hold more than its guarantee while others leave theirs idle.
@@ -209,14 +211,15 @@ class Kind:
     Kinds are told apart by what they are, not by what they say: ``kind is other``.
     """
 
-    __slots__ = ("__weakref__", "chips", "fewest_cards", "most_cards", "queue", "searches", "shape")
+    __slots__ = ("__weakref__", "chips", "fewest", "most", "queue", "searches", "shape")
 
     def __init__(self, claim: ClaimView) -> None:
         self.queue = claim.queue
         self.shape = claim.shape
         self.chips = claim.chips
-        self.fewest_cards = claim.shape.fewest_cards
-        self.most_cards = claim.shape.cards
+        #: Thousandths of cards.
+        self.fewest = claim.shape.fewest_amount
+        self.most = claim.shape.amount
         #: By chip, as far as somebody has looked for room.
         self.searches: dict[str, Search] = {}
 
@@ -319,6 +322,15 @@ class RunningView:
     speeds: Mapping[str, float] = field(default_factory=dict)
     #: Whose it is; empty where nobody knows.
     person: str = ""
+
+    @property
+    def amount(self) -> int:
+        """Thousandths of cards that it holds."""
+        shares = {role.name: role.share for role in self.shape.roles}
+        return sum(
+            (len(replica.cards) or replica.count) * shares[replica.role]
+            for replica in self.replicas
+        )
 
     def lost_at(self, at: datetime) -> timedelta:
         """Work that stopping it now would throw away."""

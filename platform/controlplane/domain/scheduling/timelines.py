@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from controlplane.domain.claims import WHOLE_CARD, RoleShape
 from controlplane.domain.resources import Resources
+from controlplane.domain.scheduling.explain import cards_of
 from controlplane.domain.scheduling.plans import Placement, ReplicaPlacement, Revocation
 from controlplane.domain.scheduling.snapshots import (
     CardView,
@@ -154,7 +155,9 @@ class Timeline:
 
     def change_queue(self, queue: QueueView) -> None:
         """Other rights for the queue; what it holds stays."""
-        self._queues[queue.uid] = replace(queue, used=self._queues[queue.uid].used)
+        self._queues[queue.uid] = replace(
+            queue, used=self._queues[queue.uid].used, shared=self._queues[queue.uid].shared
+        )
 
     # -- The books --
 
@@ -197,10 +200,18 @@ class Timeline:
         return given
 
     def _count(self, running: RunningView, sign: int) -> None:
-        queue = self._queues[running.queue]
-        cards = sum(max(replica.count, len(replica.cards)) for replica in running.replicas)
-        used = {**queue.used, running.chip: queue.used.get(running.chip, 0) + sign * cards}
-        self._queues[queue.uid] = replace(queue, used=used)
+        queue, chip = self._queues[running.queue], running.chip
+        # Only single cards are shared: what whole ones do not account for are shares.
+        sharing = {role.name for role in running.shape.roles if role.share < WHOLE_CARD}
+        whole = cards_of(each for each in running.replicas if each.role not in sharing)
+        shared = running.amount - whole * WHOLE_CARD
+        self._queues[queue.uid] = replace(
+            queue,
+            used={**queue.used, chip: queue.used.get(chip, 0) + sign * whole},
+            shared={**queue.shared, chip: queue.shared.get(chip, 0) + sign * shared}
+            if shared
+            else queue.shared,
+        )
 
 
 def waits_again(running: RunningView, *, at: datetime) -> ClaimView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -187,15 +188,19 @@ def snapshot(
     holders = {
         card: each.uid for each in at_work for replica in each.replicas for card in replica.cards
     }
-    used: dict[str, dict[str, int]] = {}
+    used: dict[str, Counter[str]] = defaultdict(Counter)
+    shared: dict[str, Counter[str]] = defaultdict(Counter)
     for each in at_work:
-        count = sum(replica.count for replica in each.replicas)
-        chips = used.setdefault(each.queue, {})
-        chips[each.chip] = chips.get(each.chip, 0) + count
+        whole, part = divmod(each.amount, WHOLE_CARD)
+        used[each.queue][each.chip] += whole
+        shared[each.queue][each.chip] += part
     return Snapshot(
         nodes=tuple(_held(each, holders) for each in nodes),
         claims=tuple(claims),
-        queues={queue.uid: replace(queue, used=used.get(queue.uid, {})) for queue in queues},
+        queues={
+            queue.uid: replace(queue, used=used[queue.uid], shared=shared[queue.uid])
+            for queue in queues
+        },
         running=at_work,
     )
 

@@ -137,13 +137,15 @@ def way_up(uid: str, queues: Mapping[str, QueueView]) -> Iterator[str]:
 
 
 def held(seen: Snapshot) -> Counter[tuple[str, str]]:
-    """Cards by queue and chip, and in all; those of queues below are counted in."""
+    """Thousandths of cards by queue and chip, and in all; those of queues below are counted in."""
     counted: Counter[tuple[str, str]] = Counter()
     for uid, queue in seen.queues.items():
-        for chip, cards in queue.used.items():
+        amounts = Counter({chip: cards * WHOLE_CARD for chip, cards in queue.used.items()})
+        amounts.update(queue.shared)
+        for chip, amount in amounts.items():
             for above in way_up(uid, seen.queues):
-                counted[above, chip] += cards
-                counted[above, TOTAL] += cards
+                counted[above, chip] += amount
+                counted[above, TOTAL] += amount
     return counted
 
 
@@ -151,10 +153,12 @@ def added(seen: Snapshot, decided: Plan) -> Counter[tuple[str, str]]:
     counted: Counter[tuple[str, str]] = Counter()
     claims = {claim.uid: claim for claim in seen.claims}
     for placement in decided.placements:
-        cards = sum(replica.count for replica in placement.replicas)
-        for above in way_up(claims[placement.claim].queue, seen.queues):
-            counted[above, placement.chip] += cards
-            counted[above, TOTAL] += cards
+        claim = claims[placement.claim]
+        shares = {role.name: role.share for role in claim.shape.roles}
+        amount = sum(replica.count * shares[replica.role] for replica in placement.replicas)
+        for above in way_up(claim.queue, seen.queues):
+            counted[above, placement.chip] += amount
+            counted[above, TOTAL] += amount
     return counted
 
 
@@ -181,10 +185,10 @@ def stated(queue: QueueView, chip: str) -> Entitlement:
 def nobody_is_above_a_cap(seen: Snapshot, decided: Plan) -> None:
     """Who was above it already, as it was lowered, gets nothing more."""
     before, more = held(seen), added(seen, decided)
-    for (queue, chip), cards in more.items():
-        assert not cards or seen.queues[queue].open
+    for (queue, chip), amount in more.items():
+        assert not amount or seen.queues[queue].open
         cap = stated(seen.queues[queue], chip).cap
-        assert not cards or cap is None or before[queue, chip] + cards <= cap
+        assert not amount or cap is None or before[queue, chip] + amount <= cap * WHOLE_CARD
 
 
 def nobody_runs_more_than_one_person_may(seen: Snapshot, decided: Plan) -> None:
@@ -204,7 +208,8 @@ def nobody_runs_more_than_one_person_may(seen: Snapshot, decided: Plan) -> None:
 
 def reserves_are_left_alone(seen: Snapshot, decided: Plan) -> None:
     """What is reserved for a queue stays free for it, unless the fleet is too small for what is guaranteed."""
-    before, more, shared = held(seen), added(seen, decided), chips_in_shares(seen, decided)
+    before, more = (_in_cards(amounts) for amounts in (held(seen), added(seen, decided)))
+    shared = chips_in_shares(seen, decided)
     coming = reclaimed(seen, decided)
     free: Counter[str] = Counter()
     for node in seen.nodes:
@@ -229,6 +234,11 @@ def reserves_are_left_alone(seen: Snapshot, decided: Plan) -> None:
         )
         taken = sum(more[uid, chip] for uid in roots)
         assert taken + unused <= idle or not taken
+
+
+def _in_cards(amounts: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
+    """Whole cards that so much takes at least."""
+    return Counter({key: -(-amount // WHOLE_CARD) for key, amount in amounts.items()})
 
 
 def _whole_cards_are_left(
@@ -266,7 +276,7 @@ def _whole_cards_are_left(
 
 
 def chips_in_shares(seen: Snapshot, decided: Plan) -> set[str]:
-    """Chips whose cards cannot be counted: a share counts as a card of its queue, and four may lie on one."""
+    """Chips whose cards cannot be counted: shares of several cards may leave none of them whole."""
     sharing = {
         claim.uid
         for claim in seen.claims
@@ -327,11 +337,10 @@ def _is_a_borrower(
             break
         for chip in (victim.chip, TOTAL):
             guaranteed = stated(seen.queues[uid], chip).guaranteed
-            assert not guaranteed or used[uid, chip] > guaranteed
+            assert not guaranteed or used[uid, chip] > guaranteed * WHOLE_CARD
 
 
 def _leave(seen: Snapshot, used: Counter[tuple[str, str]], running: RunningView) -> None:
-    cards = sum(replica.count for replica in running.replicas)
     for uid in way_up(running.queue, seen.queues):
-        used[uid, running.chip] -= cards
-        used[uid, TOTAL] -= cards
+        used[uid, running.chip] -= running.amount
+        used[uid, TOTAL] -= running.amount

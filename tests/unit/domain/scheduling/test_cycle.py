@@ -352,15 +352,48 @@ def test_a_card_that_is_shared_is_not_lent_for_one_that_is_reserved() -> None:
     product = QueueView(
         uid="product", name="product", entitlements={NPU: Entitlement(reserved=1, guaranteed=1)}
     )
-    batch = QueueView(uid="batch", name="batch", used={NPU: 2})
+    batch = QueueView(uid="batch", name="batch", shared={NPU: 1000})
     asked = Snapshot(
         nodes=(shared,),
         claims=(claim("x", role(2), queue="batch"), claim("y", queue="batch", minute=1)),
         queues={"product": product, "batch": batch},
     )
 
-    # One of the two that are free is kept, though the two halves count as two.
+    # One of the two that are free is kept.
     assert "x" in refused(decide(asked))
+
+
+def test_a_quota_counts_shares_of_cards_in_thousandths() -> None:
+    capped = QueueView(uid="research", name="research", entitlements={NPU: Entitlement(cap=2)})
+    halves = [claim(f"half-{index}", role(share=500), minute=10 * index) for index in range(5)]
+    fitting = claim("quarter", role(share=250), minute=25)
+    seen = snapshot(
+        node("n", 4),
+        claims=[*halves, fitting],
+        running=[running("old", {"n": [0]}, share=250)],
+        queues=[capped],
+    )
+    decided = decide(seen)
+    assert placed(decided) == ["half-0", "half-1", "half-2", "quarter"]
+    (reason,) = {each.reason for each in decided.refusals}
+    assert reason == f"needs 0.5 × {NPU}; queue research holds 2 of at most 2"
+    assert seen.queues["research"].shared == {NPU: 250}
+
+
+def test_shares_of_a_card_within_a_guarantee_are_taken_back_from_borrowers() -> None:
+    owner = QueueView(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=1)})
+    seen = snapshot(
+        node("n", 1),
+        claims=[claim("half", role(share=500), queue="owner")],
+        running=[
+            running("own", {"n": [0]}, queue="owner", share=500),
+            running("borrows", {"n": [0]}, queue="batch", share=500),
+        ],
+        queues=[owner, QueueView(uid="batch", name="batch")],
+    )
+    shared = replace(seen.nodes[0].cards[0], held_by="", shared=1000)
+    seen = replace(seen, nodes=(replace(seen.nodes[0], cards=(shared,)),))
+    assert [each.claim for each in decide(seen).revocations] == ["borrows"]
 
 
 def test_a_claim_for_ages_ends_no_plan() -> None:

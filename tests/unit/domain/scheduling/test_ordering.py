@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controlplane.domain.claims import WHOLE_CARD
 from controlplane.domain.quotas import Entitlement, QueueTree
 from controlplane.domain.scheduling.lines import Line
 from controlplane.domain.scheduling.ordering import Order
@@ -16,11 +17,12 @@ from tests.unit.domain.scheduling.fleets import GPU, NPU, claim, hours, role
 
 
 def queue(name: str, guaranteed: int = 0, *, used: int = 0, weight: float = 1.0) -> QueueView:
+    """In thousandths of cards, as the cycle counts."""
     return QueueView(
         uid=name,
         name=name,
-        entitlements={NPU: Entitlement(guaranteed=guaranteed)},
-        used={NPU: used},
+        entitlements={NPU: Entitlement(guaranteed=guaranteed * WHOLE_CARD)},
+        used={NPU: used * WHOLE_CARD},
         weight=weight,
     )
 
@@ -31,12 +33,12 @@ def order(
     admit: Callable[[ClaimView], bool] = lambda _: True,
 ) -> list[str]:
     """Uids as they come up; each is admitted, unless ``admit`` says otherwise."""
-    tree = QueueTree({view.uid: view for view in queues}, free={NPU: 64})
+    tree = QueueTree({view.uid: view for view in queues}, free={NPU: 64 * WHOLE_CARD})
     came = []
     for each in Order(claims, tree):
         came.append(each.uid)
         if admit(each):
-            tree.charge(each.queue, NPU, each.shape.cards)
+            tree.charge(each.queue, NPU, each.shape.amount)
     return came
 
 
@@ -135,7 +137,7 @@ def test_shares_are_compared_from_the_top_down() -> None:
 
 def test_the_best_right_on_any_chip_counts() -> None:
     queues = (
-        QueueView(uid="a", name="a", entitlements={GPU: Entitlement(guaranteed=8)}),
+        QueueView(uid="a", name="a", entitlements={GPU: Entitlement(guaranteed=8 * WHOLE_CARD)}),
         queue("b"),
     )
     waiting = (claim("b", queue="b"), claim("a", queue="a", chips=(NPU, GPU), minute=5))
@@ -159,8 +161,8 @@ def test_the_heap_gives_what_sorting_anew_each_time_would(
         for number, (name, priority, minute, cards) in enumerate(asked)
     ]
     queues = {view.uid: view for view in (queue("a", 6), queue("b", 3, weight=2), queue("c"))}
-    fast = QueueTree(queues, free={NPU: 64})
-    slow = QueueTree(queues, free={NPU: 64})
+    fast = QueueTree(queues, free={NPU: 64 * WHOLE_CARD})
+    slow = QueueTree(queues, free={NPU: 64 * WHOLE_CARD})
     left = list(waiting)
 
     for each, take in zip(Order(waiting, fast), admitted, strict=False):
@@ -172,7 +174,7 @@ def test_the_heap_gives_what_sorting_anew_each_time_would(
         left.remove(expected)
         if take:
             for tree in (fast, slow):
-                tree.charge(each.queue, NPU, each.shape.cards)
+                tree.charge(each.queue, NPU, each.shape.amount)
     assert not left
 
 
@@ -199,7 +201,7 @@ def test_claims_are_of_a_kind_if_they_ask_the_same_of_the_same_queue() -> None:
 
 def test_claims_that_are_settled_do_not_come_up_and_the_others_come_in_their_order() -> None:
     waiting = [claim(f"{place:02}", minute=place) for place in range(12)]
-    tree = QueueTree({"research": queue("research")}, free={NPU: 64})
+    tree = QueueTree({"research": queue("research")}, free={NPU: 64 * WHOLE_CARD})
     settled: list[str] = []
 
     def settle(line: Line) -> None:
@@ -214,7 +216,9 @@ def test_who_has_not_come_up_is_left_in_the_lines() -> None:
     waiting = [
         claim(f"{name}{minute}", queue=name, minute=minute) for name in "ab" for minute in (1, 2)
     ]
-    order = Order(waiting, QueueTree({name: queue(name) for name in "ab"}, free={NPU: 64}))
+    order = Order(
+        waiting, QueueTree({name: queue(name) for name in "ab"}, free={NPU: 64 * WHOLE_CARD})
+    )
 
     first = next(iter(order))
 
