@@ -31,7 +31,7 @@ def documented() -> set[Right]:
 
 
 def test_every_verb_of_the_roles_is_told_with_what_needs_it() -> None:
-    folders = ("access", "mindcluster", "volcano")
+    folders = ("access", "dra", "mindcluster", "volcano")
     made = [manifest for folder in folders for manifest in built(KUBERNETES / folder)]
     assert documented() == granted(made)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from controlplane.adapters.clusters.kubernetes.checks import (
+    DEVICE_PERMISSIONS,
     PERMISSIONS,
     VOLCANO_PERMISSIONS,
     Permission,
@@ -36,6 +37,10 @@ def test_the_roles_for_volcano_are_what_the_adapter_checks_for_and_a_look_at_its
     assert all(rule["resourceNames"] and rule["verbs"] == ["get"] for rule in role["rules"])
 
 
+def test_the_roles_for_devices_of_a_dra_driver_are_what_the_adapter_checks_for() -> None:
+    assert granted(built(KUBERNETES / "dra")) == needed(DEVICE_PERMISSIONS)
+
+
 def test_the_roles_for_mindcluster_read_its_configmaps_where_it_writes_them_and_no_more() -> None:
     made = built(KUBERNETES / "mindcluster")
     assert {each["kind"] for each in made} == {"Role", "RoleBinding"}
@@ -47,7 +52,7 @@ def test_the_roles_for_mindcluster_read_its_configmaps_where_it_writes_them_and_
 
 
 def test_nothing_but_the_mark_changes_nodes_and_its_role_stands_alone() -> None:
-    for folder in ("access", "volcano", "mindcluster"):
+    for folder in ("access", "volcano", "mindcluster", "dra"):
         for role in built(KUBERNETES / folder):
             rights = granted([role])
             if ("", "nodes", "patch") in rights:
@@ -57,7 +62,7 @@ def test_nothing_but_the_mark_changes_nodes_and_its_role_stands_alone() -> None:
 
 def test_every_resource_that_a_role_names_is_one_that_the_adapters_speak_of() -> None:
     spoken = "".join(path.read_text() for path in ADAPTERS.glob("[kv]*/*.py"))
-    for folder in ("access", "volcano", "mindcluster"):
+    for folder in ("access", "volcano", "mindcluster", "dra"):
         for group, resource, _ in granted(built(KUBERNETES / folder)):
             assert re.search(rf"\b{resource.partition('/')[0]}\b", spoken), (group, resource)
 
@@ -75,7 +80,7 @@ def test_no_role_has_a_star_and_none_reaches_roles_or_accounts() -> None:
 
 
 def test_the_roles_are_bound_to_the_account_of_the_token_alone() -> None:
-    made = built(KUBERNETES / "access")
+    made = [*built(KUBERNETES / "access"), *built(KUBERNETES / "dra")]
     for binding in (each for each in made if each["kind"] == "ClusterRoleBinding"):
         assert binding["subjects"] == [
             {"kind": "ServiceAccount", "name": "ninefold-runner", "namespace": "ninefold"}

@@ -53,6 +53,27 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a rule without a network": ({"egress": [{"ports": [1]}]}, r"egress\[0\] is"),
     "port 0": ({"egress": [{"cidr": "10.0.0.0/8", "ports": [0]}]}, r"egress\[0\].ports is a"),
     "an egress of one rule": ({"egress": {"cidr": "10.0.0.0/8"}}, "egress is a list"),
+    "a class without its driver": (
+        {"device_classes": [{"resource": "nvidia.com/gpu", "device_class": "gpu"}]},
+        r"device_classes\[0\] is",
+    ),
+    "a resource without its domain": (
+        {"device_classes": [{"resource": "gpu", "device_class": "gpu", "driver": "gpu"}]},
+        r"device_classes\[0\].resource",
+    ),
+    "an attribute that is a number": (
+        {
+            "device_classes": [
+                {
+                    "resource": "nvidia.com/gpu",
+                    "device_class": "gpu",
+                    "driver": "gpu",
+                    "attributes": {"index": 1},
+                }
+            ]
+        },
+        r"device_classes\[0\].attributes",
+    ),
     "a namespace in capitals": ({"namespace": "Ninefold"}, "namespace is 1 to 63"),
 }
 

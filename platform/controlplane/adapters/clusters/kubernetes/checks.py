@@ -12,6 +12,8 @@ from typing import Final
 
 from controlplane.adapters.clusters.kubernetes import inventories, names
 from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, Object
+from controlplane.adapters.clusters.kubernetes.devices import GROUP, Devices
+from controlplane.adapters.clusters.kubernetes.profiles import DeviceClass
 from controlplane.ports.chips import ChipPlugin, VendorProfile
 from controlplane.ports.clusters import Check, ClusterError, Verdict
 
@@ -64,6 +66,17 @@ PERMISSIONS: Final = (
         message="The account may not mark nodes: work of others still comes to those out of use",
     ),
 )
+#: Only where a DRA driver offers the cards.
+DEVICE_PERMISSIONS: Final = (
+    Permission(resource="resourceslices", verbs=("list",), group=GROUP),
+    Permission(
+        resource="resourceclaims",
+        verbs=("list",),
+        group=GROUP,
+        message="The account may not list claims of devices: those that others hold are taken for free",
+    ),
+    Permission(resource="resourceclaimtemplates", verbs=("list", "create", "delete"), group=GROUP),
+)
 #: Only where Volcano places the work.
 VOLCANO_PERMISSIONS: Final = (
     Permission(
@@ -104,18 +117,28 @@ def connection_checks(
     plugins: Sequence[ChipPlugin],
     cpu_cards: int = 0,
     volcano: bool = False,
+    device_classes: Sequence[DeviceClass] = (),
 ) -> tuple[Check, ...]:
     """All of them in a fixed order; where the API does not answer, that alone.
 
     :param prefix: of the namespaces that work runs in.
     :param volcano: whether Volcano has to place the work.
+    :param device_classes: by which a DRA driver offers cards.
     """
+    devices = Devices(api, device_classes, installation=installation)
+    wanted = (
+        *PERMISSIONS,
+        *(VOLCANO_PERMISSIONS if volcano else ()),
+        *(DEVICE_PERMISSIONS if device_classes else ()),
+    )
     try:
         found = [_version(api)]
-        found += _permissions(api, volcano=volcano)
+        found += _permissions(api, wanted)
         found.append(_namespaces(api, installation=installation, prefix=prefix))
-        nodes = _nodes(api)
+        nodes = devices.on(_nodes(api))
         found += _ready(nodes)
+        if device_classes:
+            found.append(_devices(devices))
         found += _device_plugins(nodes, plugins=plugins, cpu_cards=cpu_cards)
         found.append(_volcano(api, wanted=volcano))
     except ClusterError as error:
@@ -160,8 +183,7 @@ def _version(api: Api) -> Check:
 # -- What we may do --
 
 
-def _permissions(api: Api, *, volcano: bool) -> list[Check]:
-    wanted = (*PERMISSIONS, *VOLCANO_PERMISSIONS) if volcano else PERMISSIONS
+def _permissions(api: Api, wanted: Sequence[Permission]) -> list[Check]:
     missing = [
         _missing(permission, verb)
         for permission in wanted
@@ -340,6 +362,18 @@ def _counts(plugin: ChipPlugin, offered: set[str]) -> bool:
         return True
     patterns = plugin.profile().resource_patterns
     return any(re.fullmatch(pattern, name) for pattern in patterns for name in offered)
+
+
+def _devices(devices: Devices) -> Check:
+    if devices.version:
+        message = f"Dynamic Resource Allocation is served as {GROUP}/{devices.version}"
+        return Check(name="device-classes", verdict=Verdict.PASSED, message=message)
+    return Check(
+        name="device-classes",
+        verdict=Verdict.FAILED,
+        message="The option device_classes is set, and the cluster has no Dynamic Resource Allocation",
+        remedy="Upgrade the cluster to Kubernetes 1.32 or newer, or remove the option",
+    )
 
 
 def _volcano(api: Api, *, wanted: bool) -> Check:

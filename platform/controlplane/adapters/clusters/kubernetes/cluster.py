@@ -112,10 +112,10 @@ class KubernetesCluster:
             "/api/v1/pods",
             query={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
         )
-        nodes = self.api.list("/api/v1/nodes")
+        nodes, holders = self._launcher.devices.inventory(self.api.list("/api/v1/nodes").items)
         return inventories.observed_nodes(
-            nodes.items,
-            pods.items,
+            nodes,
+            (*pods.items, *holders),
             installation=self.installation,
             plugins=tuple(registry.chip_plugins().values()),
             cpu_cards=self.profile.cpu_cards,
@@ -350,14 +350,19 @@ class KubernetesCluster:
             prefix=self.profile.namespace,
             plugins=tuple(registry.chip_plugins().values()),
             cpu_cards=self.profile.cpu_cards,
+            device_classes=self.profile.device_classes,
         )
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
         found = self._find([name]).get(name)
         if found is None:
             return ()
-        return inspection.objects(
-            self.api, name=name, namespace=found.namespace, installation=self.installation
+        templates = self._launcher.devices.templates(found.namespace, name)
+        return (
+            *inspection.objects(
+                self.api, name=name, namespace=found.namespace, installation=self.installation
+            ),
+            *(inspection.shown(each, kind="ResourceClaimTemplate") for each in templates),
         )
 
     def events(self, name: str) -> tuple[ClusterEvent, ...]:

@@ -12,11 +12,13 @@ import re
 import socket
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from controlplane.adapters.clusters.kubernetes import inventories, isolation, manifests, names
 from controlplane.adapters.clusters.kubernetes.api import Api, ApiRefused, NotAllowed, Object
 from controlplane.adapters.clusters.kubernetes.archives import runtime_archive
+from controlplane.adapters.clusters.kubernetes.devices import TEMPLATES, Devices, collection
 from controlplane.adapters.clusters.kubernetes.isolation import Level
 from controlplane.adapters.clusters.kubernetes.observing import Found, checkpoints_of, pod_path
 from controlplane.adapters.clusters.kubernetes.plans import Manifest, Plan, Replica
@@ -53,6 +55,7 @@ class Launcher:
         self.installation = installation
         self._find = find
         self._namespaces: dict[str, Level] = {}
+        self.devices = Devices(api, profile.device_classes, installation=installation)
 
     def launch(self, launch: Launch) -> None:
         team = launch.labels.get("team", "")
@@ -79,7 +82,8 @@ class Launcher:
         else:
             plan = plan.continuing(checkpoints_of(record))
         for kind, manifest in self._owned(plan, record):
-            self._create(f"{path}/{kind}", manifest)
+            where = collection(plan) if kind == TEMPLATES else f"{path}/{kind}"
+            self._create(where, manifest)
         mark = {names.LAUNCHED: datetime.now(UTC).isoformat()}
         self._annotate(f"{path}/configmaps/{launch.name}", mark)
 
@@ -119,13 +123,13 @@ class Launcher:
         """:raises LaunchRefused: if it can never run here."""
         wanted = {place.node for role in launch.roles for place in role.placements}
         found = {node: self._node(node) for node in sorted(wanted)}
-        present = [node for node in found.values() if node is not None]
+        present = self.devices.on([node for node in found.values() if node is not None])
         nodes = self._nodes(present)
         check_launch(
             launch,
             nodes=nodes
             if len(present) == len(wanted)
-            else self._nodes(self.api.list("/api/v1/nodes").items),
+            else self._nodes(self.devices.on(self.api.list("/api/v1/nodes").items)),
         )
         plugins = tuple(registry.chip_plugins().values())
         cards = {
@@ -154,6 +158,7 @@ class Launcher:
             replicas=replicas,
             extras=_extras(replicas),
             checkpoints=launch.name,
+            devices=self.devices.version_for(chain.from_iterable(replicas.values())),
         )
         # Every refusal comes before the first object.
         draft = {"metadata": {"name": launch.name, "uid": ""}}
@@ -236,6 +241,9 @@ class Launcher:
         if vendors := manifests.vendor_map(plan, owner=owner):
             yield "configmaps", vendors
         for role in launch.roles:
+            if template := manifests.claim_template(plan, role, owner=owner):
+                yield TEMPLATES, template
+        for role in launch.roles:
             for replica in plan.replicas[role.name]:
                 if role.ports and self.profile.reach == "node_port":
                     yield (
@@ -274,6 +282,7 @@ class Launcher:
             for each in self.api.list(f"{path}/{kind}", query=ours).items:
                 if each["metadata"]["name"] != name or kind != "configmaps":
                     self.api.delete(f"{path}/{kind}/{each['metadata']['name']}")
+        self.devices.remove(namespace, name)
         self.api.delete(f"{path}/configmaps/{name}")
 
     def _let_go(self, pod: Object) -> None:

@@ -5,6 +5,7 @@
     ConfigMap <name>            the record: what was launched; owner of everything below
       ├─ Secret <name>          values that are secret
       ├─ Service <name>         headless: gives each replica an address by name
+      ├─ ResourceClaimTemplate <name>-<role>  where a DRA driver offers the cards
       └─ Pod <name>-<role>-<i>  one per replica, on the node that the scheduler chose
     ConfigMap ninefold-runtime-<digest>   the runtime package, shared by the namespace
 """
@@ -15,7 +16,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from controlplane.adapters.clusters.kubernetes import marks, names
+from controlplane.adapters.clusters.kubernetes import devices, marks, names
 from controlplane.adapters.clusters.kubernetes.isolation import Level, security_labels
 from controlplane.adapters.clusters.kubernetes.plans import (
     ARCHIVE,
@@ -154,6 +155,12 @@ def vendor_map(plan: Plan, *, owner: Manifest) -> Manifest | None:
         "metadata": metadata,
         "data": {key: plan.named(text) for key, text in extras.config_map_data.items()},
     }
+
+
+def claim_template(plan: Plan, role: Role, *, owner: Manifest) -> Manifest | None:
+    """By which the pods of the role get devices of a DRA driver; None where a device plug-in offers them."""
+    metadata = owned_by(plan, owner, name=devices.template_name(plan, role))
+    return devices.claim_template(plan, role, metadata=metadata)
 
 
 def pod(plan: Plan, role: Role, replica: Replica, *, owner: Manifest) -> Manifest:

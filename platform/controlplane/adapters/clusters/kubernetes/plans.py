@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -55,6 +56,8 @@ class Plan:
     extras: PodExtras
     #: The Launch in whose folder checkpoints lie: itself, or the first of those that it continues.
     checkpoints: str
+    #: Version of the API by which cards are claimed; empty where device plug-ins offer all of them.
+    devices: str = ""
 
     @property
     def several_nodes(self) -> bool:
@@ -77,6 +80,11 @@ class Plan:
                 f"{self.launch.name} brings no image and the cluster's profile names none: set its option image"
             )
         return image
+
+    def claimed(self, replica: Replica) -> Mapping[str, int]:
+        """How many devices the replica claims, by DeviceClass; the others are asked for as resources."""
+        classes = {each.resource: each.device_class for each in self.profile.device_classes}
+        return Counter(classes[card.resource] for card in replica.cards if card.resource in classes)
 
     def python(self) -> str:
         engine = self.launch.engine

@@ -8,11 +8,11 @@ outlive the pod.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from controlplane.adapters.clusters.kubernetes import names
+from controlplane.adapters.clusters.kubernetes import devices, names
 from controlplane.adapters.clusters.kubernetes.plans import (
     ARCHIVE,
     CONTAINER,
@@ -69,6 +69,9 @@ def pod_template(plan: Plan, role: Role, replica: Replica) -> Manifest:
         "volumes": [{"name": volume.name, **volume.source} for volume in volumes],
         "containers": [_container(plan, role, replica, volumes=volumes)],
     }
+    if plan.claimed(replica):
+        template = devices.template_name(plan, role)
+        spec["resourceClaims"] = [{"name": devices.CLAIM, "resourceClaimTemplateName": template}]
     if launch.run_within is not None:
         spec["activeDeadlineSeconds"] = max(1, ceil(launch.run_within.total_seconds()))
     if profile.pull_secret:
@@ -214,7 +217,7 @@ def _container(
         "command": [_literal(fill(part, values)) for part in role.argv],
         "workingDir": WORK,
         "env": _environment(plan, role, replica, values=values),
-        "resources": _resources(role.limits, replica, profile=plan.profile),
+        "resources": _resources(plan, role.limits, replica),
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "privileged": False,
@@ -267,7 +270,7 @@ def _environment(
         **_gang(plan, role, replica),
         **asked,
         # An image may set them to all; a pod's own variables override the image's.
-        **registry.hidden_devices(card.chip for card in replica.cards if card.resource),
+        **registry.hidden_devices(_of_runtime(plan, replica)),
         **_visible(replica),
         "PYTHONPATH": ":".join(python_path),
     }
@@ -278,6 +281,15 @@ def _environment(
             for name in sorted(launch.secrets)
         ),
     ]
+
+
+def _of_runtime(plan: Plan, replica: Replica) -> Iterator[str]:
+    """Chips of the cards that a device plug-in gives by the variables of the container runtime.
+
+    A DRA driver gives its devices by their description (CDI), whatever such variables say.
+    """
+    if not plan.claimed(replica):
+        yield from (card.chip for card in replica.cards if card.resource)
 
 
 def _gang(plan: Plan, role: Role, replica: Replica) -> Mapping[str, str]:
@@ -300,7 +312,7 @@ def _visible(replica: Replica) -> Mapping[str, str]:
     return dict.fromkeys(sorted(variables), numbers)
 
 
-def _resources(limits: Resources, replica: Replica, *, profile: Profile) -> Manifest:
+def _resources(plan: Plan, limits: Resources, replica: Replica) -> Manifest:
     """Requests are limits: a pod that may take more than it asked for takes it from a neighbour.
 
     Limits that nobody asked for keep a pod from taking its node with it, and reserve nothing.
@@ -310,15 +322,17 @@ def _resources(limits: Resources, replica: Replica, *, profile: Profile) -> Mani
         amounts["cpu"] = f"{limits.cpu}m"
     if limits.memory:
         amounts["memory"] = str(limits.memory)
+    claimed = {each.resource for each in plan.profile.device_classes}
     for card in replica.cards:
-        if card.resource:
+        if card.resource and card.resource not in claimed:
             amounts[card.resource] = str(int(amounts.get(card.resource, "0")) + 1)
     usual = {
-        "memory": str(profile.memory_per_card * max(1, len(replica.cards))),
-        "ephemeral-storage": str(profile.ephemeral_storage),
+        "memory": str(plan.profile.memory_per_card * max(1, len(replica.cards))),
+        "ephemeral-storage": str(plan.profile.ephemeral_storage),
     }
     # Kubernetes takes a limit for the request where there is none.
-    return {"requests": dict.fromkeys(usual, "0") | amounts, "limits": usual | amounts}
+    asked: Manifest = {"requests": dict.fromkeys(usual, "0") | amounts, "limits": usual | amounts}
+    return asked | {"claims": [{"name": devices.CLAIM}]} if plan.claimed(replica) else asked
 
 
 def _tolerations(replica: Replica) -> list[Manifest]:

@@ -16,6 +16,13 @@ from controlplane.domain.resources import GIB, Bytes
 from controlplane.ports.clusters import ClusterError, LaunchRefused
 
 _PATH = re.compile(r"(/[A-Za-z0-9._@+-]+)+")
+_SUBDOMAIN = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
+)
+#: Of an extended resource.
+_RESOURCE = re.compile(
+    r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+)
 _REACHES = ("pod", "node_port")
 _PULLS = ("Always", "IfNotPresent", "Never")
 #: Least and most of each number.
@@ -26,7 +33,7 @@ _BOUNDS = {
     "memory_per_card": (1 << 26, 1 << 44),
     "ephemeral_storage": (1 << 26, 1 << 46),
 }
-_STRUCTURED = ("mounts", "store", "work", "gateway_cidrs", "egress")
+_STRUCTURED = ("mounts", "store", "work", "gateway_cidrs", "egress", "device_classes")
 _PORTS = range(1, 65_536)
 
 
@@ -80,6 +87,17 @@ class EgressRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceClass:
+    """Devices of a DRA driver that stand for an extended resource, and the DeviceClass by which pods get them."""
+
+    resource: str
+    device_class: str
+    driver: str
+    #: What the driver says of those devices, such as ``{"type": "gpu"}``; it may publish others as well.
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """The options of a cluster, checked."""
 
@@ -119,6 +137,8 @@ class Profile:
     gateway_cidrs: tuple[str, ...] = ()
     #: What pods may reach beyond DNS, each other and the control plane.
     egress: tuple[EgressRule, ...] = ()
+    #: Accelerators that a DRA driver offers, on clusters from 1.32 on; others come from device plug-ins.
+    device_classes: tuple[DeviceClass, ...] = ()
     #: At which address pods reach the product; read by whoever renders the Launch.
     control_url: str = ""
 
@@ -138,6 +158,7 @@ class Profile:
         values["mounts"] = _mounts(values.get("mounts", ()))
         values["gateway_cidrs"] = _cidrs(values.get("gateway_cidrs", ()))
         values["egress"] = _egress(values.get("egress", ()))
+        values["device_classes"] = _device_classes(values.get("device_classes", ()))
         for option, value in values.items():
             _check_kind(option, value)
         profile = cls(**values)
@@ -220,6 +241,33 @@ def _egress(values: object) -> tuple[EgressRule, ...]:
             EgressRule(cidr=_cidr(value["cidr"], option=f"{option}.cidr"), ports=tuple(ports))
         )
     return tuple(rules)
+
+
+def _device_classes(values: object) -> tuple[DeviceClass, ...]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise ProfileRefused(f"device_classes is a list, got {values!r}")
+    classes: list[DeviceClass] = []
+    for number, value in enumerate(values):
+        option = f"device_classes[{number}]"
+        needed, allowed = {"resource", "device_class", "driver"}, {"attributes"}
+        if not isinstance(value, Mapping) or not needed <= set(value) <= needed | allowed:
+            raise ProfileRefused(
+                f'{option} is {{"resource": "nvidia.com/gpu", "device_class": "gpu.nvidia.com", '
+                f'"driver": "gpu.nvidia.com", "attributes": {{"type": "gpu"}}}}, got {value!r}'
+            )
+        for word in sorted(needed):
+            pattern = _RESOURCE if word == "resource" else _SUBDOMAIN
+            if not isinstance(value[word], str) or not pattern.fullmatch(value[word]):
+                raise ProfileRefused(f"{option}.{word} is no name of one, got {value[word]!r}")
+        attributes = value.get("attributes", {})
+        if not isinstance(attributes, Mapping) or not all(
+            isinstance(each, str) for pair in attributes.items() for each in pair
+        ):
+            raise ProfileRefused(f"{option}.attributes are texts by name, got {attributes!r}")
+        if any(each.resource == value["resource"] for each in classes):
+            raise ProfileRefused(f"{option}.resource is given twice: {value['resource']}")
+        classes.append(DeviceClass(**{**value, "attributes": dict(attributes)}))
+    return tuple(classes)
 
 
 def _cidr(value: object, *, option: str) -> str:

@@ -17,6 +17,7 @@ from controlplane.adapters.clusters.kubernetes import names as marking
 from controlplane.adapters.clusters.kubernetes.api import ApiRefused, Object
 from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
 from controlplane.adapters.clusters.kubernetes.observing import Found
+from controlplane.adapters.clusters.kubernetes.profiles import ProfileRefused
 from controlplane.adapters.clusters.volcano import checks, configuration, jobs, keeping, names
 from controlplane.adapters.clusters.volcano.launching import VolcanoLauncher
 from controlplane.adapters.clusters.volcano.phases import ABORTED, Held, judged, placed
@@ -47,6 +48,11 @@ class VolcanoCluster(KubernetesCluster):
         super().__init__(
             installation=installation, kubeconfig=kubeconfig, in_cluster=in_cluster, **options
         )
+        if self.profile.device_classes:
+            raise ProfileRefused(
+                "device_classes cannot be used with Volcano: its queues count extended resources, which only a "
+                "device plug-in offers; register the cluster with the kind kubernetes"
+            )
         self._launcher = VolcanoLauncher(
             self.api,
             profile=self.profile,
