@@ -14,6 +14,7 @@ from controlplane.adapters.clusters.kubernetes import manifests
 from controlplane.adapters.clusters.kubernetes.checks import connection_checks
 from controlplane.adapters.clusters.kubernetes.devices import VERSIONS, Devices
 from controlplane.adapters.clusters.kubernetes.inventories import cards_of, observed_nodes
+from controlplane.adapters.clusters.kubernetes.launching import Launcher
 from controlplane.adapters.clusters.kubernetes.plans import Plan
 from controlplane.adapters.clusters.kubernetes.profiles import Profile, ProfileRefused
 from controlplane.adapters.clusters.volcano.cluster import VolcanoCluster
@@ -161,6 +162,54 @@ def _taken_as(manifest: Mapping[str, Any], model: str) -> None:
     read = client.deserialize(json.dumps(manifest), model, "application/json")
     written = client.sanitize_for_serialization(read)  # type: ignore[no-untyped-call]
     assert written == manifest
+
+
+class Storing(AnsweringApi):
+    """Keeps what is created, and takes away what is deleted; merges change nothing."""
+
+    def __init__(self, answers: Mapping[str, Any]) -> None:
+        self.kept: dict[str, Any] = dict(answers)
+        super().__init__(self.kept)
+
+    def _json(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        if method == "POST":
+            made = {**more["body"], "metadata": {**more["body"]["metadata"], "uid": "u-1"}}
+            self.kept[f"{path}/{made['metadata']['name']}"] = made
+        elif method == "DELETE":
+            self.kept.pop(path, None)
+        elif method == "GET":
+            return super()._json(method, path, **more)
+        return {}
+
+
+def test_a_launch_makes_its_templates_before_its_pods_and_withdrawing_takes_them_away() -> None:
+    group = "/apis/resource.k8s.io"
+    templates = f"{group}/v1/namespaces/ninefold-vision/resourceclaimtemplates"
+    path = "/api/v1/namespaces/ninefold-vision"
+    slices = [published(*(device(f"gpu-{one}") for one in range(8)), on=on) for on in ("n1", "n0")]
+    api = Storing(
+        {
+            group: GROUP,
+            f"{group}/v1/resourceslices": listing(*slices),
+            "/api/v1/namespaces": listing(),
+            **{f"/api/v1/nodes/{name}": node(name, labels=H800) for name in ("n0", "n1")},
+            **{
+                f"{path}/{kind}": listing()
+                for kind in ("pods", "secrets", "services", "configmaps")
+            },
+        }
+    )
+    profile = Profile.read({"device_classes": [CLASS]})
+    launcher = Launcher(api, profile=profile, installation=OURS, find=lambda _: {})
+    launcher.launch(plan_for("v1").launch)
+    made = [name for name in api.kept if name.startswith((templates, f"{path}/pods/"))]
+    assert made[0] == f"{templates}/attempt-1-trainer"
+    assert len(made) == 3
+    claimed = api.kept[made[1]]["spec"]["resourceClaims"]
+    assert claimed == [{"name": "cards", "resourceClaimTemplateName": "attempt-1-trainer"}]
+    api.kept[templates] = listing(api.kept[made[0]])
+    launcher.withdraw("ninefold-vision", "attempt-1", grace=0)
+    assert made[0] not in api.kept
 
 
 def test_work_on_cards_of_a_device_plugin_claims_nothing() -> None:
