@@ -111,9 +111,9 @@ class Slice:
 
 
 def slices(jobs: Sequence[Job]) -> Iterator[Slice]:
-    """Of each four weeks, on as many nodes as make it a busy cluster; the last one if it is whole."""
-    first = 0.0
-    while first + SLICE <= jobs[-1].arrives:
+    """Of each four weeks, and the last four, on as many nodes as make it a busy cluster."""
+    last = max(0.0, jobs[-1].arrives - SLICE)
+    for first in (*np.arange(0.0, last, SLICE).tolist(), last):
         chosen = between(jobs, first, first + SLICE)
         asked = sum(job.duration * job.cards for job in chosen) / SLICE / CARDS_OF_NODE
         nodes = max(ceil(asked / LOAD), *(job.replicas for job in chosen))
@@ -122,7 +122,6 @@ def slices(jobs: Sequence[Job]) -> Iterator[Slice]:
             for policy in (FIFO, FIRST_FIT, EASY, OURS)
         }
         yield Slice(first=first / DAY, jobs=len(chosen), nodes=nodes, waits=waits)
-        first += SLICE
 
 
 def foretell(jobs: Sequence[Job]) -> Errors:
