@@ -15,7 +15,7 @@ from pathlib import Path
 
 import polib
 
-from controlplane.domain import egress
+from controlplane.domain import egress, faults
 from controlplane.ports import registry
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -210,8 +210,9 @@ def _of_faults() -> Iterator[tuple[str, str]]:
     """What the makers' fault maps say of their codes."""
     for plugin in registry.chip_plugins().values():
         for words in plugin.profile().faults.words.values():
-            yield words.cause, f"faults.toml of {plugin.vendor}"
-            yield words.remedy, f"faults.toml of {plugin.vendor}"
+            for text in filter(None, (words.cause, words.remedy)):
+                yield text, f"faults.toml of {plugin.vendor}"
+    yield from ((remedy, faults.__name__) for remedy in faults.REMEDIES.values())
 
 
 def catalogue() -> Iterator[polib.POEntry]:

@@ -29,6 +29,21 @@ class FaultLevel(IntEnum):
     ISOLATE = 6
 
 
+#: What to do where only the level is known of a code.
+REMEDIES: Mapping[FaultLevel, str] = {
+    FaultLevel.NOTE: "Nothing needs to be done. Where it comes often, have the card tested.",
+    FaultLevel.RESTART_REQUEST: (
+        "Send the request again. Where it comes back on the same card, have the card tested."
+    ),
+    FaultLevel.RESTART_JOB: "Run the job again. Where it comes back on the same card, have the card tested.",
+    FaultLevel.RESET_WHEN_IDLE: "Let what runs there end, then reset the card and let it pass a burn-in.",
+    FaultLevel.RESET_NOW: (
+        "Stop what runs there, reset the card and let it pass a burn-in. Where it comes back, exchange the card."
+    ),
+    FaultLevel.ISOLATE: "Take the card out and have it tested by its maker, or exchange it.",
+}
+
+
 class Fitness(StrEnum):
     """What a card with that fault is still good for."""
 
@@ -86,10 +101,11 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """Why a fault comes about and what to do, whatever its level."""
+    """Why a fault comes about and what to do."""
 
     cause: str
-    remedy: str
+    #: Empty for a family of codes whose levels differ: then each has what its level asks for.
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +136,7 @@ class FaultMap:
         words = self._words(code)
         return Meaning(
             cause=words.cause if words else "",
-            remedy=words.remedy if words else "",
+            remedy=(words.remedy or REMEDIES[level]) if words else "",
             level=level,
             state=self.states.get(code, _FITNESS[level]),
             repeats=self.repeats.get(code),

@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.adapters.chips.fault_maps import fault_map_of
 from controlplane.adapters.chips.sections import ProfileRefused, Section
-from controlplane.domain.faults import FaultLevel, FaultMap, Fitness, Lasting, Repeats
+from controlplane.domain.faults import REMEDIES, FaultLevel, FaultMap, Fitness, Lasting, Repeats
 
 LEVELS = '[levels]\nNOTE = "11 12"\nRESTART_JOB = "21"\nISOLATE = "A0..A3"\n'
 
@@ -57,3 +57,10 @@ def test_what_cannot_be_meant_is_refused(text: str, says: str) -> None:
     with pytest.raises(ProfileRefused) as refused:
         read(text)
     assert says in str(refused.value)
+
+
+def test_what_to_do_about_a_family_follows_the_level_of_each_code() -> None:
+    faults = read(LEVELS + '[[words]]\ncodes = "A* 2*"\ncause = "C."\n')
+    assert faults.meaning("A1").remedy == REMEDIES[FaultLevel.ISOLATE]
+    assert faults.meaning("21").remedy == REMEDIES[FaultLevel.RESTART_JOB]
+    assert faults.meaning("11").remedy == ""

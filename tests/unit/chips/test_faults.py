@@ -176,3 +176,15 @@ def test_the_longest_beginning_explains_a_family_and_a_code_of_its_own_goes_firs
     assert faults.meaning("80E01802").cause == "80E0*"
     assert faults.meaning("80F1").cause == "8*"
     assert faults.meaning("134").cause == ""
+
+
+@pytest.mark.parametrize("vendor", ["nvidia", "ascend"])
+def test_no_remedy_contradicts_the_level_of_its_code(vendor: str) -> None:
+    """What takes a card out of use does not say to run the job again, and what leaves it in use not to stop it."""
+    faults = faults_of(vendor)
+    for code in sorted(faults.levels):
+        level, remedy = faults.levels[code], faults.meaning(code).remedy
+        if level in (FaultLevel.RESET_NOW, FaultLevel.ISOLATE):
+            assert not remedy.startswith(("Run the job again", "Nothing needs")), (code, remedy)
+        else:
+            assert not remedy.startswith("Stop what runs there"), (code, remedy)

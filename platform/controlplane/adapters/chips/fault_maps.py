@@ -45,8 +45,11 @@ def fault_map_of(section: Section) -> FaultMap:
 
 def _words(section: Section) -> Iterator[tuple[str, Words]]:
     for each in section.listed("words"):
-        words = Words(cause=each.required("cause"), remedy=each.required("remedy"))
-        yield from ((code, words) for code in _codes(each.required("codes")))
+        codes = tuple(_codes(each.required("codes")))
+        families = all(code.endswith(FAMILY) for code in codes)
+        remedy = each.text("remedy") if families else each.required("remedy")
+        words = Words(cause=each.required("cause"), remedy=remedy)
+        yield from ((code, words) for code in codes)
         each.done()
 
 
