@@ -85,10 +85,18 @@ def explain_shortage(shortage: Shortage) -> Reason:
                 numbers={**numbers, "cap": bound},
             )
         case Limit.DOES_NOT_BORROW:
-            return _explain_not_borrowing(
-                f"needs {wanted} × {kind}; queue {queue} holds {used} of the {bound} that it is guaranteed",
-                kept=kept,
-                numbers={**numbers, "guaranteed": bound},
+            return Reason(
+                code=RefusalCode.NO_BORROWING,
+                reason=(
+                    f"needs {wanted} × {kind}; queue {queue} holds {used} of the {bound} that it is "
+                    f"guaranteed, keeps {kept} for others and borrows nothing"
+                )
+                if kept
+                else (
+                    f"needs {wanted} × {kind}; queue {queue} holds {used} of the {bound} that it "
+                    f"is guaranteed, and borrows nothing"
+                ),
+                numbers={**numbers, "guaranteed": bound, **({"kept": kept} if kept else {})},
             )
         case Limit.NOTHING_TO_BORROW:
             return Reason(
@@ -108,15 +116,6 @@ def explain_shortage(shortage: Shortage) -> Reason:
                 ),
                 numbers={**numbers, "free": bound, "kept": kept},
             )
-
-
-def _explain_not_borrowing(words: str, *, kept: float, numbers: Mapping[str, float]) -> Reason:
-    keeps = f", keeps {kept} for others and borrows nothing" if kept else ", and borrows nothing"
-    return Reason(
-        code=RefusalCode.NO_BORROWING,
-        reason=words + keeps,
-        numbers={**numbers, "kept": kept} if kept else numbers,
-    )
 
 
 def _in_cards(amount: int) -> float:
