@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.adapters.engines import sequence
+from controlplane.adapters.engines.mindie.configuration import start_program
 
 KEY = "k3y-of-the-replica"
 SECONDS = 20.0
@@ -82,6 +83,42 @@ def test_sglang_is_not_started_without_a_key(sglang: Path) -> None:
     assert done.returncode == 1
     assert "nothing is served without a key" in done.stderr
     assert "GIVEN" not in done.stdout
+
+
+def test_mindie_gets_a_private_copy_of_its_configuration_from_a_mount_that_nobody_can_change(
+    tmp_path: Path,
+) -> None:
+    """``chmod`` on a mounted ConfigMap ends with "Read-only file system", whoever asks."""
+    (tmp_path / "start.sh").write_text(start_program(), encoding="utf-8")
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "config.json").chmod(0o444)
+    chmod = tmp_path / "programs" / "chmod"
+    daemon = tmp_path / "mindie" / "bin" / "mindieservice_daemon"
+    for program, text in {
+        chmod: "echo Read-only file system >&2; exit 1",
+        daemon: 'stat --format "%a %n" "$MIES_CONFIG_JSON_PATH"; cat "$MIES_CONFIG_JSON_PATH"; pwd',
+    }.items():
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        program.chmod(0o755)
+    done = subprocess.run(
+        ["bash", str(tmp_path / "start.sh")],
+        env={
+            "PATH": f"{chmod.parent}:{os.environ['PATH']}",
+            "TMPDIR": str(tmp_path),
+            "MIES_CONFIG_JSON_PATH": str(tmp_path / "config.json"),
+            "MIES_INSTALL_PATH": str(tmp_path / "mindie"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    mode, _, rest = done.stdout.partition(" ")
+    assert mode == "640"
+    assert not rest.startswith(str(tmp_path / "config.json"))
+    assert rest.splitlines()[1:] == [f"{{}}{tmp_path / 'mindie'}"]
 
 
 def answers(port: int, path: str) -> int:

@@ -11,7 +11,9 @@ for script in \
     . "$script"
   fi
 done
-# It refuses a configuration that others may read.
-chmod 640 "$MIES_CONFIG_JSON_PATH"
+# It refuses a configuration that others may read; where files are mounted, their mode cannot be changed.
+private="$(mktemp --directory)"
+install --mode=640 "$MIES_CONFIG_JSON_PATH" "$private/config.json"
+export MIES_CONFIG_JSON_PATH="$private/config.json"
 cd "${MIES_INSTALL_PATH:-/usr/local/Ascend/mindie/latest/mindie-service}"
 exec ./bin/mindieservice_daemon
