@@ -105,6 +105,9 @@ class Launch:
     grace: timedelta = timedelta(seconds=30)
     #: Name of an earlier Launch whose working folder this one continues in (resume from its checkpoints).
     continues: str | None = None
+    #: Whether replicas read below ``{work}/checkpoints`` what others wrote there: on several nodes the cluster has
+    #: to keep that folder for all of them.
+    shares_checkpoints: bool = False
     #: Who owns it: ``{"team": …, "kind": …, "uid": …}``; and for clusters that schedule by themselves the uid of
     #: its ``queue``, the number of its ``priority`` and, where it has one, the level that it stays ``within``.
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -55,6 +55,38 @@ def test_what_it_cannot_do_is_refused_with_the_field_and_what_would_be_right(
     assert words in findings(NAME, spec, chip=NPU)[field]
 
 
+def test_nothing_of_what_it_writes_depends_on_the_folder_that_a_program_runs_in() -> None:
+    """Weights are converted by a program that MindSpeed-LLM starts in its own folder."""
+    for spec in ({}, {"method": "lora"}):
+        launch = rendered(NAME, {"max_steps": 100, **spec}, chip=NPU)
+        steps = json.loads(launch.files["steps.json"])["steps"]
+        flags = ("--save", "--load-dir", "--save-dir", "--output-prefix", "--mg-save-dir")
+        places = [
+            words[words.index(flag) + 1]
+            for words in (step["run"] for step in steps if "run" in step)
+            for flag in flags
+            if flag in words
+        ]
+        assert len(places) == len(flags)
+        assert all(place.startswith("{work}/") for place in places)
+        assert launch.shares_checkpoints
+        converted = value(command(spec), "--mg-save-dir")
+        assert converted is not None
+        assert converted.startswith("{work}/checkpoints/")
+
+
+def test_the_fused_kernels_of_its_examples_are_the_default_and_a_list_takes_their_place() -> None:
+    fused = {
+        "--use-flash-attn",
+        "--use-fused-rmsnorm",
+        "--use-fused-rotary-pos-emb",
+        "--use-fused-swiglu",
+    }
+    assert fused <= set(command({}))
+    assert fused & set(command({"fused_operators": ["swiglu"]})) == {"--use-fused-swiglu"}
+    assert not fused & set(command({"fused_operators": []}))
+
+
 def test_it_runs_on_ascend_only() -> None:
     reason = engine(NAME).runs_on(Task.FINETUNE, chips()["nvidia-h800"])
     assert reason == f"MindSpeed-LLM runs on Ascend only, not on {chips()['nvidia-h800'].label}"
@@ -130,7 +162,7 @@ def test_weights_come_back_in_the_form_in_which_they_came() -> None:
     launch = rendered(NAME, {"max_steps": 10, "method": "lora"}, chip=NPU)
     *_, convert, collect = json.loads(launch.files["steps.json"])["steps"]
     assert value(convert["run"], "--save-model-type") == "hf"
-    assert value(convert["run"], "--lora-load") == "checkpoints"
+    assert value(convert["run"], "--lora-load") == "{work}/checkpoints"
     assert convert["leader_only"]
     assert collect["collect"] == value(convert["run"], "--save-dir")
 
@@ -139,6 +171,6 @@ def test_an_earlier_attempt_is_continued_from_megatrons_own_checkpoints() -> Non
     launch = rendered(NAME, {"max_steps": 10}, chip=NPU, continues="attempt-0")
     [step, *_] = json.loads(launch.files["steps.json"])["steps"]
     assert step["newest"] == "checkpoints/latest_checkpointed_iteration.txt"
-    assert value(step["resumed"], "--load") == "checkpoints"
+    assert value(step["resumed"], "--load") == "{work}/checkpoints"
     assert "--enable-hf2mg-convert" not in step["resumed"]
     assert value(step["run"], "--load") == "{inputs}/model"

@@ -65,6 +65,7 @@ class ContainerEngine(ABC):
         files: Mapping[str, str],
         environment: Mapping[str, str],
         grace: timedelta,
+        shares_checkpoints: bool = False,
     ) -> Launch:
         """The Launch of a gang of equal replicas that run the steps among the files and report."""
         variables = dict(environment)
@@ -85,5 +86,6 @@ class ContainerEngine(ABC):
             secrets={"NINEFOLD_ATTEMPT_TOKEN": request.token} if request.token else {},
             grace=grace,
             continues=request.continues,
+            shares_checkpoints=shares_checkpoints,
             labels=request.labels,
         )

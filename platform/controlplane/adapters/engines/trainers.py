@@ -89,6 +89,8 @@ class Translation:
     #: Text files by path relative to ``{work}``.
     files: Mapping[str, str]
     environment: Mapping[str, str] = field(default_factory=dict)
+    #: Whether its replicas read what one of them writes beside the checkpoints.
+    shares_checkpoints: bool = False
 
 
 class ContainerTrainer(ContainerEngine):
@@ -164,6 +166,7 @@ class ContainerTrainer(ContainerEngine):
                 **torchrun.names(request.placements, launch=request.name),
             },
             grace=_GRACE,
+            shares_checkpoints=translation.shares_checkpoints,
         )
 
 

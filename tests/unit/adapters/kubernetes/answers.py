@@ -45,3 +45,29 @@ class AnsweringApi(Api):
         if isinstance(answer, Exception):
             raise answer
         return dict(answer)
+
+
+class StoringApi(AnsweringApi):
+    """Keeps what is created, and takes away what is deleted; merges and applies change nothing."""
+
+    def __init__(self, answers: Mapping[str, Answer]) -> None:
+        self.kept: dict[str, Any] = dict(answers)
+        super().__init__(self.kept)
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        kind: str = "",
+    ) -> dict[str, Any]:
+        if method == "POST" and isinstance(body, Mapping):
+            made = {**body, "metadata": {**body["metadata"], "uid": "u-1"}}
+            self.kept[f"{path}/{made['metadata']['name']}"] = made
+        elif method == "DELETE":
+            self.kept.pop(path, None)
+        elif method == "GET":
+            return super()._json(method, path, query=query)
+        return {}

@@ -21,7 +21,7 @@ from controlplane.adapters.clusters.volcano.cluster import VolcanoCluster
 from controlplane.ports import registry
 from controlplane.ports.clusters import LaunchRefused, Verdict
 from tests.golden.manifests import compare
-from tests.unit.adapters.kubernetes.answers import AnsweringApi, listing
+from tests.unit.adapters.kubernetes.answers import AnsweringApi, StoringApi, listing
 from tests.unit.adapters.kubernetes.things import H800, OURS, node
 from tests.unit.adapters.volcano.plans import OWNER, planned, trainer
 
@@ -164,30 +164,12 @@ def _taken_as(manifest: Mapping[str, Any], model: str) -> None:
     assert written == manifest
 
 
-class Storing(AnsweringApi):
-    """Keeps what is created, and takes away what is deleted; merges change nothing."""
-
-    def __init__(self, answers: Mapping[str, Any]) -> None:
-        self.kept: dict[str, Any] = dict(answers)
-        super().__init__(self.kept)
-
-    def _json(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-        if method == "POST":
-            made = {**more["body"], "metadata": {**more["body"]["metadata"], "uid": "u-1"}}
-            self.kept[f"{path}/{made['metadata']['name']}"] = made
-        elif method == "DELETE":
-            self.kept.pop(path, None)
-        elif method == "GET":
-            return super()._json(method, path, **more)
-        return {}
-
-
 def test_a_launch_makes_its_templates_before_its_pods_and_withdrawing_takes_them_away() -> None:
     group = "/apis/resource.k8s.io"
     templates = f"{group}/v1/namespaces/ninefold-vision/resourceclaimtemplates"
     path = "/api/v1/namespaces/ninefold-vision"
     slices = [published(*(device(f"gpu-{one}") for one in range(8)), on=on) for on in ("n1", "n0")]
-    api = Storing(
+    api = StoringApi(
         {
             group: GROUP,
             f"{group}/v1/resourceslices": listing(*slices),

@@ -160,6 +160,11 @@ class Launcher:
             checkpoints=launch.name,
             devices=self.devices.version_for(chain.from_iterable(replicas.values())),
         )
+        if launch.shares_checkpoints and plan.several_nodes and self.profile.work is None:
+            raise LaunchRefused(
+                f"the replicas of {launch.name} on several nodes share what one of them converts, and this "
+                "cluster keeps no folder for all of them: set its option work, or let the job run on one node"
+            )
         # Every refusal comes before the first object.
         draft = {"metadata": {"name": launch.name, "uid": ""}}
         manifests.record(plan)

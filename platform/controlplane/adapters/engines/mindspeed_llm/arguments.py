@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from controlplane.adapters.engines import sequence, torchrun
@@ -11,8 +11,13 @@ from controlplane.adapters.engines.mindspeed_llm import architectures
 from controlplane.adapters.engines.trainers import Order
 from controlplane.ports.engines import ModelFacts
 
-#: Relative to ``{work}``: checkpoints of Megatron, and the first weights in its form.
-CHECKPOINTS, CONVERTED = "checkpoints", "megatron"
+#: Below ``{work}``: checkpoints of Megatron; among them, where all replicas of a gang see them, the first weights
+#: in its form and the rows as it reads them, which one process of the gang writes for all.
+CHECKPOINTS = "checkpoints"
+_SAVED = f"{{work}}/{CHECKPOINTS}"
+_CONVERTED, _ROWS = f"{_SAVED}/megatron", f"{_SAVED}/rows/train"
+#: The model in the form in which it came.
+MERGED = "{work}/merged"
 #: Where the image keeps the program.
 HOME = "/workspace/MindSpeed-LLM"
 _MODEL = "{inputs}/model"
@@ -57,7 +62,7 @@ def training(order: Order, model: ModelFacts, *, resumes: bool) -> tuple[str, ..
         *_data(order, model),
         *_adapter(order),
         *_beginning(order, model, resumes=resumes),
-        *("--save", CHECKPOINTS, "--save-interval", str(order.spec["checkpoint_every_steps"])),
+        *("--save", _SAVED, "--save-interval", str(order.spec["checkpoint_every_steps"])),
         *("--log-interval", str(order.spec["log_every_steps"]), "--log-throughput"),
         *("--eval-interval", str(order.spec["checkpoint_every_steps"]), "--eval-iters", "0"),
         *("--ckpt-format", "torch", "--transformer-impl", "local"),
@@ -70,12 +75,12 @@ def merging(order: Order, model: ModelFacts) -> tuple[str, ...]:
     command = [
         *("{python}", f"{HOME}/convert_ckpt_v2.py"),
         *("--load-model-type", "mg", "--save-model-type", "hf"),
-        *("--load-dir", CONVERTED if order.adapter else CHECKPOINTS),
-        *("--save-dir", "merged", "--hf-cfg-dir", _MODEL),
+        *("--load-dir", _CONVERTED if order.adapter else _SAVED),
+        *("--save-dir", MERGED, "--hf-cfg-dir", _MODEL),
         *("--model-type-hf", architectures.FAMILIES[model.architecture].model_type),
     ]
     if order.adapter:
-        command += [*_lora(order), "--lora-load", CHECKPOINTS]
+        command += [*_lora(order), "--lora-load", _SAVED]
     return tuple(command)
 
 
@@ -124,7 +129,7 @@ def _optimisation(order: Order) -> list[str]:
         "--attention-softmax-in-fp32",
         "--no-gradient-accumulation-fusion",
         "--no-masked-softmax-fusion",
-        *(flag for name, flag in _FUSED.items() if name in order.fused),
+        *_fused(order),
     ]
     if order.recompute:
         told += ["--recompute-granularity", "full", "--recompute-method", "uniform"]
@@ -134,12 +139,18 @@ def _optimisation(order: Order) -> list[str]:
     return told
 
 
+def _fused(order: Order) -> Iterator[str]:
+    """Megatron's own kernels are the default of the program, and those of the examples are the fused ones."""
+    asked = order.fused if order.spec["fused_operators"] is not None else _FUSED.keys()
+    return (flag for name, flag in _FUSED.items() if name in asked)
+
+
 def _data(order: Order, model: ModelFacts) -> list[str]:
     folder = "{work}/rows" if order.objective in SHAPES else "{inputs}/dataset"
     told = [
         *("--tokenizer-type", "PretrainedFromHF", "--tokenizer-name-or-path", _MODEL),
         *("--data-path", f"{folder}/{order.spec['train_split']}.jsonl"),
-        *("--output-prefix", "data/train", "--split", "100,0,0", "--workers", "4"),
+        *("--output-prefix", _ROWS, "--split", "100,0,0", "--workers", "4"),
     ]
     if order.objective == "pretrain":
         return [*told, "--handler-name", "GeneralPretrainHandler", "--json-keys", "text"]
@@ -167,13 +178,13 @@ def _lora(order: Order) -> list[str]:
 def _beginning(order: Order, model: ModelFacts, *, resumes: bool) -> list[str]:
     """Where the weights come from."""
     if resumes and not order.adapter:
-        return ["--load", CHECKPOINTS]
+        return ["--load", _SAVED]
     if resumes:
-        return ["--load", CONVERTED, "--lora-load", CHECKPOINTS]
+        return ["--load", _CONVERTED, "--lora-load", _SAVED]
     family = architectures.FAMILIES[model.architecture]
     return [
         *("--finetune", "--no-load-optim", "--no-load-rng"),
-        *("--load", _MODEL, "--enable-hf2mg-convert", "--mg-save-dir", CONVERTED),
+        *("--load", _MODEL, "--enable-hf2mg-convert", "--mg-save-dir", _CONVERTED),
         *("--model-type-hf", family.model_type),
     ]
 

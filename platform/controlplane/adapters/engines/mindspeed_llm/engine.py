@@ -115,12 +115,14 @@ class MindSpeedLlmEngine(ContainerTrainer):
                 resumed=arguments.training(order, model, resumes=True) if resumes else (),
             ),
             sequence.Run(argv=arguments.merging(order, model), leader_only=True),
-            sequence.Collect(source="merged"),
+            sequence.Collect(source=arguments.MERGED),
         )
         files: dict[str, str] = {}
         if order.objective in arguments.SHAPES:
             files["shape_rows.py"] = sequence.program("shape_rows")
-        return Translation(steps=steps, files=files, environment=_ENVIRONMENT)
+        return Translation(
+            steps=steps, files=files, environment=_ENVIRONMENT, shares_checkpoints=True
+        )
 
 
 def _check_lora(lora: Mapping[str, Any]) -> Iterator[Finding]:

@@ -1,0 +1,49 @@
+"""What keeps a Launch from being made, before the first object of it stands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from controlplane.adapters.clusters.kubernetes.launching import Launcher
+from controlplane.adapters.clusters.kubernetes.profiles import Profile
+from controlplane.ports.clusters import LaunchRefused
+from tests.unit.adapters.kubernetes.answers import StoringApi, listing
+from tests.unit.adapters.kubernetes.things import H800, OURS, node
+from tests.unit.adapters.volcano.plans import planned, trainer
+
+GPU = "nvidia.com/gpu"
+
+
+def cluster() -> StoringApi:
+    path = "/api/v1/namespaces/ninefold-vision"
+    nodes = {f"/api/v1/nodes/{name}": node(name, {GPU: 8}, labels=H800) for name in ("n0", "n1")}
+    kinds = ("pods", "secrets", "services", "configmaps")
+    return StoringApi(
+        {
+            "/api/v1/namespaces": listing(),
+            **nodes,
+            **{f"{path}/{kind}": listing() for kind in kinds},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "work", "refused"),
+    [(2, None, True), (2, {"claim": "work"}, False), (1, None, False)],
+)
+def test_replicas_that_share_files_need_a_folder_for_all_of_their_nodes(
+    nodes: int, work: dict[str, str] | None, refused: bool
+) -> None:
+    api, profile = cluster(), Profile.read({} if work is None else {"work": work})
+    launcher = Launcher(api, profile=profile, installation=OURS, find=lambda _: {})
+    launch = replace(planned(trainer(nodes=nodes)).launch, shares_checkpoints=True)
+    before = set(api.kept)
+    if refused:
+        with pytest.raises(LaunchRefused, match="set its option work, or let the job run on one"):
+            launcher.launch(launch)
+        assert set(api.kept) == before
+    else:
+        launcher.launch(launch)
+        assert sum("/pods/" in path for path in api.kept) == nodes
