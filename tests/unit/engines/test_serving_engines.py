@@ -33,6 +33,30 @@ HOME = {
 }
 
 
+def test_sglang_refuses_copies_on_several_nodes_which_its_own_check_refuses() -> None:
+    """``server_args.py``: "multi-node data parallel is not supported unless dp attention!"."""
+    spec = {"model_name": "assistant", "parallel": {"data": 2, "tensor": 4}}
+    with pytest.raises(ValueError, match=r"set parallel\.data to 1"):
+        rendered("sglang", spec, chip=HOME["sglang"], nodes=2)
+    alone = {"model_name": "assistant", "parallel": {"data": 2}}
+    assert "--dp-size" in rendered("sglang", alone, chip=HOME["sglang"]).roles[0].argv
+
+
+@pytest.mark.parametrize(("fraction", "given"), [(None, False), (0.9, False), (0.8, True)])
+def test_sglang_chooses_its_static_memory_unless_the_spec_differs(
+    fraction: float | None, given: bool
+) -> None:
+    spec = {"model_name": "assistant"} | ({"memory_fraction": fraction} if fraction else {})
+    (role,) = rendered("sglang", spec, chip=HOME["sglang"]).roles
+    assert ("--mem-fraction-static" in role.argv) is given
+
+
+def test_sglang_takes_no_name_with_a_colon_and_the_others_do() -> None:
+    spec = {"model_name": "team/assistant:v2"}
+    assert "cannot hold ':'" in findings("sglang", spec)["model_name"]
+    assert "model_name" not in findings("vllm", spec)
+
+
 @pytest.mark.parametrize("name", [*ENGINES, "msmodelslim"])
 def test_each_is_an_engine_that_comes_as_an_image(name: str) -> None:
     found: Engine = engine(name)

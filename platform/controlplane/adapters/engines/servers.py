@@ -91,6 +91,10 @@ class ContainerServer(ContainerEngine):
         """Why it does not load weights of that format and scheme on the chip; empty if it does."""
         return ""
 
+    def check_further(self, spec: Mapping[str, Any]) -> Iterator[Finding]:
+        """What else is wrong with a complete spec for this engine alone."""
+        yield from ()
+
     def fields(self, task: Task) -> tuple[Field, ...]:
         return SERVE
 
@@ -195,6 +199,7 @@ class ContainerServer(ContainerEngine):
                 message=f"context_length must be ≤ {model.context_length}, the context of {model.name}, "
                 f"got {length}",
             )
+        yield from self.check_further(complete)
         group = complete["parallel"]
         if group["tensor"]:
             cards = group["tensor"] * group["pipeline"] * group["data"]

@@ -10,6 +10,8 @@ from controlplane.domain.fields import Field, Kind
 from controlplane.domain.specs.training import PRECISIONS
 
 _SWITCH = ("auto", "on", "off")
+#: Of each card, where a spec says nothing.
+MEMORY_FRACTION = 0.9
 
 _PARALLEL = (
     Field(
@@ -100,7 +102,7 @@ SERVE = (
         label="Share of memory",
         help="Of each card, for weights and KV cache together.",
         kind=Kind.NUMBER,
-        default=0.9,
+        default=MEMORY_FRACTION,
         least=0.1,
         most=0.98,
     ),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from controlplane.adapters.engines import ascend, sequence
 from controlplane.adapters.engines.precisions import no_bfloat16
 from controlplane.adapters.engines.servers import MODEL, ContainerServer, Order, Translation
 from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Limit
+from controlplane.domain.fields import Finding, Limit
+from controlplane.domain.specs.serving import MEMORY_FRACTION
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
 
 #: Starts the server with the key from the environment: its own option would show it to every process.
@@ -44,6 +48,8 @@ PROFILE = EngineProfile(
         "Knows its key by an argument only; a small program adds it inside of the process, so that the list of "
         "processes does not show it, and keeps it out of the log.",
         "Asks for no key on /health and /metrics.",
+        "memory_fraction is for weights and KV cache alone, without activations and graphs, which vLLM counts in. "
+        "At its default SGLang chooses by the card; any other value is handed over.",
     ),
     sources=(
         "SGLang 0.5.14 and 0.5.23: sglang/srt/server_args.py",
@@ -74,6 +80,14 @@ class SglangEngine(ContainerServer):
             *no_bfloat16(chip),
         )
 
+    def check_further(self, spec: Mapping[str, Any]) -> Iterator[Finding]:
+        if ":" in spec["model_name"]:
+            yield Finding(
+                field="model_name",
+                message="model_name cannot hold ':' for SGLang, which divides a model and its adapter there, got "
+                f"{spec['model_name']!r}",
+            )
+
     def refuses(self, model: ModelFacts, *, chip: Chip | None) -> str:
         if chip is None:
             return ""
@@ -85,8 +99,16 @@ class SglangEngine(ContainerServer):
         return ""
 
     def translated(self, order: Order) -> Translation:
-        """The replica's nodes run the same command; all of them answer ``/health``."""
+        """The replica's nodes run the same command; all of them answer ``/health``.
+
+        :raises ValueError: if copies of the model are to stand on several nodes.
+        """
         spec, plan = order.spec, order.plan
+        if plan.data > 1 and order.nodes > 1:
+            raise ValueError(
+                f"SGLang keeps the {plan.data} copies of parallel.data on one node, not on {order.nodes}: set "
+                "parallel.data to 1 and let the deployment have more replicas"
+            )
         argv = ["{python}", f"{{work}}/{_START}", "--model-path", MODEL]
         argv += ["--served-model-name", spec["model_name"]]
         argv += ["--host", "0.0.0.0", "--port", "{port:http}", "--enable-metrics"]  # noqa: S104 - its container
@@ -95,7 +117,8 @@ class SglangEngine(ContainerServer):
         argv += ["--dp-size", str(plan.data)]
         if plan.expert > 1:
             argv += ["--ep-size", str(plan.tensor)]
-        argv += ["--mem-fraction-static", f"{spec['memory_fraction']:g}"]
+        if spec["memory_fraction"] != MEMORY_FRACTION:
+            argv += ["--mem-fraction-static", f"{spec['memory_fraction']:g}"]
         argv += ["--max-queued-requests", str(spec["queue_size"])]
         if spec["context_length"]:
             argv += ["--context-length", str(spec["context_length"])]
