@@ -82,6 +82,8 @@ class PodExtras:
     device_name: str = ""
     #: Paths of the host that its driver needs in the container, read-only.
     host_paths: tuple[str, ...] = ()
+    #: Ids of the groups that own the device files on the nodes; pods do not run as root.
+    groups: tuple[int, ...] = ()
     #: Whether pods of one Launch on several nodes need the host's network (links of the cards are the host's).
     host_network_across_nodes: bool = False
     #: A ConfigMap that a controller of the vendor fills in: its name, and its first content by key.

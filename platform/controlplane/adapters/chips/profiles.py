@@ -143,6 +143,7 @@ def _pods(section: Section | None) -> PodExtras:
         device_annotation=section.text("device_annotation"),
         device_name=section.text("device_name"),
         host_paths=section.texts("host_paths"),
+        groups=section.sizes("groups"),
         host_network_across_nodes=section.take("host_network_across_nodes", bool, default=False),
         families=section.words("families"),
         config_map=config_map.text("name"),

@@ -96,6 +96,20 @@ def test_a_pod_sees_the_blobs_of_its_inputs_one_by_one_and_nothing_else_of_the_s
     ]
 
 
+def test_pods_on_ascend_belong_to_the_group_of_the_device_files_and_others_do_not() -> None:
+    groups = {}
+    for case in ("ascend-two-nodes", "nvidia-two-nodes"):
+        pods = (made for made in objects(CASES[case]) if made["kind"] == "Pod")
+        groups[case] = [pod["spec"]["securityContext"].get("supplementalGroups") for pod in pods]
+    assert groups == {"ascend-two-nodes": [[1000]] * 2, "nvidia-two-nodes": [None] * 2}
+
+
+def test_a_name_is_found_for_the_account_that_no_image_knows() -> None:
+    variables = {one["name"]: one.get("value") for one in container_of(CASES["processors"])["env"]}
+    assert variables["USER"] == variables["LOGNAME"] == "ninefold-job"
+    assert variables["XDG_CACHE_HOME"].startswith(variables["HOME"])
+
+
 def test_a_devices_variable_counts_the_containers_own_cards() -> None:
     """The device plug-in gives the container four of eight cards: there they are 0 to 3."""
     plan = planned(trainer(nodes=1, cards=4), chip="nvidia-h800")

@@ -35,6 +35,7 @@ from controlplane.ports.launches import Probe, Role
 
 CHECKPOINTS = "checkpoints"
 _MASTER_PORT = 29_500
+_USER = "ninefold-job"
 #: Of the folder that inputs are mounted in, which holds nothing itself.
 _MOUNT_POINTS = 64 * MIB
 _MOST_FILES = 512
@@ -63,6 +64,7 @@ def pod_template(plan: Plan, role: Role, replica: Replica) -> Manifest:
             "runAsUser": profile.run_as,
             "runAsGroup": profile.run_as,
             "fsGroup": profile.run_as,
+            **({"supplementalGroups": list(plan.extras.groups)} if plan.extras.groups else {}),
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "tolerations": _tolerations(replica),
@@ -260,6 +262,10 @@ def _environment(
     python_path = [RUNTIME, *filter(None, [asked.get("PYTHONPATH")])]
     plain = {
         "HOME": HOME,
+        # The account is in no image's /etc/passwd, where torch (before 2.13) and others look for a name.
+        "USER": _USER,
+        "LOGNAME": _USER,
+        "XDG_CACHE_HOME": f"{HOME}/.cache",
         "TMPDIR": "/tmp",  # noqa: S108 - the pod's own
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
