@@ -72,7 +72,11 @@ class JobSubmitSerializer(OwnedSerializer):
     spec = serializers.DictField(
         required=False, help_text="The engine's fields; GET /engines says which there are."
     )
-    engine = serializers.CharField(required=False, max_length=40)
+    engine = serializers.CharField(
+        required=False,
+        max_length=40,
+        help_text="Default: one that does this kind of work on the first of the chips; GET /engines lists them.",
+    )
     model_version = VisibleField(visible=registry.model_versions_visible, required=False)
     dataset_version = VisibleField(visible=registry.dataset_versions_visible, required=False)
     code = VisibleField(visible=registry.code_visible, required=False, help_text="From POST /code.")

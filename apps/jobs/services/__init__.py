@@ -1,6 +1,6 @@
 """Changes to jobs and attempts."""
 
-from apps.jobs.services.chips import chips_expand
+from apps.jobs.services.chips import PREFERRED, chips_expand, engine_for
 from apps.jobs.services.endings import Ending, attempt_end, attempts_end
 from apps.jobs.services.filters import (
     FilterRefused,
@@ -48,6 +48,7 @@ from apps.jobs.services.retries import (
 )
 
 __all__ = [
+    "PREFERRED",
     "CancelOutcome",
     "Ending",
     "FilterRefused",
@@ -64,6 +65,7 @@ __all__ = [
     "attempts_end",
     "check_output_path",
     "chips_expand",
+    "engine_for",
     "file_receive",
     "file_record",
     "filter_default",

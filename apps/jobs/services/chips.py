@@ -20,6 +20,8 @@ from controlplane.ports import registry
 from controlplane.ports.engines import Engine, Task
 
 ANY = "any"
+#: The engine of the product, which does most tasks.
+PREFERRED = "transformers"
 #: Words that stand for chips; ``cpu`` is the name of its one chip.
 WORDS = (ANY, ChipKind.GPU.value, ChipKind.NPU.value)
 
@@ -58,6 +60,31 @@ def chips_expand(
         else:
             chosen[chip.name] = chip
     return tuple(chosen.values()), tuple(findings)
+
+
+def engine_for(task: Task, *, chips: Sequence[str]) -> str:
+    """The engine that does the task where nobody names one: the product's own, else the first by name.
+
+    Those that run on the first chip, or on one that its word means, come before all others. Where none does the
+    task at all, the product's own is named, so that the refusal says so.
+    """
+    names = sorted(registry.engine_names(), key=lambda name: (name != PREFERRED, name))
+    able = [name for name in names if task in registry.engine(name).tasks]
+    preferred = _meant_by(chips[0]) if chips else ()
+    running = (
+        name
+        for name in able
+        if any(not registry.engine(name).runs_on(task, chip) for chip in preferred)
+    )
+    return next(running, able[0] if able else PREFERRED)
+
+
+def _meant_by(word: str) -> Sequence[Chip]:
+    """Whether the fleet has them or not."""
+    chip = registry.chip_called(word)
+    if chip is not None:
+        return (chip,)
+    return [chip for chip in registry.chips().values() if _meant(word, chip)]
 
 
 def equal_chips(asked: Sequence[str], chips: Sequence[str]) -> int:

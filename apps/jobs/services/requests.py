@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.fleet import selectors as fleet
 from apps.jobs.models import Job
-from apps.jobs.services.chips import chips_expand
+from apps.jobs.services.chips import chips_expand, engine_for
 from apps.jobs.services.plans import Wanted, plan_settle, replicas_of
 from apps.jobs.services.secret_variables import secret_variables_check
 from apps.models import selectors as registry_selectors
@@ -48,7 +48,8 @@ class JobRequest:
     name: str
     spec: Mapping[str, Any]
     queue: Queue
-    engine: str = "transformers"
+    #: Empty is the one that suits the kind and the first chip.
+    engine: str = ""
     model_version: ModelVersion | None = None
     dataset_version: DatasetVersion | None = None
     code: Artifact | None = None
@@ -67,6 +68,11 @@ class JobRequest:
     retry_policy: Mapping[str, Any] = field(default_factory=dict)
     #: Values of secret environment variables by name; never in the spec, and in no message.
     secret_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.engine:
+            engine = engine_for(Task(self.kind), chips=self.chips)
+            object.__setattr__(self, "engine", engine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

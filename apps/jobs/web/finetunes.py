@@ -18,8 +18,8 @@ from django.utils.translation import gettext_lazy as _
 from apps.accounts.models import Team, User
 from apps.jobs.models import Job
 from apps.jobs.selectors.estimates import Estimate, Plan, estimate_of
-from apps.jobs.services import Settled
-from apps.jobs.web.forms import ENGINE, RETRY_NAMES, ModelJobForm
+from apps.jobs.services import PREFERRED, Settled
+from apps.jobs.web.forms import RETRY_NAMES, ModelJobForm
 from apps.jobs.web.limited_choices import LimitedSelect, offer
 from apps.jobs.web.spec_fields import PlacedField, flat, form_field, limit_field
 from apps.models import selectors as models
@@ -53,7 +53,7 @@ def trainers() -> tuple[Engine, ...]:
     """The installed engines that train, this product's own first."""
     engines = (registry.engine(name) for name in registry.engine_names())
     found = [engine for engine in engines if Task.FINETUNE in engine.tasks]
-    return tuple(sorted(found, key=lambda engine: (engine.name != ENGINE, engine.name)))
+    return tuple(sorted(found, key=lambda engine: (engine.name != PREFERRED, engine.name)))
 
 
 class FinetuneForm(ModelJobForm):

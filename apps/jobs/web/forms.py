@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.accounts.models import User
 from apps.jobs.models import Job
-from apps.jobs.services import JobRequest
+from apps.jobs.services import PREFERRED, JobRequest
 from apps.jobs.web.chip_choices import FleetChips
 from apps.jobs.web.limited_choices import LimitedSelect
 from apps.jobs.web.priorities import PriorityField
@@ -35,7 +35,6 @@ from controlplane.domain.jobs import JobKind
 from controlplane.ports import registry
 from controlplane.ports.engines import ModelFacts, Task
 
-ENGINE = "transformers"
 #: Form fields of the retry policy, folded away in every form.
 RETRY_FIELDS: tuple[PlacedField, ...] = tuple(flat(retries.FIELDS, f"{retries.FIELD}."))
 RETRY_NAMES = tuple(each.name for each in RETRY_FIELDS)
@@ -112,7 +111,7 @@ class JobForm(QueuedForm):
 
     def engine_name(self) -> str:
         """The engine that runs it."""
-        return ENGINE
+        return PREFERRED
 
     def _chosen(self) -> Mapping[str, Any]:
         """What was chosen already and changes the defaults of other fields."""

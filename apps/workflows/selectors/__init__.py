@@ -1,6 +1,6 @@
 """Questions about pipelines."""
 
-from apps.workflows.selectors.engines import engine_for, task_of
+from apps.workflows.selectors.engines import task_of
 from apps.workflows.selectors.pipelines import (
     Event,
     can_be_retried,
@@ -16,7 +16,6 @@ __all__ = [
     "Event",
     "can_be_retried",
     "deployment_live",
-    "engine_for",
     "events_of",
     "held_step",
     "input_of",

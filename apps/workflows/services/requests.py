@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apps.accounts.models import Team
-from apps.jobs.services import JobRequest, job_check
+from apps.jobs.services import JobRequest, engine_for, job_check
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from apps.serving.models import Deployment
 from apps.serving.services.configurations import Configuration, configuration_check
 from apps.workflows.models import Pipeline, Step
-from apps.workflows.selectors import engine_for, task_of
+from apps.workflows.selectors import task_of
 from controlplane.domain.fields import Finding
 from controlplane.domain.jobs import JobKind
 from controlplane.domain.pipelines import Gate, StepKind, gate_refusal, order_refusal
@@ -47,7 +47,7 @@ class StepRequest:
         """Empty for a deployment of which nobody says: serving chooses by the model that is there then."""
         if self.engine or self.kind is StepKind.DEPLOY:
             return self.engine
-        return engine_for(self.kind, chips=self.chips)
+        return engine_for(task_of(self.kind), chips=self.chips)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,10 @@ from django import forms
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from apps.jobs.services import engine_for
 from apps.jobs.web.forms import number
 from apps.workflows.models import Step
-from apps.workflows.selectors import engine_for, task_of
+from apps.workflows.selectors import task_of
 from apps.workflows.services import StepRequest
 from apps.workflows.web.words import Told, settings_told
 from controlplane.domain.datasets.splits import Split
@@ -73,7 +74,7 @@ class SectionForm(PlainForm):
 
     def _show_defaults(self) -> None:
         """What the engine takes where a field is left empty."""
-        name = engine_for(self.kind, chips=())
+        name = engine_for(task_of(self.kind), chips=())
         if name not in registry.engine_names():
             return
         task = task_of(self.kind)

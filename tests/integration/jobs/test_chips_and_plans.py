@@ -11,7 +11,7 @@ from apps.fleet import services as fleet
 from apps.jobs import services
 from apps.jobs.models import Job
 from apps.jobs.services import JobRequest, SpecRefused
-from apps.jobs.services.chips import chips_expand
+from apps.jobs.services.chips import chips_expand, engine_for
 from apps.quotas.models import Claim
 from apps.quotas.selectors import snapshots
 from controlplane.adapters.fakes.clusters import FakeCluster
@@ -341,3 +341,29 @@ def test_an_engine_that_comes_as_an_image_is_refused_where_nothing_starts_contai
     told = {finding.field: finding.message for finding in services.job_check(request)}
     assert "ms-swift comes as an image" in told["engine"]
     assert "(with-nvidia-h800)" in told["engine"]
+
+
+@pytest.mark.parametrize(
+    ("task", "chip", "engine"),
+    [
+        (Task.FINETUNE, "cpu", "transformers"),
+        (Task.FINETUNE, "any", "transformers"),
+        (Task.FINETUNE, "ascend-910b3", "llamafactory"),
+        (Task.FINETUNE, "npu", "llamafactory"),
+        (Task.QUANTIZE, "cpu", "llm_compressor"),
+        (Task.SERVE, "hygon-k100-ai", "vllm"),
+        (Task.FINETUNE, "no-such-chip", "transformers"),
+    ],
+)
+def test_the_engine_follows_the_kind_of_work_and_the_first_chip(
+    task: Task, chip: str, engine: str
+) -> None:
+    assert engine_for(task, chips=(chip,)) == engine
+
+
+def test_where_any_engine_runs_on_a_chip_the_default_one_does() -> None:
+    engines = [registry.engine(name) for name in registry.engine_names()]
+    for task in Task:
+        for name, chip in registry.chips().items():
+            able = [each for each in engines if task in each.tasks and not each.runs_on(task, chip)]
+            assert registry.engine(engine_for(task, chips=(name,))) in able or not able
