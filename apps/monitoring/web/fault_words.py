@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from apps.fleet.web.figures import LEVELS
 from apps.monitoring.models import Decision, Fault, Isolation
-from controlplane.domain.faults import FaultLevel
+from controlplane.domain.faults import REMEDIES, FaultLevel
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.health.signals import Origin
@@ -58,20 +58,6 @@ _CAUSES: Mapping[Origin, Promise] = {
     Origin.CONDITION: gettext_lazy("The cluster says that the node is not well."),
     Origin.JOB: gettext_lazy("A job failed there in a way that points to the hardware."),
     Origin.RULE: gettext_lazy("Its figures are beyond what a rule allows."),
-}
-_REMEDIES: Mapping[FaultLevel, Promise] = {
-    FaultLevel.NOTE: gettext_lazy("Nothing has to be done; watch whether it comes again."),
-    FaultLevel.RESTART_REQUEST: gettext_lazy("Send the request again."),
-    FaultLevel.RESTART_JOB: gettext_lazy(
-        "The job starts again from its last checkpoint; the card may stay."
-    ),
-    FaultLevel.RESET_WHEN_IDLE: gettext_lazy(
-        "Let what runs there end, then reset the card and test it."
-    ),
-    FaultLevel.RESET_NOW: gettext_lazy("Reset the card, then test it before it takes work again."),
-    FaultLevel.ISOLATE: gettext_lazy(
-        "Keep it out of use and have the hardware looked at; give it back once a burn-in has passed."
-    ),
 }
 
 
@@ -126,7 +112,7 @@ def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = No
         level=f"L{level.value}",
         asks=LEVELS[level],
         cause=cause,
-        remedy=remedy or str(_REMEDIES[level]),
+        remedy=remedy or said(REMEDIES[level]),
         message=message if message != cause else "",
         origin=ORIGINS[origin],
         href=place_address(fault),

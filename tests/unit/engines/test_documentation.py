@@ -11,9 +11,10 @@ import pytest
 
 from controlplane.ports.engines import Engine, RenderRequest, Task
 from controlplane.ports.launches import Placement
-from controlplane.ports.registry import chips
+from controlplane.ports.registry import chips, engine, engine_names
 from tests.unit.engines.orders import DATASET, MODEL_TREE, QWEN3_8B
 
+README = Path(__file__).resolve().parents[3] / "README.md"
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "adding-an-engine.md"
 
 
@@ -58,3 +59,24 @@ def test_it_renders_for_two_vendors(ferret: Engine) -> None:
         assert launch.image == f"ferret/train:{image}"
         assert json.loads(launch.files["ferret.json"])["lr"] == 1e-4
         assert launch.roles[0].environment["NPROC_PER_NODE"] == "2"
+
+
+def test_the_readme_counts_the_chips_that_some_engine_runs_on() -> None:
+    accelerators = [chip for chip in chips().values() if not chip.slice_of and chip.name != "cpu"]
+    engines = [engine(name) for name in engine_names()]
+    counts = {
+        task: sum(
+            any(task in each.tasks and not each.runs_on(task, chip) for each in engines)
+            for chip in accelerators
+        )
+        for task in Task
+    }
+    assert counts[Task.EVALUATE] == counts[Task.QUANTIZE]
+    makers = len({chip.vendor for chip in accelerators})
+    told = " ".join(README.read_text(encoding="utf-8").split())
+    assert (
+        f"Of {len(accelerators)} accelerators of {makers} makers, launches are rendered and checked for "
+        f"fine-tuning on {counts[Task.FINETUNE]}, evaluation and quantization on {counts[Task.EVALUATE]} and "
+        f"serving on {counts[Task.SERVE]}, by ten engines"
+    ) in told
+    assert len(engines) == 10

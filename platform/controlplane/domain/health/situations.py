@@ -17,9 +17,9 @@ class Action(StrEnum):
     NOTE = "note"
     RESTART_REQUEST = "restart_request"
     RESTART_JOB = "restart_job"
-    #: Takes no new work; is reset and tested when what runs there has ended.
+    #: Takes no new work; waits for a reset by an operator and a burn-in when what runs there has ended.
     RESET_WHEN_IDLE = "reset_when_idle"
-    #: What runs there stops now, then it is reset and tested.
+    #: What runs there stops now; then it waits for a reset by an operator and a burn-in.
     RESET_NOW = "reset_now"
     ISOLATE_CARD = "isolate_card"
     ISOLATE_NODE = "isolate_node"
