@@ -174,7 +174,7 @@ def _findings(version: DatasetVersion) -> list[dict[str, Any]]:
         noted = [{"kind": WarningKind.REPEATED, "total": repeated, "rows": []}] if repeated else []
     found = [
         {
-            "text": _finding(WarningKind(one["kind"]), one["total"]),
+            "text": warning_text(WarningKind(one["kind"]), one["total"]),
             "rows": one["rows"],
             "more": one["total"] - len(one["rows"]) if one["rows"] else 0,
         }
@@ -186,7 +186,8 @@ def _findings(version: DatasetVersion) -> list[dict[str, Any]]:
     return found
 
 
-def _finding(kind: WarningKind, total: int) -> str:
+def warning_text(kind: WarningKind, total: int) -> str:
+    """A finding in the reader's language."""
     words = {
         WarningKind.REPEATED: ngettext(
             "%(count)s row is equal to an earlier one: it is learned twice.",
@@ -201,6 +202,11 @@ def _finding(kind: WarningKind, total: int) -> str:
         WarningKind.LONG: ngettext(
             "%(count)s row has more than %(most)s characters: training may cut it.",
             "%(count)s rows have more than %(most)s characters: training may cut them.",
+            total,
+        ),
+        WarningKind.MEDIA: ngettext(
+            "%(count)s row has images, audio or video: only its text is kept.",
+            "%(count)s rows have images, audio or video: only their text is kept.",
             total,
         ),
     }

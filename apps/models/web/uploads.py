@@ -16,6 +16,7 @@ from apps.accounts.web.requests import SignedIn
 from apps.models.models import DatasetVersion
 from apps.models.selectors.datasets import next_number
 from apps.models.services import datasets as services
+from apps.models.web.datasets import warning_text
 from apps.models.web.forms import DatasetForm
 from controlplane.domain.datasets import DatasetRefused
 from controlplane.domain.permissions import Permission
@@ -107,6 +108,7 @@ def dataset_check(request: SignedIn) -> HttpResponse:
                 "found": found,
                 "used": [name for name in parts if name],
                 "rows": found.preview[:_ROWS_SHOWN],
+                "warnings": [warning_text(one.kind, one.total) for one in found.warnings],
             }
     if values.get("name") and values.get("team"):
         context["name"] = values["name"]

@@ -95,6 +95,16 @@ def test_a_row_in_two_splits_is_told_apart_from_one_that_is_repeated(
     assert "Row 23 of the file." in text
 
 
+def test_rows_with_images_are_told_before_and_after_the_upload(
+    browser: Client, empty: Empty
+) -> None:
+    lines = [row(n, image="a.png" if n % 2 else "") for n in range(20)]
+    told = "10 rows have images, audio or video: only their text is kept."
+    assert told in look(browser, empty, "\n".join(lines))
+    version = send(browser, empty, lines)
+    assert told in browser.get(f"/datasets/versions/{version.uid}").text
+
+
 def test_a_version_of_before_warnings_were_noted_still_tells_what_it_knows(
     browser: Client, empty: Empty
 ) -> None:

@@ -23,6 +23,7 @@ from controlplane.domain.datasets import (
     Split,
     inspect,
 )
+from controlplane.domain.datasets.warnings import WarningKind
 from tests.unit.datasets.files import Fields, as_csv, as_json, as_jsonl, pairs
 
 ALL_TRAIN = Fractions(validation=0, test=0)
@@ -233,3 +234,22 @@ def test_the_shipped_addresses_are_a_good_dataset() -> None:
         Split.TEST: 400,
     }
     assert inspection.duplicates == 0
+
+
+def test_rows_with_images_are_told_as_only_their_text_is_kept() -> None:
+    rows: list[Fields] = [
+        {"instruction": "What is this?", "output": "A cat.", "images": ["cat.png"]},
+        {"instruction": "And this?", "output": "A dog.", "images": []},
+        {"instruction": "And now?", "output": "Both.", "images": ["cat.png", "dog.png"]},
+    ]
+    found = inspect(io.BytesIO(as_jsonl(rows)), filename="a.jsonl")
+    (warning,) = found.warnings
+    assert (warning.kind, warning.total, warning.rows) == (WarningKind.MEDIA, 2, (1, 3))
+    assert found.ignored_columns == ("images",)
+    named = ColumnMapping(instruction="images", output="output")
+    taken = inspect(
+        io.BytesIO(as_jsonl([{"images": "Draw a cat.", "output": "=^.^="}])),
+        filename="a.jsonl",
+        columns=named,
+    )
+    assert taken.warnings == ()

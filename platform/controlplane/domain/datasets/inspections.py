@@ -25,7 +25,7 @@ from controlplane.domain.datasets.refusals import Limits, ProblemLog
 from controlplane.domain.datasets.schemas import ColumnMapping, Layout, Schema
 from controlplane.domain.datasets.sources import Format, open_source
 from controlplane.domain.datasets.splits import Fractions, Split, Splitter
-from controlplane.domain.datasets.warnings import RowWarning, RowWarnings
+from controlplane.domain.datasets.warnings import MEDIA_COLUMNS, RowWarning, RowWarnings
 
 DEFAULT_LIMITS = Limits()
 DEFAULT_FRACTIONS = Fractions()
@@ -102,6 +102,8 @@ class _Row:
     line: bytes
     #: The split of an earlier row with the same content.
     equal_in: Split | None
+    #: It has images, audio or video, which are left out.
+    media: bool
 
 
 class _Context:
@@ -142,6 +144,7 @@ def inspect(
             split=row.split,
             equal_in=row.equal_in,
             characters=sum(len(message.content) for message in row.messages) + len(row.rejected),
+            media=row.media,
         )
         writers[row.split].take(row.line)
     layout = context.layout
@@ -231,6 +234,11 @@ def _row(record: Record, layout: Layout, splitter: Splitter, log: ProblemLog) ->
         rejected=rejected,
         line=line,
         equal_in=splitter.equal_in,
+        media=any(
+            value
+            for name, value in fields.items()
+            if name in MEDIA_COLUMNS and name not in layout.columns.names()
+        ),
     )
 
 

@@ -10,6 +10,8 @@ from controlplane.domain.datasets.splits import Split
 
 #: Characters of a row beyond which training is likely to cut it.
 LONG_ROW = 16384
+#: Columns by which the usual formats of chats refer to what is no text.
+MEDIA_COLUMNS = frozenset({"image", "images", "audio", "audios", "video", "videos"})
 #: Rows that are named of each kind.
 ROWS_NAMED = 10
 
@@ -21,6 +23,8 @@ class WarningKind(StrEnum):
     LEAKED = "leaked"
     #: More than :data:`LONG_ROW` characters.
     LONG = "long"
+    #: Has images, audio or video beside its text, which are not kept.
+    MEDIA = "media"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +43,18 @@ class RowWarnings:
         self._totals: Counter[WarningKind] = Counter()
         self._rows: dict[WarningKind, list[int]] = {kind: [] for kind in WarningKind}
 
-    def take(self, row: int, *, split: Split, equal_in: Split | None, characters: int) -> None:
-        """``equal_in`` is the split of an earlier row with the same content."""
+    def take(
+        self, row: int, *, split: Split, equal_in: Split | None, characters: int, media: bool
+    ) -> None:
+        """:param equal_in: the split of an earlier row with the same content.
+        :param media: whether it has what is neither text nor kept.
+        """
         if equal_in is not None:
             self._note(WarningKind.REPEATED if equal_in is split else WarningKind.LEAKED, row)
         if characters > LONG_ROW:
             self._note(WarningKind.LONG, row)
+        if media:
+            self._note(WarningKind.MEDIA, row)
 
     def found(self) -> tuple[RowWarning, ...]:
         """Those that are true of at least one row."""
