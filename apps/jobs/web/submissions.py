@@ -31,6 +31,7 @@ from controlplane.domain.storage import StorageQuotaExceeded
 from controlplane.ports import registry
 from controlplane.ports.artifacts import StorageFull
 from controlplane.ports.engines import Task
+from controlplane.web.forms import only_unfilled
 
 FORMS: Mapping[JobKind, type[JobForm]] = {
     form.kind: form for form in (FinetuneForm, EvaluateForm, QuantizeForm, ScriptForm)
@@ -146,6 +147,7 @@ def job_check(request: SignedIn, kind: str) -> HttpResponse:
     context: dict[str, Any] = {
         "form": form,
         "wrong": wrong,
+        "unfilled": only_unfilled(form),
         "values": form.cleaned_data,
         "spec": settled.spec,
         "chip": settled.chips[0] if settled.chips else None,

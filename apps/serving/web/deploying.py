@@ -32,6 +32,7 @@ from apps.serving.web.deployments import found_visible
 from apps.serving.web.forms import ConfigurationForm, DeploymentForm, RevisionForm
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.permissions import Permission
+from controlplane.web.forms import only_unfilled
 
 
 @login_required
@@ -132,6 +133,7 @@ def _checked(
     ]
     context: dict[str, Any] = {
         "wrong": wrong,
+        "unfilled": only_unfilled(form),
         "values": form.cleaned_data,
         "deployment": deployment,
         "queue": queue,

@@ -15,6 +15,7 @@ from apps.accounts.web.requests import SignedIn
 from apps.jobs.services import SpecRefused
 from apps.workflows import selectors, services
 from apps.workflows.web.forms import PipelineForm, initial_of
+from controlplane.web.forms import only_unfilled
 
 
 def _form(request: SignedIn) -> PipelineForm:
@@ -76,5 +77,9 @@ def pipeline_check(request: SignedIn) -> HttpResponse:
     if form.is_valid():
         wanted = form.request()
         form.add_findings(services.pipeline_check(wanted, team=form.head.cleaned_data["team"]))
-    context = {"wrong": list(form.wrong()), "asked": wanted}
+    context = {
+        "wrong": list(form.wrong()),
+        "unfilled": only_unfilled(form.head, *form.sections),
+        "asked": wanted,
+    }
     return render(request, "workflows/check.html", context)

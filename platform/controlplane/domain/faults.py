@@ -31,16 +31,16 @@ class FaultLevel(IntEnum):
 
 #: What to do where only the level is known of a code.
 REMEDIES: Mapping[FaultLevel, str] = {
-    FaultLevel.NOTE: "Nothing needs to be done. Where it comes often, have the card tested.",
+    FaultLevel.NOTE: "Nothing needs to be done. Where it comes often, have the hardware tested.",
     FaultLevel.RESTART_REQUEST: (
-        "Send the request again. Where it comes back on the same card, have the card tested."
+        "Send the request again. Where it comes back in the same place, have the hardware tested."
     ),
-    FaultLevel.RESTART_JOB: "Run the job again. Where it comes back on the same card, have the card tested.",
+    FaultLevel.RESTART_JOB: "Run the job again. Where it comes back in the same place, have the hardware tested.",
     FaultLevel.RESET_WHEN_IDLE: "Let what runs there end, then reset the card and let it pass a burn-in.",
     FaultLevel.RESET_NOW: (
         "Stop what runs there, reset the card and let it pass a burn-in. Where it comes back, exchange the card."
     ),
-    FaultLevel.ISOLATE: "Take the card out and have it tested by its maker, or exchange it.",
+    FaultLevel.ISOLATE: "Keep it out of use, and have the hardware tested or exchanged.",
 }
 
 

@@ -37,6 +37,16 @@ def validate_name(text: str) -> None:
         ) from None
 
 
+def only_unfilled(*of: forms.Form) -> bool:
+    """Whether all that is wrong with the forms is that required fields are empty."""
+    return all(
+        error.code == "required"
+        for form in of
+        for errors in form.errors.as_data().values()
+        for error in errors
+    )
+
+
 class PlainForm(forms.Form):
     """A few fields first; those named in ``more`` are folded away until they are wanted."""
 

@@ -62,6 +62,17 @@ def test_a_wrong_field_that_is_folded_away_is_opened(
     assert '<details class="nf-more" open>' in response.text
 
 
+@pytest.mark.parametrize(("cards", "error"), [("1", False), ("none", True)])
+def test_a_form_that_nobody_has_filled_in_says_no_error(
+    browser: Client, cards: str, error: bool
+) -> None:
+    form = {"chip": "any", "cards": cards}
+    text = browser.post("/jobs/new/script/check", form, headers=HTMX).text
+    assert "data-wrong=" in text
+    assert ("Still to be put right" in text) is error
+    assert ("Still to be filled in" in text) is not error
+
+
 def test_the_live_check_names_what_is_wrong_and_keeps_nothing(
     browser: Client, finetune: dict[str, str]
 ) -> None:
