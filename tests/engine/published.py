@@ -42,7 +42,8 @@ _OF_SWIFT = (
     *("scipy==1.17.1", "tiktoken==0.14.0", "trl==0.29.1", "urllib3==2.8.0", "yarl==1.25.1"),
     *_TRANSFORMERS,
 )
-MS_SWIFT = ("ms-swift==4.6.0", *_OF_SWIFT)
+#: The oldest and the newest that the engine takes; the image for Ascend holds the first.
+MS_SWIFT = {version: (f"ms-swift=={version}", *_OF_SWIFT) for version in ("4.3.0", "4.6.0")}
 
 
 def installed(requirements: Sequence[str]) -> Path:

@@ -104,9 +104,12 @@ def by_llamafactory(
     return dict(zip([*CASES_OF_LLAMAFACTORY, ("", "merge", "")], answers, strict=True))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=published.MS_SWIFT)
 def by_swift(
-    engine_python: Path, model: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    engine_python: Path,
+    model: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[tuple[str, str, str], Any]:
     """What ms-swift read of each case, of the command that merges, and of the families' names."""
     work = tmp_path_factory.mktemp("swift")
@@ -121,7 +124,7 @@ def by_swift(
     told = {*families.FAMILIES.values(), families.LLAMA_3}
     asked.append(["families", *([each.model_type, each.template] for each in told)])
     asked.append(["families", ["qwen2", "no such template"]])
-    packages = [published.installed(published.MS_SWIFT)]
+    packages = [published.installed(published.MS_SWIFT[request.param])]
     answers = published.read(engine_python, "read_ms_swift", packages=packages, asked=asked)
     others = [("", "merge", ""), ("", "families", ""), ("", "nonsense", "")]
     return dict(zip([*CASES_OF_SWIFT, *others], answers, strict=True))

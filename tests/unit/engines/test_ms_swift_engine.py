@@ -104,8 +104,16 @@ def test_a_whole_model_is_taken_from_the_newest_checkpoint_and_an_adapter_is_mer
 def test_it_says_which_parser_read_the_arguments_and_what_the_images_hold() -> None:
     profile = engine("ms_swift").profile()
     (remark,) = profile.remarks
-    assert published.MS_SWIFT[0].partition("==")[2] in remark
+    assert all(version in remark for version in published.MS_SWIFT)
     for vendor, image in profile.images.items():
         held = re.search(r"swift(?::v)?(\d+\.\d+\.\d+)", image)
         assert held, image
         assert held[1] in remark, vendor
+
+
+def test_a_fractional_alpha_is_refused_as_the_parsers_before_4_5_take_whole_numbers() -> None:
+    spec = {"method": "lora", "lora": {"alpha": 12.5}}
+    assert "whole number" in findings(NAME, spec, chip="nvidia-h800")["lora.alpha"]
+    assert "lora.alpha" not in findings(NAME, {**spec, "method": "full"}, chip="nvidia-h800")
+    launch = rendered(NAME, {"method": "lora"}, chip="nvidia-h800")
+    assert type(json.loads(launch.files["train.json"])["lora_alpha"]) is int

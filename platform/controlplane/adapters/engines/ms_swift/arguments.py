@@ -123,7 +123,7 @@ def _method(order: Order) -> dict[str, Any]:
     values: dict[str, Any] = {
         "tuner_type": "lora",
         "lora_rank": lora["rank"],
-        "lora_alpha": lora["alpha"],
+        "lora_alpha": int(lora["alpha"]),
         "lora_dropout": lora["dropout"],
         "target_modules": lora["target_modules"] or ["all-linear"],
     }

@@ -43,9 +43,9 @@ PROFILE = EngineProfile(
     ),
     flags=FlagsChecked.PARSED,
     remarks=(
-        "The parser of ms-swift 4.6.0 reads the arguments for NVIDIA H800 and Ascend 910B3 in this project's "
-        "tests. The images known here hold 4.4.3 for NVIDIA and 4.3.0 for Ascend: the parsers of these versions "
-        "have read nothing.",
+        "The parsers of ms-swift 4.3.0, which the image for Ascend holds, and 4.6.0 read the arguments for NVIDIA "
+        "H800 and Ascend 910B3 in this project's tests, and those of 4.4.2 and 4.5.3 did once. 4.4.3, which the "
+        "image for NVIDIA holds, is published in no registry of packages: its parser has read nothing.",
     ),
     sources=(
         "https://github.com/modelscope/ms-swift/tree/v4.6.0",
@@ -88,6 +88,12 @@ class MsSwiftEngine(ContainerTrainer):
     ) -> Iterator[Finding]:
         if model is not None:
             yield from families.check(model)
+        alpha = spec["lora"]["alpha"]
+        if spec["method"] != "full" and alpha != int(alpha):
+            yield Finding(
+                field="lora.alpha",
+                message=f"lora.alpha must be a whole number for ms-swift before 4.5, got {alpha:g}",
+            )
         bits = spec["qlora"]["bits"]
         if spec["method"] == "qlora" and bits not in _BITS:
             yield Finding(
