@@ -108,7 +108,8 @@ def design(request: HtmxRequest) -> HttpResponseBase:
         "kinds": list(ChipKind),
         "levels": list(ToastLevel),
         "form": SampleForm(auto_id="fresh-%s"),
-        "wrong": SampleForm({"name": "x" * 30, "cards": "90"}, auto_id="wrong-%s"),
+        "wrong": (form := SampleForm({"name": "x" * 30, "cards": "90"}, auto_id="wrong-%s")),
+        "problems": [("", "", list(errors)) for errors in form.errors.values()],
         "charts": CHARTS,
     }
     return render(request, "design.html", context)
