@@ -293,6 +293,7 @@ PAGES: tuple[Page, ...] = (
     _page("email-change", "/profile/email"),
     _page("email-change-sent", "/profile/email/sent"),
     _page("search", "/search?q=a"),
+    _page("problem-types", "/docs/problems"),
     _page("design", "/design", staff=True, charts=True),
 )
 

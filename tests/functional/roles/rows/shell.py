@@ -10,6 +10,7 @@ PAGES = (
     page("/"),
     act("/i18n/setlang/", may=EVERYBODY, body={"language": "en", "next": "/"}),
     page("/search?q=a"),
+    page("/docs/problems"),
     page("/design", may=STAFF, hidden=True),
     page("/design/chart/marks", may=STAFF, hidden=True),
 )
