@@ -94,6 +94,7 @@ OWNERS = {
     "datasets": Owner.TEAM,
     "deployments": Owner.TEAM,
     "design": Owner.PERSON,
+    "docs/problems": Owner.PERSON,
     "engines": Owner.PERSON,
     "jobs": Owner.TEAM,
     "keys": Owner.TEAM,
