@@ -130,9 +130,10 @@ class CatalogClaimSerializer(serializers.Serializer[Claim]):
     caveat = serializers.ChoiceField(choices=CatalogCell.CAVEATS, allow_null=True)
     installed = serializers.BooleanField(help_text="Whether a plug-in for the engine is here.")
     renders = serializers.CharField(help_text="Versions that the plug-in writes arguments for.")
-    runs = serializers.BooleanField(
-        help_text="Whether that plug-in does the task on these chips, whatever the model."
+    renderable = serializers.BooleanField(
+        help_text="Whether that plug-in renders the task for this model on some of these chips."
     )
+    refusal = serializers.CharField(help_text="Why it does not; empty if it does.")
 
 
 class CatalogMatrixSerializer(serializers.Serializer[MatrixRow]):

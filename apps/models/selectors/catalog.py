@@ -18,6 +18,7 @@ from django.db.models import CharField, F, Value
 from django.db.models.functions import MD5, Cast, Coalesce, Concat
 
 from apps.models.models import CatalogCell, CatalogModel, ModelVersion
+from apps.models.selectors.renderable import installed_engines, renders
 from controlplane.domain.architectures import (
     ConfigRefused,
     Contradiction,
@@ -36,7 +37,6 @@ from controlplane.domain.catalog.facets import (
     narrow,
 )
 from controlplane.domain.catalog.reading import Catalog, read_catalog
-from controlplane.ports import registry
 
 #: Fields of an entry that its row has under the same name.
 COLUMNS = tuple(field.name for field in fields(Entry) if field.name != "cells")
@@ -97,17 +97,12 @@ def _cell_of(cell: CatalogCell) -> Cell:
     )
 
 
-def installed_engines() -> frozenset[str]:
-    """Names of the engines that this installation has plug-ins for."""
-    return frozenset(registry.engine_names())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogIndex:
     """The catalog of one revision, ready to be searched."""
 
     revision: str
-    #: That the installation has; on a vendor's chips counts what one of them supports there.
+    #: That the installation has plug-ins for.
     engines: frozenset[str]
     #: By title.
     rows: tuple[Indexed, ...]
@@ -132,9 +127,13 @@ def catalog_index() -> CatalogIndex:
 def index_at(revision: str, engines: frozenset[str]) -> CatalogIndex:
     """The same of a revision that was asked for lately, for so many engines."""
     entries = sorted(shelf_at(revision).entries.values(), key=lambda entry: entry.title.lower())
-    rows = index(entries, engines=engines)
+    rows = index(entries, renders=_renders)
     values = {facet: frozenset().union(*(row.values[facet] for row in rows)) for facet in Facet}
     return CatalogIndex(revision=revision, engines=engines, rows=rows, values=values)
+
+
+def _renders(entry: Entry, cell: Cell) -> bool:
+    return renders(entry, task=cell.task, vendor=cell.vendor, engine=cell.engine)
 
 
 def catalog_entry(key: str) -> tuple[Entry, bool] | None:

@@ -1,7 +1,8 @@
 """The matrix of one entry: each task on each vendor's chips by each engine, and what it rests on.
 
 Vendors come from the installed chip plug-ins, engines from the evidence and from the installed plug-ins that run
-on the vendor's chips. What no source says of this very model is unknown, also where an engine here runs there.
+on the vendor's chips. Each claim says two things apart: what a source says of this very model, and whether this
+installation renders it, which the plug-in's ``check`` answers.
 """
 
 from __future__ import annotations
@@ -10,18 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from apps.models.selectors.catalog import engine_titles, installed_engines
+from apps.models.selectors.catalog import engine_titles
+from apps.models.selectors.renderable import TASKS, installed_engines, refusal
 from controlplane.domain.accelerators import Chip, ChipKind
 from controlplane.domain.catalog import CatalogTask, Caveat, Cell, Entry, Support, best
 from controlplane.ports import registry
 from controlplane.ports.chips import ChipPlugin
 from controlplane.ports.engines import EngineProfile, Task
-
-TASKS: Mapping[Task, CatalogTask] = {
-    Task.FINETUNE: CatalogTask.TRAIN,
-    Task.SERVE: CatalogTask.SERVE,
-    Task.QUANTIZE: CatalogTask.QUANTIZE,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +48,13 @@ class Claim:
     installed: bool
     #: Versions that the plug-in renders for; empty without one, or where it is part of the product.
     renders: str
-    #: Whether that plug-in runs the task on some of the vendor's chips.
-    runs: bool
+    #: Why that plug-in does not render the task for this model on any of the vendor's chips; empty if it does.
+    refusal: str
+
+    @property
+    def renderable(self) -> bool:
+        """Whether Ninefold can be asked for it today."""
+        return not self.refusal
 
     @property
     def spoken(self) -> bool:
@@ -72,8 +73,8 @@ class MatrixRow:
         return any(claim.spoken for claims in self.squares.values() for claim in claims)
 
     def status(self, task: CatalogTask) -> Support:
-        """The strongest claim of any engine."""
-        return best(claim.status for claim in self.squares[task])
+        """The strongest claim of an engine that this installation renders it with."""
+        return best(claim.status for claim in self.squares[task] if claim.renderable)
 
 
 def vendors() -> Mapping[str, Vendor]:
@@ -94,7 +95,7 @@ def _vendor(plugin: ChipPlugin, *, engines: frozenset[str]) -> Vendor:
         kind=chips[0].kind if chips else None,
         engines={
             shown: frozenset(name for name in engines if _runs(name, task, chips))
-            for task, shown in TASKS.items()
+            for shown, task in TASKS.items()
         },
     )
 
@@ -141,7 +142,10 @@ def _row(entry: Entry, vendor: Vendor) -> MatrixRow:
         task: tuple(
             sorted(
                 (
-                    *(_claim(cell, vendor) for cell in entry.claims(task, vendor=vendor.name)),
+                    *(
+                        _claim(entry, cell, vendor)
+                        for cell in entry.claims(task, vendor=vendor.name)
+                    ),
                     *_unspoken(entry, task, vendor),
                 ),
                 key=lambda claim: (claim.status.rank, not claim.installed, claim.title.lower()),
@@ -152,7 +156,7 @@ def _row(entry: Entry, vendor: Vendor) -> MatrixRow:
     return MatrixRow(vendor=vendor, squares=squares)
 
 
-def _claim(cell: Cell, vendor: Vendor) -> Claim:
+def _claim(entry: Entry, cell: Cell, vendor: Vendor) -> Claim:
     profile = _profile(cell.engine)
     return Claim(
         engine=cell.engine,
@@ -164,21 +168,24 @@ def _claim(cell: Cell, vendor: Vendor) -> Claim:
         caveat=cell.caveat,
         installed=profile is not None,
         renders=profile.versions if profile else "",
-        runs=cell.engine in vendor.engines.get(cell.task, ()),
+        refusal=refusal(entry, task=cell.task, vendor=vendor.name, engine=cell.engine),
     )
 
 
 def _unspoken(entry: Entry, task: CatalogTask, vendor: Vendor) -> list[Claim]:
     """Installed engines that do the task on the vendor's chips, and of which no source speaks here."""
     spoken = {cell.engine for cell in entry.claims(task, vendor=vendor.name)}
-    return [
-        _claim(Cell(task=task, vendor=vendor.name, engine=name, status=Support.UNKNOWN), vendor)
+    cells = (
+        Cell(task=task, vendor=vendor.name, engine=name, status=Support.UNKNOWN)
         for name in sorted(vendor.engines.get(task, frozenset()) - spoken)
-    ]
+    )
+    return [_claim(entry, cell, vendor) for cell in cells]
 
 
-def tasks_of(engine: str) -> frozenset[CatalogTask]:
-    """What an installed engine does; empty for others."""
-    if engine not in installed_engines():
-        return frozenset()
-    return frozenset(TASKS[task] for task in registry.engine(engine).tasks if task in TASKS)
+def renderable_somewhere(entry: Entry, task: CatalogTask) -> bool:
+    """Whether any engine of this installation renders the task for the model on anybody's chips."""
+    return any(
+        not refusal(entry, task=task, vendor=vendor.name, engine=engine)
+        for vendor in vendors().values()
+        for engine in vendor.engines.get(task, frozenset())
+    )

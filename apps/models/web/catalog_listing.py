@@ -24,6 +24,7 @@ from apps.models.selectors.catalog_matrix import (
     vendor_called,
     vendors,
 )
+from apps.models.selectors.renderable import renders
 from apps.models.web.catalog_words import ABILITIES, FACETS, MODALITIES, SIZES, TASKS, look
 from controlplane.domain.catalog import CatalogTask, Entry, Modality, Support, best
 from controlplane.domain.catalog.facets import ALL_OF, Facet, Size
@@ -62,7 +63,7 @@ class FacetView:
     name: str
     label: str | Promise
     options: tuple[Option, ...]
-    #: Chips of which nobody has published anything.
+    #: Chips without a model that a source supports there and that is rendered here.
     silent: tuple[Option, ...]
     open: bool
 
@@ -311,7 +312,7 @@ def _row(drawn: tuple[str, frozenset[str], str], key: str, *, chosen: bool) -> S
 
 
 def fits(entry: Entry, task: CatalogTask) -> list[Fit]:
-    """For each vendor that the entry speaks of, what the engines of this installation can do."""
+    """For each vendor that a source names, what the engines that are rendered here for it can do."""
     names = {cell.vendor for cell in entry.claims(task)}
     found = sorted((vendor_called(name) for name in names), key=in_order)
     kinds = [vendor.kind for vendor in found]
@@ -322,9 +323,12 @@ def fits(entry: Entry, task: CatalogTask) -> list[Fit]:
 
 
 def _fit(entry: Entry, task: CatalogTask, vendor: Vendor, *, alone: bool) -> Fit:
-    engines = selectors.installed_engines()
-    ours = entry.claims(task, vendor=vendor.name, engines=engines)
     every = entry.claims(task, vendor=vendor.name)
+    ours = [
+        claim
+        for claim in every
+        if renders(entry, task=task, vendor=vendor.name, engine=claim.engine)
+    ]
     status = best(claim.status for claim in ours)
     anywhere = best(claim.status for claim in every)
     elsewhere = not ours and anywhere.rank < Support.UNKNOWN.rank

@@ -14,8 +14,7 @@ from django.utils.translation import gettext_lazy as lazy
 from apps.accounts import selectors as accounts
 from apps.models.models import ModelVersion
 from apps.models.selectors import catalog_matrix
-from apps.models.selectors.catalog import installed_engines
-from controlplane.domain.catalog import CatalogTask, Entry, Modality, Support
+from controlplane.domain.catalog import CatalogTask, Entry
 from controlplane.domain.models import ModelState
 from controlplane.domain.permissions import Permission, allows
 
@@ -95,16 +94,11 @@ def _no_weights(versions: Sequence[ModelVersion], task: CatalogTask) -> str:
 
 def _no_engine(entry: Entry, task: CatalogTask) -> str:
     """Why no engine of this installation can be asked for it; empty if one can."""
-    claims = entry.claims(task, engines=installed_engines())
-    if any(claim.status is not Support.UNSUPPORTED for claim in claims):
-        return ""
-    spoken = {claim.engine for claim in claims}
-    able = [name for name in installed_engines() if task in catalog_matrix.tasks_of(name)]
-    if entry.modality is Modality.LLM and set(able) - spoken:
+    if catalog_matrix.renderable_somewhere(entry, task):
         return ""
     named = sorted({catalog_matrix.engine_title(cell.engine) for cell in entry.claims(task)})
     if named:
-        return _(
-            "No engine that is installed here is known to do it; the sources name %(named)s."
-        ) % {"named": str(_(", ")).join(named)}
+        return _("Ninefold does not render it for any engine yet; the sources name %(named)s.") % {
+            "named": str(_(", ")).join(named)
+        }
     return _("No source names an engine that does it.")

@@ -83,7 +83,7 @@ LOOKS: Mapping[str, Look] = {
     "legacy": _look(pgettext_lazy("engine", "older release"), "history", "orange"),
     "unsupported": _look(pgettext_lazy("engine", "unsupported"), "ban", "red"),
     "unsaid": _look(_("unknown"), "help-circle", "secondary"),
-    "elsewhere": _look(pgettext_lazy("engine", "no engine here"), "circle-dashed", "secondary"),
+    "elsewhere": _look(pgettext_lazy("engine", "not rendered here"), "circle-dashed", "secondary"),
     "accepted": _look(pgettext_lazy("quantized model", "accepted"), "circle-check", "green"),
     "rejected": _look(pgettext_lazy("quantized model", "not accepted"), "circle-x", "red"),
     "overridden": _look(

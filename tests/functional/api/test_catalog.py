@@ -63,9 +63,11 @@ def test_one_model_comes_with_matrix_sources_and_our_versions(
     assert matrix["nvidia"]["kind"] == "gpu"
     assert matrix["ascend"]["kind"] == "npu"
     own = {claim["engine"]: claim for claim in matrix["cpu"]["serve"]}["transformers"]
-    assert (own["status"], own["evidence"], own["runs"]) == ("unknown", [], True)
+    assert (own["status"], own["evidence"], own["renderable"]) == ("unknown", [], True)
     serving = {claim["engine"]: claim for claim in matrix["ascend"]["serve"]}
     assert serving["vllm_ascend"]["status"] == "supported"
+    assert serving["vllm_ascend"]["renderable"] is False
+    assert serving["vllm_ascend"]["refusal"] == "no plug-in for it is installed"
     keys = {source["key"] for source in answer["sources"]}
     assert set(answer["evidence"]) <= keys
     assert [version["uid"] for version in answer["versions"]] == [company.model.uid]

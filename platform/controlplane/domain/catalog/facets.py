@@ -8,11 +8,11 @@ they are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from controlplane.domain.catalog.entries import CatalogTask, Entry, Support
+from controlplane.domain.catalog.entries import CatalogTask, Cell, Entry, Support
 
 
 class Facet(StrEnum):
@@ -57,6 +57,8 @@ _TASKS = {
     Facet.QUANTIZE: CatalogTask.QUANTIZE,
 }
 Choice = Mapping[Facet, frozenset[str]]
+#: Whether this installation renders what a cell claims of the entry.
+Renders = Callable[[Entry, Cell], bool]
 
 
 def size_class(parameters: int | None) -> Size:
@@ -79,12 +81,12 @@ class Indexed:
         return chosen <= own if facet in ALL_OF else not chosen.isdisjoint(own)
 
 
-def index(entries: Iterable[Entry], *, engines: frozenset[str]) -> tuple[Indexed, ...]:
-    """The entries, ready to be narrowed. On a vendor's chips counts what one of ``engines`` supports there."""
+def index(entries: Iterable[Entry], *, renders: Renders) -> tuple[Indexed, ...]:
+    """The entries, ready to be narrowed. On a vendor's chips counts what a source supports and ``renders``."""
     return tuple(
         Indexed(
             entry=entry,
-            values={facet: _values(entry, facet, engines) for facet in Facet},
+            values={facet: _values(entry, facet, renders) for facet in Facet},
             text=" ".join(
                 (
                     entry.key,
@@ -100,10 +102,13 @@ def index(entries: Iterable[Entry], *, engines: frozenset[str]) -> tuple[Indexed
     )
 
 
-def _values(entry: Entry, facet: Facet, engines: frozenset[str]) -> frozenset[str]:
+def _values(entry: Entry, facet: Facet, renders: Renders) -> frozenset[str]:
     if facet in _TASKS:
-        claims = entry.claims(_TASKS[facet], engines=engines)
-        return frozenset(claim.vendor for claim in claims if claim.status is Support.SUPPORTED)
+        return frozenset(
+            claim.vendor
+            for claim in entry.claims(_TASKS[facet])
+            if claim.status is Support.SUPPORTED and renders(entry, claim)
+        )
     if facet is Facet.TASK:
         return frozenset(entry.tasks)
     single = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.domain.catalog import Entry, Modality
+from controlplane.domain.catalog import Cell, Entry, Modality
 from controlplane.domain.catalog.facets import (
     ALL_OF,
     Facet,
@@ -19,6 +19,10 @@ from tests.unit.domain.catalog.values import cell, entry
 
 ENGINES = frozenset({"vllm", "mindie"})
 BILLION = 10**9
+
+
+def renders(_: Entry, claim: Cell) -> bool:
+    return claim.engine in ENGINES
 
 
 def keys(entries: tuple[Entry, ...]) -> list[str]:
@@ -40,7 +44,7 @@ def test_one_of_the_values_of_a_facet_is_enough() -> None:
             entry("b", modality=Modality.VLM),
             entry("c", modality=Modality.ASR),
         ],
-        engines=ENGINES,
+        renders=renders,
     )
     found = narrow(rows, choice={Facet.MODALITY: frozenset({"llm", "asr"})})
     assert keys(found.entries) == ["a", "c"]
@@ -49,14 +53,14 @@ def test_one_of_the_values_of_a_facet_is_enough() -> None:
 
 def test_of_chips_every_chosen_one_must_do() -> None:
     both = (cell(), cell(vendor="ascend", engine="mindie"))
-    rows = index([entry("both", cells=both), entry("one", cells=both[:1])], engines=ENGINES)
+    rows = index([entry("both", cells=both), entry("one", cells=both[:1])], renders=renders)
     found = narrow(rows, choice={Facet.SERVE: frozenset({"nvidia", "ascend"})})
     assert keys(found.entries) == ["both"]
     one = narrow(rows, choice={Facet.SERVE: frozenset({"nvidia"})})
     assert one.counts[Facet.SERVE] == {"nvidia": 2, "ascend": 1}
 
 
-def test_what_is_not_supported_by_an_engine_that_is_here_does_not_count() -> None:
+def test_what_no_source_supports_or_no_engine_renders_does_not_count() -> None:
     rows = index(
         [
             entry("elsewhere", cells=(cell(engine="xllm"),)),
@@ -64,7 +68,7 @@ def test_what_is_not_supported_by_an_engine_that_is_here_does_not_count() -> Non
             entry("unknown", cells=(cell(status="unknown"),)),
             entry("legacy", cells=(cell(status="legacy"),)),
         ],
-        engines=ENGINES,
+        renders=renders,
     )
     assert narrow(rows, choice={Facet.SERVE: frozenset({"nvidia"})}).entries == ()
 
@@ -76,7 +80,7 @@ def test_every_word_of_the_text_must_occur() -> None:
             entry("tiny-2b"),
             entry("huge", family="large"),
         ],
-        engines=ENGINES,
+        renders=renders,
     )
     assert keys(narrow(rows, choice={}, text="TINY maker").entries) == ["tiny-1b"]
     assert keys(narrow(rows, choice={}, text="tiny").entries) == ["tiny-1b", "tiny-2b"]
@@ -117,7 +121,7 @@ CHOICES = st.fixed_dictionaries(
 def test_a_count_is_what_choosing_the_value_leaves(
     entries: list[Entry], choice: dict[Facet, frozenset[str]]
 ) -> None:
-    rows: tuple[Indexed, ...] = index(entries, engines=ENGINES)
+    rows: tuple[Indexed, ...] = index(entries, renders=renders)
     found = narrow(rows, choice=choice)
     for facet in Facet:
         for value in {value for row in rows for value in row.values[facet]}:
@@ -133,7 +137,7 @@ def test_another_facet_never_brings_an_entry_back(
     choice: dict[Facet, frozenset[str]],
     more: dict[Facet, frozenset[str]],
 ) -> None:
-    rows = index(entries, engines=ENGINES)
+    rows = index(entries, renders=renders)
     wide = set(keys(narrow(rows, choice={Facet.SERVE: choice[Facet.SERVE]}).entries))
     both = {Facet.SERVE: choice[Facet.SERVE] | more[Facet.SERVE], Facet.TRAIN: more[Facet.TRAIN]}
     assert set(keys(narrow(rows, choice=both).entries)) <= wide

@@ -77,7 +77,7 @@ def test_all_entries_are_there(catalog: Catalog) -> None:
 
 
 def on_both(entries: Iterable[Entry], task: CatalogTask) -> list[str]:
-    """Keys of those that an engine of this release supports on a GPU and on an NPU."""
+    """Keys of those that a source supports on a GPU and on an NPU, by engines of this release."""
     engines = engines_of_this_release()
     return [
         entry.key
@@ -92,11 +92,11 @@ def on_both(entries: Iterable[Entry], task: CatalogTask) -> list[str]:
     ]
 
 
-def test_forty_models_are_trainable_on_both_kinds_of_chips(catalog: Catalog) -> None:
+def test_sources_name_forty_models_as_trainable_on_both_kinds_of_chips(catalog: Catalog) -> None:
     assert len(on_both(catalog.entries.values(), CatalogTask.TRAIN)) >= 40
 
 
-def test_twenty_models_are_deployable_on_both_kinds_of_chips(catalog: Catalog) -> None:
+def test_sources_name_twenty_models_as_deployable_on_both_kinds_of_chips(catalog: Catalog) -> None:
     assert len(on_both(catalog.entries.values(), CatalogTask.SERVE)) >= 20
 
 
