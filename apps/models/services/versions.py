@@ -28,8 +28,10 @@ from controlplane.domain.models import (
     ModelEvent,
     ModelRefused,
     check_files,
+    check_tokenizer,
     count_parameters,
     read_config,
+    without_code,
 )
 from controlplane.domain.resources import bytes_in_words
 from controlplane.outbox.messages import publish
@@ -39,6 +41,7 @@ from controlplane.persistence.moves import move
 
 #: A safetensors header is small; anything larger is not one.
 _LARGEST_HEADER = 100 * 1024 * 1024
+_TOKENIZER = "tokenizer_config.json"
 _LARGEST_CONFIG = 16 * 1024 * 1024
 
 
@@ -57,6 +60,9 @@ def facts_of(files: Sequence[File]) -> tuple[ModelConfig, int]:
     digests = {path: digest for path, digest, _ in files}
     with store.open(digests["config.json"]) as stream:
         config = _config(stream)
+    if _TOKENIZER in digests:
+        with store.open(digests[_TOKENIZER]) as stream:
+            check_tokenizer(_small_json(stream, _TOKENIZER))
     parameters = 0
     for path, digest in digests.items():
         if path.endswith(".safetensors") and "/" not in path:
@@ -66,10 +72,27 @@ def facts_of(files: Sequence[File]) -> tuple[ModelConfig, int]:
 
 
 def _config(stream: IO[bytes]) -> ModelConfig:
+    return read_config(_small_json(stream, "config.json"))
+
+
+def _small_json(stream: IO[bytes], path: str) -> Any:
     content = stream.read(_LARGEST_CONFIG + 1)
     if len(content) > _LARGEST_CONFIG:
-        raise ModelRefused(f"config.json has more than {bytes_in_words(_LARGEST_CONFIG)}")
-    return read_config(_json(content, "config.json"))
+        raise ModelRefused(f"{path} has more than {bytes_in_words(_LARGEST_CONFIG)}")
+    return _json(content, path)
+
+
+def _without_code(files: Sequence[File]) -> list[File]:
+    """The files with a ``config.json`` that names no code: the architecture is known without it."""
+    digest = next(digest for path, digest, _ in files if path == "config.json")
+    store = selectors.artifact_store()
+    with store.open(digest) as stream:
+        config = _small_json(stream, "config.json")
+    if not config.get("auto_map"):
+        return list(files)
+    blob = store.put([json.dumps(without_code(config), indent=2).encode()])
+    stripped = ("config.json", blob.digest, blob.size)
+    return [stripped if file[0] == "config.json" else file for file in files]
 
 
 def _json(content: bytes, path: str) -> Any:
@@ -119,6 +142,9 @@ def model_folder_check(path: str) -> tuple[Path, ModelConfig]:
     check_files(frozenset(file.name for file in files if file.parent == folder))
     with (folder / "config.json").open("rb") as stream:
         config = _config(stream)
+    if (folder / _TOKENIZER).is_file():
+        with (folder / _TOKENIZER).open("rb") as stream:
+            check_tokenizer(_small_json(stream, _TOKENIZER))
     for weights in sorted(folder.glob("*.safetensors")):
         with weights.open("rb") as stream:
             _count(stream, weights.name)
@@ -201,6 +227,7 @@ def watched(pieces: Iterable[bytes], progressed: Callable[[], None]) -> Iterator
 def model_version_imported(*, version: ModelVersion, files: Sequence[File], at: datetime) -> None:
     """:raises IllegalTransition: if it was imported meanwhile."""
     config, parameters = facts_of(files)
+    files = _without_code(files)
     artifact = artifact_create(team=version.line.team, kind=Artifact.Kind.MODEL, files=files)
     reason = f"copied {len(files)} files"
     move(

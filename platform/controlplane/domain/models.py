@@ -104,6 +104,36 @@ UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".py")
 LONGEST_CONTEXT = 2**31 - 1
 MOST_PARAMETERS = 2**63 - 1
 LONGEST_ARCHITECTURE = 120
+#: Values of ``model_type`` that are published with ``auto_map`` and that transformers 5.17 reads without it.
+NATIVE_MODEL_TYPES = frozenset(
+    {
+        "bloom",
+        "deepseek_v2",
+        "deepseek_v3",
+        "deepseek_v32",
+        "dots1",
+        "ernie4_5",
+        "ernie4_5_moe",
+        "falcon",
+        "glm",
+        "glm4",
+        "glm4_moe",
+        "hunyuan_v1_dense",
+        "hunyuan_v1_moe",
+        "llama",
+        "minicpm3",
+        "mistral",
+        "mixtral",
+        "phi",
+        "phi3",
+        "phimoe",
+        "qwen2",
+        "qwen2_moe",
+        "qwen3",
+        "qwen3_moe",
+        "seed_oss",
+    }
+)
 _CONTEXT_FIELDS = ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len")
 
 
@@ -116,10 +146,11 @@ def read_config(config: Any) -> ModelConfig:
         raise ModelRefused(
             'config.json must name the architecture, for example "architectures": ["Qwen2ForCausalLM"]'
         )
-    if config.get("auto_map"):
+    kind = config.get("model_type")
+    if config.get("auto_map") and not (isinstance(kind, str) and kind in NATIVE_MODEL_TYPES):
         raise ModelRefused(
-            "config.json asks for code of its own (auto_map); only architectures that the engine "
-            "itself knows can be registered"
+            f"config.json asks for code of its own (auto_map), and no engine here knows its model_type "
+            f"{str(kind)[:LONGEST_ARCHITECTURE]!r} without it"
         )
     architecture = architectures[0]
     if not isinstance(architecture, str) or not _is_plain(architecture):
@@ -133,8 +164,22 @@ def read_config(config: Any) -> ModelConfig:
         context_length=_context_length(config),
         scheme=scheme,
         format=written,
-        raw=dict(config),
+        raw=without_code(config),
     )
+
+
+def without_code(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The same without the names of code that would be loaded with it."""
+    return {key: value for key, value in config.items() if key != "auto_map"}
+
+
+def check_tokenizer(config: Any) -> None:
+    """:raises ModelRefused: if ``tokenizer_config.json`` names code without which its tokenizer cannot be read."""
+    if isinstance(config, Mapping) and config.get("auto_map"):
+        raise ModelRefused(
+            "tokenizer_config.json asks for code of its own (auto_map), which is not run here; publish the "
+            "tokenizer as a tokenizer.json and take auto_map out"
+        )
 
 
 #: Longest name of a scheme or format.

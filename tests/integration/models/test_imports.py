@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable
 from datetime import timedelta
@@ -91,6 +92,29 @@ def test_files_that_can_run_code_stay_behind(company: Company, root: Path) -> No
     assert set(version.artifact.tree) == {"config.json", "model.safetensors"}
 
 
+def test_code_that_an_architecture_does_not_need_is_not_stored(
+    company: Company, root: Path
+) -> None:
+    folder = write_model(root / "deepseek")
+    config = {**json.loads(CONFIG), "model_type": "deepseek_v3"}
+    named = {**config, "auto_map": {"AutoModelForCausalLM": "modeling.DeepseekV3ForCausalLM"}}
+    (folder / "config.json").write_text(json.dumps(named))
+    version = register(company, folder)
+
+    reconcilers.models_import(at=company.at)
+
+    version.refresh_from_db()
+    assert version.artifact is not None
+    with selectors.artifact_store().open(version.artifact.tree["config.json"]) as stream:
+        assert json.load(stream) == version.config == config
+
+
+def tokenizer_with_code(folder: Path) -> None:
+    (folder / "tokenizer_config.json").write_text(
+        '{"auto_map": {"AutoTokenizer": ["tokenization_kimi.TikTokenTokenizer", null]}}'
+    )
+
+
 def no_weights(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(b"pickle")
@@ -159,6 +183,7 @@ def a_pipe(folder: Path) -> None:
         (deep_config, r"config\.json is nested too deeply"),
         (huge_config, r"config\.json has more than 16(\.0)? MiB"),
         (config_with_code, "asks for code of its own"),
+        (tokenizer_with_code, "tokenizer_config.json asks for code of its own"),
         (nameless_config, "must name the architecture"),
         (truncated_weights, r"model\.safetensors is not a safetensors file"),
         (weights_with_a_boundless_header, r"model\.safetensors is not a safetensors file"),

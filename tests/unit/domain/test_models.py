@@ -12,6 +12,7 @@ from controlplane.domain.models import (
     ModelConfig,
     ModelRefused,
     check_files,
+    check_tokenizer,
     count_parameters,
     read_config,
     read_licence,
@@ -106,12 +107,26 @@ def test_quantized_weights_without_a_method_are_refused(method: object) -> None:
         ({**QWEN, "architectures": [{"name": "A"}]}, "must be a name of at most 120"),
         ({**QWEN, "max_position_embeddings": 2**31}, "must be 0 to 2147483647, got 2147483648"),
         ({**QWEN, "max_position_embeddings": -1}, "must be 0 to 2147483647, got -1"),
-        ({**QWEN, "auto_map": {"AutoModel": "modeling.Model"}}, "asks for code of its own"),
+        ({**QWEN, "model_type": "mine", "auto_map": {"AutoModel": "m.M"}}, "model_type 'mine'"),
+        ({**QWEN, "model_type": ["qwen2"], "auto_map": {"AutoModel": "m.M"}}, "code of its own"),
     ],
 )
 def test_a_configuration_that_cannot_be_trusted_is_refused(config: object, words: str) -> None:
     with pytest.raises(ModelRefused, match=words):
         read_config(config)
+
+
+def test_code_that_an_architecture_does_not_need_is_left_out() -> None:
+    config = {**QWEN, "model_type": "deepseek_v3", "auto_map": {"AutoConfig": "c.DeepseekV3Config"}}
+    assert dict(read_config(config).raw) == {**QWEN, "model_type": "deepseek_v3"}
+
+
+def test_a_tokenizer_that_needs_code_is_refused() -> None:
+    check_tokenizer({"tokenizer_class": "LlamaTokenizerFast"})
+    with pytest.raises(ModelRefused, match="asks for code of its own"):
+        check_tokenizer(
+            {"auto_map": {"AutoTokenizer": ["tokenization_kimi.TikTokenTokenizer", None]}}
+        )
 
 
 @given(
