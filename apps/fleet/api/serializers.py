@@ -6,11 +6,11 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.selectors import KnownChip, checks_of
+from apps.fleet.selectors import KnownChip, checks_of, clusters, nodes
 from apps.fleet.services.clusters import Change, Registration
 from controlplane.domain.accelerators import CardState, ChipKind, Confidence
 from controlplane.ports.clusters import Verdict
-from controlplane.web.rest import Filters, Reference, StrictSerializer
+from controlplane.web.rest import Filters, Reference, StrictSerializer, VisibleField
 
 #: Characters; the adapter has a bound of its own.
 LONGEST_KUBECONFIG = 300_000
@@ -151,22 +151,26 @@ class CardSerializer(serializers.ModelSerializer[Card]):
 
 
 class NodeFilters(Filters):
-    lookups = {"cluster": "cluster__uid", "ready": "ready"}
+    lookups = {"cluster": "cluster", "ready": "ready"}
 
-    cluster = serializers.CharField(required=False, help_text="A cluster's uid.")
+    cluster = VisibleField(
+        visible=lambda _user: clusters(), required=False, help_text="A cluster's uid."
+    )
     ready = serializers.BooleanField(required=False)
 
 
 class CardFilters(Filters):
     lookups = {
-        "cluster": "node__cluster__uid",
-        "node": "node__uid",
+        "cluster": "node__cluster",
+        "node": "node",
         "chip": "chip",
         "state": "state__in",
     }
 
-    cluster = serializers.CharField(required=False, help_text="A cluster's uid.")
-    node = serializers.CharField(required=False, help_text="A node's uid.")
+    cluster = VisibleField(
+        visible=lambda _user: clusters(), required=False, help_text="A cluster's uid."
+    )
+    node = VisibleField(visible=lambda _user: nodes(), required=False, help_text="A node's uid.")
     chip = serializers.CharField(required=False)
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in CardState], required=False

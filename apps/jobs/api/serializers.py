@@ -5,14 +5,16 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from apps.accounts import selectors as accounts
 from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job, JobTransition, SecretVariable
 from apps.jobs.selectors.utilization import utilization_of
+from apps.models import selectors as registry
 from apps.quotas.api.serializers import RoleShapeSerializer
 from controlplane.domain import retries
 from controlplane.domain.fields import Field, Kind
 from controlplane.domain.jobs import JobKind, JobState
-from controlplane.web.rest import LARGEST_INTEGER, Filters, Query, Reference
+from controlplane.web.rest import LARGEST_INTEGER, Filters, Query, Reference, VisibleField
 from controlplane.web.texts import LogQuery
 
 KINDS = [(kind.value, kind.value) for kind in JobKind]
@@ -208,9 +210,9 @@ class JobFilters(Filters):
     lookups = {
         "state": "state__in",
         "kind": "kind__in",
-        "team": "team__uid",
+        "team": "team",
         "model": "model_version__line__name",
-        "model_version": "model_version__uid",
+        "model_version": "model_version",
         "created_by": "created_by__username",
         "text": "name__icontains",
     }
@@ -219,11 +221,13 @@ class JobFilters(Filters):
         choices=[(state.value, state.value) for state in JobState], required=False
     )
     kind = serializers.MultipleChoiceField(choices=KINDS, required=False)
-    team = serializers.CharField(required=False, help_text="A team's uid.")
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     model = serializers.CharField(
         required=False, help_text="The name of the model it started from."
     )
-    model_version = serializers.CharField(required=False, help_text="A model version's uid.")
+    model_version = VisibleField(
+        visible=registry.model_versions_visible, required=False, help_text="A model version's uid."
+    )
     created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
     text = serializers.CharField(required=False, help_text="Part of the name.")
 

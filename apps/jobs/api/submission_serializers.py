@@ -14,6 +14,7 @@ from apps.jobs.services import JobRequest
 from apps.jobs.services.secret_variables import LONGEST_VALUE, SHORTEST_VALUE
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
+from controlplane.domain.claims import MOST_CARDS
 from controlplane.domain.jobs import JobKind
 from controlplane.web.rest import LARGEST_INTEGER, VisibleField
 
@@ -93,7 +94,7 @@ class JobSubmitSerializer(OwnedSerializer):
         max_length=50,
         help_text="Acceptable chips, the preferred first; any, gpu or npu stand for those of the fleet.",
     )
-    cards = serializers.IntegerField(required=False)
+    cards = serializers.IntegerField(required=False, min_value=1, max_value=MOST_CARDS)
     memory = serializers.IntegerField(
         required=False, max_value=2**62, help_text="Bytes for one replica; 0: no limit."
     )

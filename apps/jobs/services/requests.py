@@ -16,6 +16,7 @@ from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from controlplane.domain import parallel
 from controlplane.domain.accelerators import Chip, check_cards
+from controlplane.domain.claims import MOST_CARDS
 from controlplane.domain.datasets.schemas import Schema
 from controlplane.domain.fields import (
     Finding,
@@ -161,9 +162,11 @@ def engine_check(request: JobRequest) -> list[Finding]:
 
 def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[Finding]:
     findings = []
-    if not 1 <= request.cards <= 1024:
+    if not 1 <= request.cards <= MOST_CARDS:
         findings.append(
-            Finding(field="cards", message=f"must be between 1 and 1024, got {request.cards}")
+            Finding(
+                field="cards", message=f"must be between 1 and {MOST_CARDS}, got {request.cards}"
+            )
         )
     else:
         _, cards = replicas_of(chips, request.cards)

@@ -5,7 +5,9 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
+from apps.accounts import selectors as accounts
 from apps.accounts.api.serializers import OwnedSerializer
+from apps.models import selectors
 from apps.models.models import (
     Artifact,
     Dataset,
@@ -20,7 +22,7 @@ from controlplane.domain.datasets import ColumnMapping, Format, Role, Schema, Sp
 from controlplane.domain.datasets.warnings import WarningKind
 from controlplane.domain.models import ModelState
 from controlplane.ports import registry
-from controlplane.web.rest import Filters, Query, Reference, StrictSerializer
+from controlplane.web.rest import Filters, Query, Reference, StrictSerializer, VisibleField
 
 _SPLITS = [(split.value, split.value) for split in Split]
 
@@ -342,35 +344,37 @@ class EvaluationSerializer(serializers.ModelSerializer[Evaluation]):
 
 
 class DatasetFilters(Filters):
-    lookups = {"team": "team__uid", "name": "name"}
+    lookups = {"team": "team", "name": "name"}
 
-    team = serializers.CharField(required=False, help_text="A team's uid.")
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     name = serializers.CharField(required=False)
 
 
 class DatasetVersionFilters(Filters):
-    lookups = {"team": "dataset__team__uid", "dataset": "dataset__uid"}
+    lookups = {"team": "dataset__team", "dataset": "dataset"}
 
-    team = serializers.CharField(required=False, help_text="A team's uid.")
-    dataset = serializers.CharField(required=False, help_text="A dataset's uid.")
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    dataset = VisibleField(
+        visible=selectors.datasets_visible, required=False, help_text="A dataset's uid."
+    )
 
 
 class ModelLineFilters(Filters):
-    lookups = {"team": "team__uid", "name": "name"}
+    lookups = {"team": "team", "name": "name"}
 
-    team = serializers.CharField(required=False, help_text="A team's uid.")
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     name = serializers.CharField(required=False)
 
 
 class ModelVersionFilters(Filters):
     lookups = {
-        "team": "line__team__uid",
+        "team": "line__team",
         "model": "line__name",
         "state": "state__in",
         "job": "job_uid",
     }
 
-    team = serializers.CharField(required=False, help_text="A team's uid.")
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     model = serializers.CharField(required=False, help_text="A model's name.")
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in ModelState], required=False
@@ -380,13 +384,19 @@ class ModelVersionFilters(Filters):
 
 class EvaluationFilters(Filters):
     lookups = {
-        "model_version": "model_version__uid",
-        "dataset_version": "dataset_version__uid",
+        "model_version": "model_version",
+        "dataset_version": "dataset_version",
         "job": "job_uid",
     }
 
-    model_version = serializers.CharField(required=False, help_text="A model version's uid.")
-    dataset_version = serializers.CharField(required=False, help_text="A dataset version's uid.")
+    model_version = VisibleField(
+        visible=selectors.model_versions_visible, required=False, help_text="A model version's uid."
+    )
+    dataset_version = VisibleField(
+        visible=selectors.dataset_versions_visible,
+        required=False,
+        help_text="A dataset version's uid.",
+    )
     job = serializers.CharField(required=False, help_text="The uid of the job that made it.")
 
 

@@ -4,11 +4,12 @@ from typing import Any
 
 from rest_framework import serializers
 
+from apps.accounts import selectors as accounts
 from apps.models.models import Artifact, StorageRun
 from apps.models.selectors.storage import title_of
 from controlplane.domain.retention import Rules
 from controlplane.domain.storage import StorageKind, StorageLevel
-from controlplane.web.rest import Filters, Query, Reference, StrictSerializer
+from controlplane.web.rest import Filters, Query, Reference, StrictSerializer, VisibleField
 
 LARGEST_QUOTA = 2**62
 
@@ -162,7 +163,7 @@ class StoredArtifactSerializer(serializers.ModelSerializer[Artifact]):
 
 
 class StoredArtifactFilters(Filters):
-    lookups = {"team": "team__uid", "kind": "kind"}
+    lookups = {"team": "team", "kind": "kind"}
 
-    team = serializers.CharField(required=False, help_text="A team's uid.")
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     kind = serializers.ChoiceField(choices=Artifact.KINDS, required=False)

@@ -7,24 +7,25 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from apps.fleet import selectors as fleet
 from apps.monitoring.models import Fault, HealthRule, Isolation
 from apps.monitoring.selectors.meanings import meaning_of
 from apps.monitoring.selectors.policies import HealthStance, policy_json
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.health.signals import Origin
-from controlplane.web.rest import Filters, M, Reference, StrictSerializer
+from controlplane.web.rest import UID, Filters, M, Reference, StrictSerializer, VisibleField
 
 _LEVELS = [(level.value, f"L{level.value}") for level in FaultLevel]
 #: Rows that one request may act on.
 MOST = 500
 
 
-class Uid(serializers.CharField):
+class Uid(serializers.RegexField):
     """A public name, where a list or a filter names something."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(min_length=32, max_length=32, **options)
+        super().__init__(f"^{UID}$", **options)
 
 
 class FaultSerializer(serializers.ModelSerializer[Fault]):
@@ -74,8 +75,8 @@ class FaultFilters(Filters):
     )
     code = serializers.CharField(required=False, max_length=120)
     cluster = serializers.CharField(required=False, max_length=40, help_text="Its name.")
-    node = Uid(required=False, help_text="Its uid.")
-    card = Uid(required=False, help_text="Its uid.")
+    node = VisibleField(visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid.")
+    card = VisibleField(visible=lambda _user: fleet.cards(), required=False, help_text="Its uid.")
     standing = serializers.BooleanField(
         required=False, help_text="Only those that stand, or are over."
     )
@@ -85,8 +86,8 @@ class FaultFilters(Filters):
         "origin": "origin",
         "code": "code",
         "cluster": "node__cluster__name",
-        "node": "node__uid",
-        "card": "card__uid",
+        "node": "node",
+        "card": "card",
     }
 
     @classmethod
@@ -149,11 +150,11 @@ class IsolationFilters(Filters):
         choices=[(one.value, one.value) for one in IsolationState], required=False
     )
     cluster = serializers.CharField(required=False, max_length=40, help_text="Its name.")
-    node = Uid(required=False, help_text="Its uid.")
+    node = VisibleField(visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid.")
     standing = serializers.BooleanField(
         required=False, help_text="Only what is out of use, or back."
     )
-    lookups = {"state": "state", "cluster": "node__cluster__name", "node": "node__uid"}
+    lookups = {"state": "state", "cluster": "node__cluster__name", "node": "node"}
 
     @classmethod
     def apply(cls, rows: QuerySet[M, Any], given: Mapping[str, Any]) -> QuerySet[M, Any]:

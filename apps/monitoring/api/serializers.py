@@ -9,10 +9,10 @@ from rest_framework import serializers
 from apps.accounts.api.serializers import OwnedSerializer
 from apps.monitoring.models import Notification, Webhook, WebhookDelivery, WebhookTry
 from apps.monitoring.selectors.catalogue import href_of, told
-from apps.monitoring.selectors.webhooks import SENDABLE
+from apps.monitoring.selectors.webhooks import SENDABLE, webhooks_visible
 from controlplane.domain.deliveries import DeliveryState
 from controlplane.domain.news import NewsKind
-from controlplane.web.rest import Filters, M, Reference, StrictSerializer
+from controlplane.web.rest import Filters, M, Reference, StrictSerializer, VisibleField
 
 
 class NotificationSerializer(serializers.ModelSerializer[Notification]):
@@ -132,9 +132,9 @@ class WebhookTrySerializer(serializers.ModelSerializer[WebhookTry]):
 
 
 class DeliveryFilters(Filters):
-    webhook = serializers.CharField(required=False, help_text="Its uid.")
+    webhook = VisibleField(visible=webhooks_visible, required=False, help_text="Its uid.")
     state = serializers.ChoiceField(choices=[*DeliveryState], required=False)
-    lookups = {"webhook": "webhook__uid", "state": "state"}
+    lookups = {"webhook": "webhook", "state": "state"}
 
 
 class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):

@@ -110,8 +110,8 @@ class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):
 
 
 class NodeTokenFilters(Filters):
-    node = serializers.CharField(required=False, help_text="Its uid.")
-    lookups = {"node": "node__uid"}
+    node = VisibleField(visible=lambda _user: fleet.nodes(), required=False, help_text="Its uid.")
+    lookups = {"node": "node"}
 
 
 class NodeTokenCreateSerializer(StrictSerializer[Any]):

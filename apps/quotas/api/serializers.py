@@ -4,9 +4,10 @@ from typing import Any
 
 from rest_framework import serializers
 
+from apps.accounts import selectors as accounts
 from apps.quotas.models import Claim
 from controlplane.domain.claims import ClaimState
-from controlplane.web.rest import Filters, Reference
+from controlplane.web.rest import Filters, Reference, VisibleField
 
 
 class RoleShapeSerializer(serializers.Serializer[Any]):
@@ -62,7 +63,7 @@ class ClaimSerializer(serializers.ModelSerializer[Claim]):
 class ClaimFilters(Filters):
     lookups = {
         "state": "state__in",
-        "team": "team__uid",
+        "team": "team",
         "queue": "queue__name",
         "owner": "owner_uid",
     }
@@ -70,6 +71,6 @@ class ClaimFilters(Filters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in ClaimState], required=False
     )
-    team = serializers.CharField(required=False, help_text="A team's uid.")
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     queue = serializers.CharField(required=False, help_text="A queue's name.")
     owner = serializers.CharField(required=False, help_text="The uid of an attempt or a replica.")

@@ -7,12 +7,14 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
+from apps.accounts import selectors as accounts
 from apps.accounts.api.serializers import OwnedSerializer, in_the_future
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.serving import selectors
 from apps.serving.models import ApiKey, Backend, Deployment, Replica, Revision, UsageRecord
-from apps.serving.services.configurations import Configuration
+from apps.serving.services.configurations import MOST_REPLICAS, Configuration
+from controlplane.domain.claims import MOST_CARDS
 from controlplane.domain.serving import DeploymentState
 from controlplane.web.rest import (
     LARGEST_INTEGER,
@@ -127,7 +129,9 @@ class ConfigurationSerializer(StrictSerializer[Any]):
         max_length=50,
         help_text="Acceptable chips, the preferred first.",
     )
-    cards = serializers.IntegerField(required=False, help_text="Of one replica.")
+    cards = serializers.IntegerField(
+        required=False, min_value=1, max_value=MOST_CARDS, help_text="Of one replica."
+    )
 
     def configuration(self, attrs: Mapping[str, Any]) -> Configuration:
         """The fields above as one value."""
@@ -161,7 +165,9 @@ class DeploymentCreateSerializer(ConfigurationSerializer, OwnedSerializer):
         max_length=80, help_text="The model name for callers; unique across the company."
     )
     queue = serializers.CharField(required=False, default="default", help_text="Its name.")
-    replicas = serializers.IntegerField(required=False, default=1)
+    replicas = serializers.IntegerField(
+        required=False, default=1, min_value=1, max_value=MOST_REPLICAS
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
@@ -181,16 +187,18 @@ class DeploymentCreateSerializer(ConfigurationSerializer, OwnedSerializer):
 
 
 class ScaleSerializer(StrictSerializer[Any]):
-    replicas = serializers.IntegerField()
+    replicas = serializers.IntegerField(
+        min_value=1, max_value=MOST_REPLICAS, help_text="To serve nothing, stop it."
+    )
 
 
 class DeploymentFilters(Filters):
-    lookups = {"state": "state__in", "team": "team__uid", "text": "name__icontains"}
+    lookups = {"state": "state__in", "team": "team", "text": "name__icontains"}
 
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in DeploymentState], required=False
     )
-    team = serializers.CharField(required=False, help_text="A team's uid.")
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     text = serializers.CharField(required=False, help_text="Part of the name.")
 
 
@@ -267,9 +275,9 @@ class KeyCreateSerializer(OwnedSerializer):
 
 
 class KeyFilters(Filters):
-    lookups = {"team": "team__uid"}
+    lookups = {"team": "team"}
 
-    team = serializers.CharField(required=False, help_text="A team's uid.")
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
 
 
 class UsageSerializer(serializers.ModelSerializer[UsageRecord]):
@@ -303,14 +311,14 @@ class UsageFilters(Filters):
     lookups = {
         "from": "at__gte",
         "to": "at__lt",
-        "team": "team__uid",
-        "key": "key__uid",
+        "team": "team",
+        "key": "key",
         "route": "route",
         "outcome": "outcome",
     }
 
-    team = serializers.CharField(required=False, help_text="A team's uid.")
-    key = serializers.CharField(required=False, help_text="A key's uid.")
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    key = VisibleField(visible=selectors.keys_visible, required=False, help_text="A key's uid.")
     route = serializers.CharField(required=False, help_text="A model name.")
     outcome = serializers.ChoiceField(
         choices=["ok", "error", "aborted", "rejected"], required=False

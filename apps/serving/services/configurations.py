@@ -11,6 +11,7 @@ from apps.models.models import ModelVersion
 from apps.serving.models import Revision
 from apps.serving.selectors.engines import engine_best, engine_refusal
 from controlplane.domain.accelerators import Chip, check_cards
+from controlplane.domain.claims import MOST_CARDS
 from controlplane.domain.fields import Finding
 from controlplane.domain.models import Acceptance, ModelState
 from controlplane.domain.serving_plans import architecture_of, check_serving_plan
@@ -18,7 +19,6 @@ from controlplane.ports import registry
 from controlplane.ports.engines import Engine, ModelFacts, Task
 
 MOST_REPLICAS = 64
-MOST_CARDS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,15 +5,17 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
+from apps.accounts import selectors as accounts
 from apps.accounts.api.serializers import OwnedSerializer
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
+from apps.serving.services.configurations import MOST_REPLICAS
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.services import LONGEST_REASON, PipelineRequest, StepRequest
+from controlplane.domain.claims import MOST_CARDS
 from controlplane.domain.pipelines import Gate, Otherwise, PipelineState, StepKind
 from controlplane.domain.specs.evaluating import METRICS
 from controlplane.web.rest import (
-    LARGEST_INTEGER,
     Filters,
     Reference,
     StrictSerializer,
@@ -141,7 +143,7 @@ class PipelineEventSerializer(serializers.Serializer[Any]):
 class PipelineFilters(Filters):
     lookups = {
         "state": "state__in",
-        "team": "team__uid",
+        "team": "team",
         "created_by": "created_by__username",
         "text": "name__icontains",
     }
@@ -149,7 +151,7 @@ class PipelineFilters(Filters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in PipelineState], required=False
     )
-    team = serializers.CharField(required=False, help_text="A team's uid.")
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
     created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
     text = serializers.CharField(required=False, help_text="Part of the name.")
 
@@ -178,7 +180,7 @@ class StepSubmitSerializer(StrictSerializer[Any]):
     chips = serializers.ListField(
         child=serializers.CharField(max_length=60), required=False, max_length=50
     )
-    cards = serializers.IntegerField(required=False, max_value=LARGEST_INTEGER)
+    cards = serializers.IntegerField(required=False, min_value=1, max_value=MOST_CARDS)
     dataset_version = VisibleField(visible=registry.dataset_versions_visible, required=False)
     output_name = serializers.SlugField(
         required=False,
@@ -192,7 +194,8 @@ class StepSubmitSerializer(StrictSerializer[Any]):
     )
     replicas = serializers.IntegerField(
         required=False,
-        max_value=LARGEST_INTEGER,
+        min_value=1,
+        max_value=MOST_REPLICAS,
         help_text="Of a new deployment; one that is there keeps as many as it has.",
     )
     gate = GateSerializer(required=False, allow_null=True)

@@ -19,6 +19,9 @@ from typing import Any, Self
 from controlplane.domain.machines import Machine
 from controlplane.domain.resources import Bytes, Millicpu, Resources
 
+#: Of one replica of a job or a deployment.
+MOST_CARDS = 1024
+
 
 class ClaimState(StrEnum):
     PENDING = "pending"

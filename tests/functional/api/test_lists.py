@@ -94,7 +94,6 @@ def test_jobs_are_found_by_state_kind_author_model_and_text(
         "model=tiny": ["another one", "tune the parser"],
         "model=other": [],
         "created_by=me": ["another one", "tune the parser"],
-        f"team={company.other_team.uid}": [],
     }
     for query, expected in found.items():
         assert names(engineer.get(f"{API}/jobs?{query}").json()) == expected, query
@@ -164,3 +163,46 @@ def test_claims_of_other_teams_are_not_shown(
     assert stranger.get(f"{API}/claims/{claim['uid']}").status_code == 404
     queue = engineer.get(f"{API}/queues").json()["results"][0]
     assert (queue["name"], queue["running"], queue["waiting"]) == ("default", 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "parameter"),
+    [
+        ("jobs", "team"),
+        ("jobs", "model_version"),
+        ("pipelines", "team"),
+        ("deployments", "team"),
+        ("keys", "team"),
+        ("usage", "team"),
+        ("usage", "key"),
+        ("claims", "team"),
+        ("datasets", "team"),
+        ("dataset-versions", "team"),
+        ("dataset-versions", "dataset"),
+        ("models", "team"),
+        ("model-versions", "team"),
+        ("evaluations", "model_version"),
+        ("evaluations", "dataset_version"),
+        ("storage/artifacts", "team"),
+        ("nodes", "cluster"),
+        ("cards", "cluster"),
+        ("cards", "node"),
+        ("faults", "node"),
+        ("faults", "card"),
+        ("isolations", "node"),
+    ],
+)
+@pytest.mark.parametrize("named", ["f" * 32, "no uid"])
+def test_a_filter_by_something_that_is_not_there_is_refused(
+    engineer: APIClient, path: str, parameter: str, named: str
+) -> None:
+    """An empty list would say that there is nothing, where the caller has misspelt a name."""
+    message = wrong_fields(engineer.get(f"{API}/{path}", {parameter: named}))[parameter]
+    assert named in message
+
+
+def test_a_filter_by_another_teams_things_is_refused_alike(
+    stranger: APIClient, company: Company
+) -> None:
+    answer = stranger.get(f"{API}/jobs", {"team": company.team.uid})
+    assert company.team.uid in wrong_fields(answer)["team"]
