@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model, QuerySet
-from django.http import Http404
+from django.http import Http404, QueryDict
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, viewsets
 from rest_framework.exceptions import ValidationError
@@ -37,8 +37,32 @@ UID = "[0-9a-f]{32}"
 LARGEST_INTEGER = 2**31 - 1
 
 
+def _wrong_types(field: serializers.Field[Any, Any, Any, Any], given: Any) -> Any:
+    """What DRF would coerce: ``"yes"`` to true, ``"8"`` to 8, 8 to ``"8"``.
+
+    Returns the field's errors: a list of messages, or one such list per place in a list; or None.
+    """
+    if isinstance(field, serializers.ListField) and isinstance(given, list):
+        places = {place: _wrong_types(field.child, each) for place, each in enumerate(given)}
+        return {place: errors for place, errors in places.items() if errors} or None
+    fits: tuple[type, ...]
+    match field:
+        case serializers.BooleanField():
+            fits = (bool,)
+        case serializers.IntegerField() | serializers.FloatField():
+            fits = () if isinstance(given, bool) else (int, float)
+        case serializers.CharField():
+            fits = (str,)
+        case _:
+            return None
+    return None if given is None or isinstance(given, fits) else [field.error_messages["invalid"]]
+
+
 class StrictSerializer(serializers.Serializer[T]):
-    """Refuses fields that it does not know."""
+    """Refuses fields that it does not know, and values of another JSON type than the field's."""
+
+    #: Whether the values come from JSON, which has types; an address has only text.
+    typed: ClassVar[bool] = True
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
@@ -50,6 +74,11 @@ class StrictSerializer(serializers.Serializer[T]):
             }
             if unknown:
                 raise ValidationError(unknown)
+            if self.typed and not isinstance(data, QueryDict):
+                wrong = {name: _wrong_types(self.fields[name], data[name]) for name in data}
+                wrong = {name: errors for name, errors in wrong.items() if errors}
+                if wrong:
+                    raise ValidationError(wrong)
         values = super().to_internal_value(data)
         for name, value in values.items():
             if isinstance(value, str) and is_name_field(name):
@@ -66,6 +95,8 @@ class StrictSerializer(serializers.Serializer[T]):
 
 class Query(StrictSerializer[Any]):
     """The query parameters of one address. This one takes none."""
+
+    typed = False
 
     @classmethod
     def read(cls, request: Request, *, beside: Iterable[str] = ()) -> dict[str, Any]:

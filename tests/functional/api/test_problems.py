@@ -87,3 +87,31 @@ def test_a_fault_of_ours_is_logged_and_says_nothing(
 def test_health_needs_no_token() -> None:
     answer = APIClient().get("/healthz")
     assert answer.json() == {"status": "ok", "database": "answers"}
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "given"),
+    [
+        ("jobs", "cards", "1"),
+        ("jobs", "cards", True),
+        ("jobs", "name", 8),
+        ("jobs", "output_shared", "yes"),
+        ("jobs", "output_shared", 1),
+        ("jobs", "chips.0", 910),
+        ("deployments", "replicas", "2"),
+        ("deployments", "name", 1.5),
+        ("keys", "concurrency", "4"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_and_not_coerced(
+    engineer: APIClient, path: str, field: str, given: object
+) -> None:
+    name, _, place = field.partition(".")
+    refused = engineer.post(f"{API}/{path}", {name: [given] if place else given})
+    assert field in wrong_fields(refused)
+
+
+def test_numbers_and_truth_values_in_an_address_are_text(engineer: APIClient) -> None:
+    answer = engineer.get(f"{API}/nodes", {"page_size": "5"})
+    assert answer.status_code == 200
+    assert engineer.get(f"{API}/nodes", {"ready": "true"}).status_code == 200
