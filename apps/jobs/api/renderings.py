@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
-from apps.jobs.api.submission_serializers import FindingSerializer, JobSubmitSerializer
+from apps.jobs.api.submission_serializers import (
+    FINETUNE_EXAMPLE,
+    FindingSerializer,
+    JobSubmitSerializer,
+)
 from apps.jobs.services import SideBySide
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Finding
@@ -17,6 +22,15 @@ from controlplane.ports.engines import FlagsChecked
 from controlplane.ports.launches import Launch
 
 
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "A fine-tune on two chips",
+            value={**FINETUNE_EXAMPLE, "on": ["nvidia-a100-80g", "ascend-910b3"]},
+            request_only=True,
+        )
+    ]
+)
 class RenderSubmitSerializer(JobSubmitSerializer):
     """What a job would be, and the two chips to render it for."""
 

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import getdoc
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponseBase
+from drf_spectacular.extensions import (
+    OpenApiSerializerExtension,
+    OpenApiSerializerFieldExtension,
+)
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import Direction
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from controlplane.web.problems import CONTENT_TYPE
+from controlplane.web.rest import UID, StrictSerializer, VisibleField
 
 _PROBLEM = {
     "type": "object",
@@ -51,18 +59,77 @@ _PROBLEM = {
 _METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 
 
+_BODIES = frozenset({"post", "put", "patch"})
+#: Status → when an operation may answer with it.
+_STATUSES: dict[int, str] = {
+    400: "The request is malformed, or a field or parameter is wrong or unknown.",
+    401: "No credentials, or they are wrong, expired or revoked.",
+    403: "The caller's roles or the token's scopes do not allow it.",
+    404: "There is no such object that the caller may see.",
+    409: "The state of the object does not allow it.",
+    422: "The request is well-formed and cannot be carried out as it stands.",
+    429: "Too many requests; Retry-After says when to come back.",
+}
+
+
+def _statuses(path: str, method: str) -> list[int]:
+    """Those of ``_STATUSES`` that fit the operation."""
+    writes = method != "get"
+    left_out = set() if "{" in path else {404}
+    left_out |= set() if writes else {409}
+    left_out |= set() if method in _BODIES else {422}
+    return [status for status in _STATUSES if status not in left_out]
+
+
 def describe_problems(*, result: dict[str, Any], **context: Any) -> dict[str, Any]:
     """A post-processing hook: every operation may answer with a problem."""
     del context  # what drf-spectacular offers beside
     result["components"].setdefault("schemas", {})["Problem"] = _PROBLEM
     reference = {"$ref": "#/components/schemas/Problem"}
-    for operations in result["paths"].values():
+    content = {CONTENT_TYPE: {"schema": reference}}
+    for path, operations in result["paths"].items():
         for method in _METHODS & set(operations):
-            operations[method]["responses"]["default"] = {
-                "description": "A problem",
-                "content": {CONTENT_TYPE: {"schema": reference}},
-            }
+            responses = operations[method]["responses"]
+            for status in _statuses(path, method):
+                problem = {"description": _STATUSES[status], "content": content}
+                responses.setdefault(str(status), problem)
+            responses["default"] = {"description": "A problem", "content": content}
+    for schema in result["components"]["schemas"].values():
+        for described in schema.get("properties", {}).values():
+            _type_beside_nullable(described, result["components"]["schemas"])
     return result
+
+
+def _type_beside_nullable(described: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """OpenAPI 3.0 gives ``nullable`` a meaning only beside ``type``."""
+    parts = described.get("allOf", ())
+    if described.get("nullable") and "type" not in described and len(parts) == 1:
+        name = parts[0]["$ref"].rpartition("/")[2]
+        described["type"] = schemas[name]["type"]
+
+
+class StrictSchema(OpenApiSerializerExtension):
+    """The body of a request has no fields but those that are described."""
+
+    target_class = StrictSerializer
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Direction) -> dict[str, Any]:
+        schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        if schema.get("description") == getdoc(StrictSerializer):
+            del schema["description"]
+        if direction == "request":
+            schema["additionalProperties"] = False
+        return dict(schema)
+
+
+class VisibleFieldSchema(OpenApiSerializerFieldExtension):
+    """A reference is a public name."""
+
+    target_class = VisibleField
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: Direction) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{UID}$"}
 
 
 class MayReadSchema(BasePermission):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
+from rest_framework.views import APIView
 
 #: Largest value of a primary key.
 _LARGEST_KEY = 2**63 - 1
@@ -51,6 +54,25 @@ class KeysetPagination(CursorPagination):
         if _number(str(cursor.position)) is None:
             raise self._no_cursor()
         return cursor
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        """As ``get_page_size`` reads them."""
+        parameters = super().get_schema_operation_parameters(view)
+        for parameter in parameters:
+            if parameter["name"] == self.page_size_query_param:
+                parameter["schema"] = {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": self.max_page_size,
+                    "default": self.page_size,
+                }
+        return parameters
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """A page; its links lead to the address that was asked."""
+        link = {"type": "string", "nullable": True, "format": "uri"}
+        properties = {"next": link, "previous": link, "results": schema}
+        return {"type": "object", "required": [*properties], "properties": properties}
 
     def _no_cursor(self) -> ValidationError:
         return ValidationError({"cursor": ["take it from next or previous of an earlier page"]})

@@ -48,6 +48,11 @@ class LogQuery(Query):
     limit = serializers.IntegerField(
         default=65536, min_value=1024, max_value=1048576, help_text="Most bytes of this answer."
     )
+    format = serializers.ChoiceField(
+        choices=["json", "txt"],
+        required=False,
+        help_text="`txt`: the text alone, as `Accept: text/plain`.",
+    )
 
 
 class LogSerializer(serializers.Serializer[Any]):

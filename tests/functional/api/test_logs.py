@@ -51,6 +51,14 @@ def test_a_log_is_plain_text_for_who_prefers_it(
     problem(missing, 404, "not-found")
 
 
+def test_the_form_of_a_log_is_named_in_the_address(
+    engineer: APIClient, ran: tuple[Job, Attempt]
+) -> None:
+    address = f"{API}/jobs/{ran[0].uid}/log"
+    assert engineer.get(f"{address}?format=txt").content.decode() == LINE * 3
+    assert engineer.get(f"{address}?format=json").json()["text"] == LINE * 3
+
+
 def test_a_piece_never_ends_inside_of_a_character() -> None:
     content = LINE.encode()
     text, offset = "", 0

@@ -113,3 +113,38 @@ def test_the_schema_describes_the_retry_policy(schema: dict[str, Any]) -> None:
     assert (policy["max_retries"]["minimum"], policy["max_retries"]["maximum"]) == (0, 20)
     assert policy["backoff_seconds"]["default"] == 10
     assert policy["retry_on"]["items"]
+
+
+def test_operations_document_the_problems_that_they_answer_with(schema: dict[str, Any]) -> None:
+    jobs = schema["paths"]["/api/v1/jobs"]
+    assert {"400", "401", "403", "409", "422", "429"} <= set(jobs["post"]["responses"])
+    assert not {"404", "409", "422"} & set(jobs["get"]["responses"])
+    for name, operation in operations(schema):
+        assert {"401", "403", "429"} <= set(operation["responses"]), name
+        assert "{" not in name or "404" in operation["responses"], name
+
+
+def test_constraints_are_in_the_schema(schema: dict[str, Any]) -> None:
+    schemas = schema["components"]["schemas"]
+    submitted = schemas["JobSubmitRequest"]
+    assert submitted["additionalProperties"] is False
+    assert submitted["properties"]["model_version"]["pattern"] == "^[0-9a-f]{32}$"
+    for name in ("JobSubmitRequest", "DeploymentCreateRequest", "StepSubmitRequest"):
+        cards = schemas[name]["properties"]["cards"]
+        assert (cards["minimum"], cards["maximum"]) == (1, 1024), name
+    for name in ("DeploymentCreateRequest", "ScaleRequest", "StepSubmitRequest"):
+        replicas = schemas[name]["properties"]["replicas"]
+        assert (replicas["minimum"], replicas["maximum"]) == (1, 64), name
+    assert schemas["KeyCreateRequest"]["properties"]["concurrency"]["minimum"] == 1
+    sizes = [
+        parameter["schema"]
+        for _, operation in operations(schema)
+        for parameter in operation.get("parameters", ())
+        if parameter["name"] == "page_size"
+    ]
+    assert sizes
+    assert all((size["minimum"], size["maximum"]) == (1, 200) for size in sizes)
+    for name, each in schemas.items():
+        for field, described in each.get("properties", {}).items():
+            if described.get("nullable") and "allOf" in described:
+                assert "type" in described, (name, field)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from io import StringIO
 from typing import Any
+from unittest.mock import patch
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
@@ -114,6 +116,8 @@ def authorization(
     with (
         django_db_blocker.unblock(),
         override_settings(NINEFOLD_HOME=home, NINEFOLD_MODEL_ROOTS=[str(home / "models")]),
+        # Who follows the log of a job that never ends is let go at once.
+        patch("apps.jobs.api.logs.FOLLOW_WITHIN", timedelta()),
         transaction.atomic(),
     ):
         catalog_load(catalog=catalog_published(), at=timezone.now())
