@@ -11,22 +11,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from apps.quotas.models import Queue
+from apps.quotas.selectors.bars import Bar, bar_of
 from apps.quotas.selectors.queues import Line, Share, Tree, flat
 from controlplane.domain.queue_documents import Documents
 from controlplane.domain.queue_rights import TreeRights, is_topmost, may_change
 from controlplane.domain.queue_standings import Standing
 from controlplane.domain.queues import QueueState
 from controlplane.domain.quotas import TOTAL
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gauge:
-    """A bar; all in hundredths of its length."""
-
-    own: float
-    borrowed: float
-    owed: float
-    reserved: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +28,7 @@ class Cell:
     standing: Standing
     #: False where it states and holds nothing.
     shown: bool
-    gauge: Gauge
+    bar: Bar
     words: str
     #: What else there is to say of it.
     more: str
@@ -121,9 +112,8 @@ def rows_of(
     :param q: part of the name of those that are wanted; empty: all.
     :param warnings: sentences by the name of the queue.
     """
-    chips = _dimensions(tree)
     return [
-        _row(line, depth, chips, reach, tuple(warnings.get(line.queue.name, ())))
+        _row(line, depth, tree, reach, tuple(warnings.get(line.queue.name, ())))
         for line, depth in _wanted(tree.tops, reach, q.strip().lower(), 0)
     ]
 
@@ -149,16 +139,14 @@ def _wanted(lines: Iterable[Line], reach: Reach, q: str, depth: int) -> Iterator
             yield from below
 
 
-def _row(
-    line: Line, depth: int, chips: tuple[str, ...], reach: Reach, warnings: tuple[str, ...]
-) -> Row:
+def _row(line: Line, depth: int, tree: Tree, reach: Reach, warnings: tuple[str, ...]) -> Row:
     queue = line.queue
     may = reach.changes(queue)
     return Row(
         queue=queue,
         uid_above=queue.parent.uid if queue.parent else "",
         steps=range(depth),
-        cells=tuple(_cell(line, chip) for chip in chips),
+        cells=tuple(_cell(line, chip, tree) for chip in _dimensions(tree)),
         has_below=bool(line.below),
         weight=f"{queue.weight:.12g}",
         waiting=_waiting(line),
@@ -178,7 +166,7 @@ def _waiting(line: Line) -> tuple[str, ...]:
     )
 
 
-def _cell(line: Line, chip: str) -> Cell:
+def _cell(line: Line, chip: str, tree: Tree) -> Cell:
     share = line.share(chip)
     stated = _own_guarantee(line, chip)
     standing = replace(share.standing, guaranteed=stated)
@@ -187,7 +175,7 @@ def _cell(line: Line, chip: str) -> Cell:
         label=_chip_name(chip),
         standing=standing,
         shown=share.standing != Standing(),
-        gauge=_gauge(share),
+        bar=bar_of(share, cards=tree.scales.get(chip, 1)),
         words=_words(standing),
         more=" · ".join(_more(share)),
         below=_("%(below)d of %(stated)d guaranteed below") % {"below": below, "stated": stated}
@@ -203,21 +191,6 @@ def _own_guarantee(line: Line, chip: str) -> int:
         if one.chip == chip and one.guaranteed:
             return int(one.guaranteed)
     return line.share(chip).standing.guaranteed
-
-
-def _gauge(share: Share) -> Gauge:
-    standing = share.standing
-    whole = max(standing.used, standing.guaranteed, standing.cap or 0, 1)
-
-    def part(cards: int) -> float:
-        return round(100 * cards / whole, 2)
-
-    return Gauge(
-        own=part(share.own),
-        borrowed=part(share.borrowed),
-        owed=part(standing.guaranteed),
-        reserved=min(99.0, part(standing.reserved)),
-    )
 
 
 def _words(standing: Standing) -> str:

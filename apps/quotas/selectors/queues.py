@@ -80,6 +80,9 @@ class Tree:
     tops: tuple[Line, ...]
     #: By chip, and ``TOTAL``.
     stock: Mapping[str, Stock]
+    #: Cards that a whole bar stands for, by chip and ``TOTAL``: those of the fleet, so that bars compare, or
+    #: more, where a queue is guaranteed or holds more than the fleet has.
+    scales: Mapping[str, int]
     chips: tuple[str, ...]
     sight: Sight
 
@@ -138,6 +141,14 @@ def queue_tree(user: accounts.Person) -> Tree:
     return Tree(
         tops=tuple(grown(queue) for queue in children[None]),
         stock=stock,
+        scales={
+            chip: max(
+                1,
+                stock.get(chip, Stock()).total,
+                *(max(one.guaranteed, one.used) for one in found.values()),
+            )
+            for chip, found in by_chip.items()
+        },
         chips=tuple(sorted({*chips_of(views), *stock} - {TOTAL})),
         sight=sight,
     )

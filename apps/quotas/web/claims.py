@@ -13,12 +13,12 @@ from django.utils.translation import gettext as _
 
 from apps.accounts.web.requests import SignedIn
 from apps.quotas.models import Claim
+from apps.quotas.selectors.bars import bars_of
 from apps.quotas.selectors.claims import claims_of_sight, nodes_by_uid, work_last
 from apps.quotas.selectors.forecasts import Awaited
 from apps.quotas.selectors.rearrangements import may_propose
 from apps.quotas.selectors.sights import Sight
 from apps.quotas.selectors.whys import why_of
-from apps.quotas.web.pictures import bar_of
 from apps.quotas.web.words import name_of, numbers_of, outlook_in_words
 from controlplane.web.pages import show
 
@@ -44,7 +44,7 @@ def claim(request: SignedIn, uid: str) -> HttpResponse:
         "claim": found,
         "name": name_of(found, sight=sight),
         "numbers": numbers_of(found),
-        "bars": [bar_of(share) for share in why.shares],
+        "bars": bars_of(why.shares, tree=why.tree),
         "outlook": outlook_in_words(why.outlook, now=at) if why.outlook else "",
         "waits_for": [awaited(each) for each in why.outlook.waits_for] if why.outlook else [],
         "nodes": sorted(set(nodes_by_uid([found]).values())),

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from apps.accounts.web.requests import SignedIn
 from apps.quotas.models import QueueChange
+from apps.quotas.selectors.bars import bars_of, drawn, fleet_bars
 from apps.quotas.selectors.claims import (
     borrowing,
     claims_holding,
@@ -31,7 +32,6 @@ from apps.quotas.web.listing import (
     running_columns,
     waiting_columns,
 )
-from apps.quotas.web.pictures import bars_of, drawn, fleet_bars
 from apps.quotas.web.words import name_of, outlook_brief
 from controlplane.domain.queue_documents import changes, from_json
 from controlplane.domain.quotas import TOTAL
@@ -47,7 +47,7 @@ def queues(request: SignedIn) -> HttpResponse:
     chip = chip if chip in tree.chips else ""
     context = {
         "tree": tree,
-        "lines": drawn(tree.tops, chip=chip),
+        "lines": drawn(tree.tops, tree=tree, chip=chip),
         "fleet": fleet_bars(tree, chip=chip),
         "chips": tree.chips,
         "chip": chip,
@@ -89,7 +89,7 @@ def queue(request: SignedIn, uid: str) -> HttpResponseBase:
         "queue": line.queue,
         "line": line,
         "above": _above(tree, line),
-        "bars": bars_of(line),
+        "bars": bars_of(line.shares, tree=tree),
         "tabs": _tabs(line, tab),
         "may_change": tree.sight.company or line.queue.pk in tree.sight.managed,
         **part,
@@ -249,5 +249,5 @@ def _change(row: QueueChange, uid: str, names: Mapping[str, str]) -> dict[str, A
     return {"change": row, "told": told}
 
 
-def _below(_request: SignedIn, _tree: Tree, line: Line) -> dict[str, Any]:
-    return {"lines": drawn(line.below)}
+def _below(_request: SignedIn, tree: Tree, line: Line) -> dict[str, Any]:
+    return {"lines": drawn(line.below, tree=tree)}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from apps.accounts.models import Team, User
@@ -65,6 +67,34 @@ def test_the_tree_says_what_is_held_free_and_waited_for(browser: Client, small: 
     assert "borrowed 5" in said
     assert "free 2" in said
     assert "1 waits for 4 cards" in said
+
+
+def widths(said: str, kind: str) -> list[float]:
+    """How wide the bars' parts of that kind are, in thousandths of a whole bar."""
+    return [
+        float(one)
+        for one in re.findall(
+            rf'data-part="{kind}" x="[\d.]+" y="2" height="12" width="([\d.]+)"', said
+        )
+    ]
+
+
+def test_bars_of_one_chip_have_one_scale_in_the_product_and_in_the_console(
+    browser: Client, small: Small
+) -> None:
+    """A whole bar is the fleet of the chip, which has eight cards."""
+    small.queue.entitlements.create(chip="cpu", guaranteed=4, cap=6)
+    other = factories.queue(name="other")
+    other.entitlements.create(chip="cpu", guaranteed=2)
+    said = browser.get("/queues").text
+    assert widths(said, "own") == [500, 500]  # of the fleet, and of the queue
+    assert widths(said, "borrowed") == [250, 250]
+    assert widths(said, "idle") == [250]
+    assert widths(said, "room") == [250, 750]  # free cards; none below the cap, which is reached
+    browser.force_login(factories.person("root", admin=True))
+    console = browser.get(reverse("admin:quotas_queue_changelist")).text
+    for kind in ("own", "borrowed", "idle"):
+        assert widths(console, kind) == widths(said, kind)[-1:], kind
 
 
 def test_one_chip_can_be_looked_at_alone(browser: Client, small: Small) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import ceil
 
 from apps.quotas.selectors.queues import Line, Share, Stock, Tree
 from controlplane.domain.queue_standings import Standing
@@ -12,15 +11,14 @@ from controlplane.domain.quotas import TOTAL
 
 #: Units of a bar from end to end.
 WIDTH = 1000
-#: Where there is no cap, so much room is drawn beyond what is held and guaranteed.
-_OPEN_END = 1.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """One stretch of a bar."""
 
-    #: ``own``, ``lent``, ``idle``, ``borrowed`` or ``room``; of the whole fleet ``broken``, too.
+    #: ``own``, ``lent``, ``idle``, ``borrowed``, ``room`` up to the cap, or the rest of the ``fleet``; in the
+    #: bar of the whole fleet ``broken``, too.
     kind: str
     x: float
     width: float
@@ -45,11 +43,12 @@ class Bar:
         return self.share.standing
 
 
-def bar_of(share: Share) -> Bar:
-    """The bar of one queue and chip; its end is the cap."""
+def bar_of(share: Share, *, cards: int) -> Bar:
+    """The bar of one queue and chip.
+
+    :param cards: that the whole bar stands for, as ``Tree.scales`` has it.
+    """
     standing = share.standing
-    held = max(standing.guaranteed, standing.used, 1)
-    extent = max(held, standing.cap) if standing.cap is not None else ceil(held * _OPEN_END)
     lengths = (
         ("own", share.own),
         ("lent", standing.lent),
@@ -57,10 +56,13 @@ def bar_of(share: Share) -> Bar:
         ("borrowed", share.borrowed),
     )
     drawn = sum(length for _kind, length in lengths)
-    scale = WIDTH / max(extent, drawn)
+    whole = max(cards, drawn)
+    cap = whole if standing.cap is None else min(standing.cap, whole)
+    room = max(0, cap - drawn)
+    scale = WIDTH / whole
     return Bar(
         share=share,
-        parts=_parts((*lengths, ("room", max(0, extent - drawn))), scale),
+        parts=_parts((*lengths, ("room", room), ("fleet", whole - drawn - room)), scale),
         reserved_x=round(standing.reserved * scale, 1) if standing.reserved else None,
         guaranteed_x=round(standing.guaranteed * scale, 1) if standing.guaranteed else None,
     )
@@ -115,17 +117,21 @@ class DrawnLine:
     below: tuple[DrawnLine, ...]
 
 
-def drawn(lines: Iterable[Line], *, chip: str = "") -> tuple[DrawnLine, ...]:
-    """The tree with bars; of one chip only if it is given."""
+def drawn(lines: Iterable[Line], *, tree: Tree, chip: str = "") -> tuple[DrawnLine, ...]:
+    """Those lines of the tree with bars; of one chip only if it is given."""
     return tuple(
-        DrawnLine(line=line, bars=bars_of(line, chip=chip), below=drawn(line.below, chip=chip))
+        DrawnLine(
+            line=line,
+            bars=bars_of(line.shares, tree=tree, chip=chip),
+            below=drawn(line.below, tree=tree, chip=chip),
+        )
         for line in lines
     )
 
 
-def bars_of(line: Line, *, chip: str = "") -> tuple[Bar, ...]:
-    shares = (share for share in line.shares if not chip or share.chip in (chip, TOTAL))
-    return tuple(bar_of(share) for share in shares)
+def bars_of(shares: Iterable[Share], *, tree: Tree, chip: str = "") -> tuple[Bar, ...]:
+    asked = (share for share in shares if not chip or share.chip in (chip, TOTAL))
+    return tuple(bar_of(share, cards=tree.scales.get(share.chip, 1)) for share in asked)
 
 
 def _parts(lengths: Iterable[tuple[str, int]], scale: float) -> tuple[Part, ...]:
