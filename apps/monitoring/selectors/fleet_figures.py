@@ -43,6 +43,11 @@ class Counts:
     unwatched: int = 0
 
     @property
+    def unusable(self) -> int:
+        """Cards that get no new work, for whatever reason."""
+        return self.total - self.usable
+
+    @property
     def unmeasured(self) -> int:
         """Cards of which nobody knows how busy they are now."""
         return self.total - self.fresh

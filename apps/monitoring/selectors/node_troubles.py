@@ -49,9 +49,13 @@ _NODES = """
                   count(*) FILTER (WHERE card.state IN ('isolated', 'unknown')) AS broken,
                   count(*) FILTER (WHERE card.state IN ('usable', 'no_new_work')
                                      AND held.id IS NOT NULL) AS held,
-                  count(*) FILTER (WHERE card.state = 'no_new_work' AND held.id IS NULL) AS no_new_work,
-                  count(*) FILTER (WHERE card.state = 'usable' AND held.id IS NULL) AS free
+                  count(*) FILTER (WHERE held.id IS NULL AND (card.state = 'no_new_work'
+                                     OR card.state = 'usable' AND (node.cordoned OR NOT node.ready))
+                  ) AS no_new_work,
+                  count(*) FILTER (WHERE held.id IS NULL AND card.state = 'usable'
+                                     AND node.ready AND NOT node.cordoned) AS free
              FROM fleet_card AS card
+             JOIN fleet_node AS node ON node.id = card.node_id
              LEFT JOIN quotas_allocation AS held ON held.card_id = card.id AND held.released_at IS NULL
             WHERE card.removed_at IS NULL
             GROUP BY card.node_id) AS cards ON cards.node_id = node.id

@@ -22,6 +22,7 @@ from apps.fleet import selectors as fleet
 from apps.monitoring.models import Fault, Isolation
 from apps.monitoring.selectors.fault_rows import isolations_at
 from apps.monitoring.selectors.faults import faults_shown
+from apps.monitoring.selectors.fleet_figures import pools, together
 from apps.monitoring.selectors.held_back import held_counted
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import (
@@ -155,6 +156,7 @@ def faults(request: SignedIn) -> HttpResponseBase:
     if table.wants_csv:
         return table.csv(filename="faults.csv")
     isolations = isolations_at(table.rows)
+    quiet = not table.rows and not table.filtered
     context = {
         "table": table,
         "rows": [
@@ -163,6 +165,8 @@ def faults(request: SignedIn) -> HttpResponseBase:
         ],
         "operates": operates,
         "held": held_counted(),
+        # Cards may be out of use without a fault: an empty list does not mean that all is well.
+        "counts": together(pool.counts for pool in pools(at=timezone.now())) if quiet else None,
     }
     return render(request, "monitoring/faults.html", context)
 

@@ -54,13 +54,14 @@ _USES = {
 }
 
 
-def _use(card: Card, holder: Holder | None) -> Use:
+def _use(card: Card, node: Node, holder: Holder | None) -> Use:
     """What matters most about it: a broken card first, whoever still holds it."""
     if card.state in (CardState.ISOLATED, CardState.UNKNOWN):
         return Use.BROKEN
     if holder is not None:
         return Use.HELD
-    return Use.NO_NEW_WORK if card.state == CardState.NO_NEW_WORK else Use.FREE
+    takes_work = card.state == CardState.USABLE and node.ready and not node.cordoned
+    return Use.FREE if takes_work else Use.NO_NEW_WORK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +235,7 @@ def cells_of(node: Node, holders: dict[int, Holder]) -> list[dict[str, Any]]:
     cells = []
     for card in sorted(node.cards.all(), key=lambda card: card.index):
         holder = holders.get(card.pk)
-        use = _use(card, holder)
+        use = _use(card, node, holder)
         cells.append({"card": card, "holder": holder, "use": use, "word": _USES[use]})
     return cells
 

@@ -12,6 +12,7 @@ from pytest_django import DjangoAssertNumQueries
 from apps.accounts.models import AuditEntry
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import Fault, Isolation
+from apps.monitoring.selectors.node_troubles import nodes_counted
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin
 from tests import factories
@@ -63,6 +64,31 @@ def test_a_card_is_usable_isolated_unknown_or_takes_no_new_work(
     text = words(viewer.get("/fleet").text)
     for label, count in (("Usable", 0), ("Isolated", 1), ("Unknown", 1), ("No new work", 2)):
         assert f'data-label="{label}">{count}</td>' in text
+
+
+def test_cards_out_of_use_without_a_fault_are_said_to_be_so_on_both_pages(
+    viewer: Client, cluster: Cluster
+) -> None:
+    """A cluster may report a card as not healthy, and a person may cordon a node: neither is a fault."""
+    for path in ("/fleet", "/fleet/faults"):
+        assert "othing is wrong" in words(viewer.get(path).text)
+    Card.objects.filter(index=0).update(state="unknown")
+    Node.objects.update(cordoned=True)
+    for path in ("/fleet", "/fleet/faults"):
+        text = words(viewer.get(path).text)
+        assert "othing is wrong" not in text
+        assert "No fault stands" in text
+        assert "4 of 4 cards are not usable: 1 unknown, 3 without new work." in text
+
+
+def test_free_cards_of_a_cordoned_node_are_not_drawn_as_free(
+    viewer: Client, cluster: Cluster
+) -> None:
+    Node.objects.update(cordoned=True)
+    text = viewer.get("/fleet").text
+    assert text.count('class="nf-cell" data-use="no_new_work"') == 4
+    (counted,) = nodes_counted()
+    assert (counted.free, counted.no_new_work) == (0, 4)
 
 
 def test_what_is_broken_comes_the_worst_first_until_somebody_has_read_it(
