@@ -126,7 +126,7 @@ def _duties(user: User) -> Duties:
     return Duties(
         queues=_queues(user) if queues else [],
         cards=_unusable_cards() if fleet else [],
-        loops=loops_now().troubled if company else (),
+        loops=loops_now().worth_telling if company else (),
     )
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.db import Error
 from django.utils import timezone
 
-from controlplane.domain.loops import TROUBLED, LoopHealth, Turns, judge, lag
+from controlplane.domain.loops import TROUBLED, LoopHealth, Turns, judge, lag, worth_telling
 from controlplane.persistence import loops as book
 
 
@@ -56,6 +56,11 @@ class Loops:
     def troubled(self) -> tuple[Loop, ...]:
         return tuple(loop for loop in self.all if loop.troubled)
 
+    @property
+    def worth_telling(self) -> tuple[Loop, ...]:
+        """Those of which operators are told without having asked."""
+        return tuple(loop for loop in self.all if worth_telling(loop.health, loop.lag))
+
 
 def loops_now() -> Loops:
     """Each loop of the beat, in the order of the beat, in one query."""
@@ -70,9 +75,9 @@ def loops_now() -> Loops:
 
 
 def troubled_loops() -> int:
-    """How many loops do not keep up; 0 while nobody can say, for then there is worse to tell."""
+    """How many loops are worth telling of; 0 while nobody can say, for then there is worse to tell."""
     try:
-        return len(loops_now().troubled)
+        return len(loops_now().worth_telling)
     except Error:
         return 0
 

@@ -20,6 +20,8 @@ from enum import StrEnum
 INTERVALS_ALLOWED = 3
 #: A busy machine may skip a few turns of a quick loop without anybody noticing.
 SHORTEST_ALLOWED = timedelta(seconds=15)
+#: Late for less than this is shown on the status page alone: a small machine is late while it is busy.
+LATE_WORTH_TELLING = timedelta(minutes=2)
 #: What the broker is told no task takes; longer, and another worker would be given the message too.
 LONGEST_TURN = timedelta(seconds=300)
 FAILURES_ALLOWED = 2
@@ -92,6 +94,13 @@ def judge(turns: Turns, *, interval: timedelta, at: datetime) -> LoopHealth:
     if overdue and began is None:
         return LoopHealth.LATE
     return LoopHealth.ON_TIME
+
+
+def worth_telling(health: LoopHealth, behind: timedelta | None) -> bool:
+    """Whether operators are told on every page, without having asked."""
+    if health is LoopHealth.LATE:
+        return behind is not None and behind > LATE_WORTH_TELLING
+    return health in TROUBLED
 
 
 class Culprit(StrEnum):
