@@ -18,13 +18,14 @@ function palette(element) {
   };
 }
 
-const titled = ({ label, unit }) => (unit ? `${label} (${unit})` : (label ?? ""));
+const titled = ({ label, unit }) => (label && unit ? `${label} (${unit})` : label || unit || "");
 
-// Plotly shows a time as it is written: so it is written in the viewer's zone.
-function local(text) {
+const timed = ({ type }) => type === "date" || type === "time";
+
+// Plotly shows a time as it is written: so it is written in UTC, as on the rest of the page.
+function utc(text) {
   const at = new Date(text);
-  if (Number.isNaN(at.valueOf())) return text;
-  return new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, -1);
+  return Number.isNaN(at.valueOf()) ? text : at.toISOString().slice(0, -1);
 }
 
 function trace(series, index, { x, y, colours }) {
@@ -32,7 +33,7 @@ function trace(series, index, { x, y, colours }) {
   const unit = y.unit ? ` ${y.unit}` : "";
   const bar = series.kind === "bar";
   return {
-    x: x.type === "date" || x.type === "time" ? series.x.map(local) : series.x,
+    x: timed(x) ? series.x.map(utc) : series.x,
     y: series.y,
     name: series.name,
     type: bar ? "bar" : "scatter",
@@ -45,7 +46,7 @@ function trace(series, index, { x, y, colours }) {
   };
 }
 
-function axis({ type, unit, label }, colours, bars) {
+function axis({ type, unit = timed({ type }) ? "UTC" : "", label }, colours, bars) {
   const kind = { date: "date", time: "date", log: "log", category: "category", linear: "linear" }[type];
   return {
     title: { text: titled({ label, unit }), standoff: 8, font: { size: 12 } },
@@ -93,8 +94,7 @@ function labels(data, traces, { height, text }) {
 }
 
 function marks(data, colours) {
-  const timed = data.x.type === "date" || data.x.type === "time";
-  const shown = (data.marks ?? []).map(({ x, label }) => ({ x: timed ? local(x) : x, label }));
+  const shown = (data.marks ?? []).map(({ x, label }) => ({ x: timed(data.x) ? utc(x) : x, label }));
   return {
     shapes: shown.map(({ x }) => ({
       type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: 1,

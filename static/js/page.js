@@ -1,15 +1,4 @@
-// What every page has: the drawer, menus, copy buttons, times in the viewer's zone, lists, logs that follow.
-
-const zone = new Intl.DateTimeFormat(document.documentElement.lang, {
-  dateStyle: "medium",
-  timeStyle: "long",
-});
-
-function localTimes(root) {
-  for (const time of root.querySelectorAll("time[datetime]")) {
-    time.title = zone.format(new Date(time.dateTime));
-  }
-}
+// What every page has: the drawer, menus, copy buttons, lists, logs that follow.
 
 // On narrow screens the rail is a drawer.
 const opener = document.querySelector(".nf-drawer-open");
@@ -72,7 +61,6 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (log) follow = atEnd(log);
 });
 document.addEventListener("htmx:afterSettle", (event) => {
-  localTimes(document);
   reachable();
   const log = document.querySelector("[data-log]");
   if (log && follow && event.target.closest?.("[data-log]")) log.scrollTop = log.scrollHeight;
@@ -103,7 +91,6 @@ document.addEventListener("formdata", (event) => {
   for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
 });
 
-localTimes(document);
 reachable();
 addEventListener("resize", reachable);
 for (const log of document.querySelectorAll("[data-log]")) log.scrollTop = log.scrollHeight;

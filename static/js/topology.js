@@ -19,7 +19,7 @@ function open(section) {
     const card = [said.card.replace("{n}", place), fleet.chips[node.chips[place]], words.uses[node.uses[place]]].join(" · ");
     if (!claim) return [head, card];
     const work = claim.name || said.work.replace("{team}", fleet.teams[claim.team]);
-    const since = said.since.replace("{at}", new Date(claim.since * 1000).toLocaleString(document.documentElement.lang));
+    const since = said.since.replace("{at}", new Date(claim.since * 1000).toLocaleString(document.documentElement.lang, { timeZone: "UTC", timeZoneName: "short" }));
     return [head, card, `${work} · ${said.cards.replace("{n}", claim.cards)} · ${fleet.queues[claim.queue]} · ${since}`];
   }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any
 
 from django.contrib import messages
@@ -10,7 +11,6 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
@@ -116,6 +116,6 @@ def node_cordon(request: SignedIn, uid: str, name: str, *, cordoned: bool) -> Ht
         return acted(request, act, back=back)
     except services.NodeOutOfUse as refusal:
         why = _("%(node)s is out of use since %(since)s: give it back instead.")
-        since = date_format(timezone.localtime(refusal.since), "SHORT_DATETIME_FORMAT")
+        since = f"{refusal.since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         messages.error(request, why % {"node": found, "since": since})
         return redirect(back)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -48,8 +47,8 @@ def numbers_of(claim: Claim) -> list[tuple[str | Promise, object]]:
 
 
 def clock(at: datetime, *, now: datetime) -> str:
-    """``14:20`` today, ``22 Nov, 14:20`` on another day; in the reader's time."""
-    local, today = timezone.localtime(at), timezone.localtime(now)
+    """``14:20`` today, ``22 Nov, 14:20`` on another day; in UTC, as every time on a page."""
+    local, today = at.astimezone(UTC), now.astimezone(UTC)
     hour = date_format(local, "H:i")
     if local.date() == today.date():
         return hour
@@ -57,12 +56,12 @@ def clock(at: datetime, *, now: datetime) -> str:
 
 
 def outlook_in_words(told: Outlook, *, now: datetime) -> str:
-    """``starts about 14:20, between 13:50 and 15:10``."""
+    """``Starts about 14:20 UTC, between 13:50 and 15:10.``"""
     if told.unseen:
         return _("Too many wait before it for a forecast to have come to it.")
     if told.starts_at is None:
         return _("Does not start within the day that was looked at.")
-    when = clock(told.starts_at, now=now)
+    when = f"{clock(told.starts_at, now=now)} UTC"
     if told.starts_at <= now + timedelta(minutes=1):
         return _("It is next: there is room for it.")
     if told.earliest is None or told.earliest == told.latest:
@@ -89,7 +88,7 @@ def outlook_brief(claim: Claim, *, now: datetime) -> str:
         return ""
     if told.starts_at is None:
         return _("not within a day")
-    return _("about %(when)s") % {"when": clock(told.starts_at, now=now)}
+    return _("about %(when)s") % {"when": f"{clock(told.starts_at, now=now)} UTC"}
 
 
 def name_of(claim: Claim, *, sight: Sight) -> str:

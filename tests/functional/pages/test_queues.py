@@ -192,7 +192,7 @@ def test_a_forecast_is_shown_with_its_range_and_what_it_waits_for(
     assert told.starts_at is not None
     assert told.place == 1
     said = browser.get(f"/claims/{small.waiting.uid}").text
-    assert "Starts about" in said
+    assert re.search(r"Starts about \d\d:\d\d UTC", said)
     assert "When this ends:" in said
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from django.views import defaults
 from django.views.csrf import csrf_failure
 from pytest_django import DjangoAssertNumQueries
 
+from controlplane.web.templatetags.ninefold import ago
 from tests import factories
 from tests.functional.pages.conftest import Empty, Filled
 from tests.functional.pages.test_every_page import OF_ONE, PLAIN, check
@@ -166,3 +168,8 @@ def test_a_refusal_says_who_can_change_that(viewer: Client, filled: Filled) -> N
     assert response.status_code == 403
     check(response.text)
     assert "administrator" in response.text
+
+
+def test_times_are_in_utc_and_say_so() -> None:
+    at = datetime(2026, 11, 24, 14, 20, 1, tzinfo=timezone(timedelta(hours=8)))
+    assert 'title="2026-11-24 06:20:01 UTC"' in ago(at)
