@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils.functional import cached_property
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -23,6 +24,7 @@ from apps.jobs.web.forms import RETRY_NAMES, ModelJobForm
 from apps.jobs.web.limited_choices import LimitedSelect, offer
 from apps.jobs.web.spec_fields import PlacedField, flat, form_field, limit_field
 from apps.models import selectors as models
+from apps.models.models import ModelVersion
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
 from controlplane.domain.fields import Kind, at_path
@@ -84,6 +86,11 @@ class FinetuneForm(ModelJobForm):
         super().__init__(*args, user=user, **kwargs)
         if not self.is_bound and not self.initial.get("output_name"):
             self.initial["output_name"] = self._name_at_hand(user)
+
+    @staticmethod
+    def models_first(versions: QuerySet[ModelVersion]) -> QuerySet[ModelVersion]:
+        """Quantized weights cannot learn."""
+        return versions.filter(scheme="")
 
     @cached_property
     def placed(self) -> tuple[PlacedField, ...]:

@@ -6,8 +6,9 @@ form shows that as the placeholder. What is allowed in a field only the engine s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -32,8 +33,12 @@ from controlplane.domain.claims import GangShape
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.fields import at_path, put_at
 from controlplane.domain.jobs import JobKind
+from controlplane.domain.models import ModelState
+from controlplane.domain.specs.evaluating import fitting_metrics, split_to_answer
 from controlplane.ports import registry
 from controlplane.ports.engines import ModelFacts, Task
+
+Row = TypeVar("Row", ModelVersion, DatasetVersion)
 
 #: Form fields of the retry policy, folded away in every form.
 RETRY_FIELDS: tuple[PlacedField, ...] = tuple(flat(retries.FIELDS, f"{retries.FIELD}."))
@@ -190,6 +195,10 @@ class JobForm(QueuedForm):
             secret_variables=values.get("secret_variables") or {},
         )
 
+    def requests(self, *, code: Artifact | None = None) -> list[JobRequest]:
+        """All that the filled form makes, what was asked for first."""
+        return [self.request(code=code)]
+
 
 class ModelJobForm(JobForm):
     """A job that takes a model version and a dataset version."""
@@ -208,16 +217,44 @@ class ModelJobForm(JobForm):
     )
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
-        choices = (
-            ("model_version", models.model_versions_usable(user)),
-            ("dataset_version", models.dataset_versions_usable(user)),
+        versions, datasets = (
+            models.model_versions_usable(user),
+            models.dataset_versions_usable(user),
         )
         if not args:
+            given = kwargs.get("initial") or {}
             # People mostly go on with what they brought or made last.
-            kwargs["initial"] = {**_newest(choices), **(kwargs.get("initial") or {})}
+            model = _of(versions, given.get("model_version"), newest=self.models_first(versions))
+            dataset = _of(datasets, given.get("dataset_version"), newest=datasets)
+            kwargs["initial"] = self._start(model, dataset, given, datasets=datasets) | given
         super().__init__(*args, user=user, **kwargs)
-        for name, rows in choices:
-            self.row_choice(name).queryset = rows
+        self.row_choice("model_version").queryset = versions
+        self.row_choice("dataset_version").queryset = datasets
+
+    @staticmethod
+    def models_first(versions: QuerySet[ModelVersion]) -> QuerySet[ModelVersion]:
+        """Those of which the newest is chosen before anybody chooses."""
+        return versions
+
+    def _start(
+        self,
+        model: ModelVersion | None,
+        dataset: DatasetVersion | None,
+        given: Mapping[str, Any],
+        *,
+        datasets: QuerySet[DatasetVersion],
+    ) -> dict[str, Any]:
+        """What the form begins with: these, and the team of what was chosen before it was opened."""
+        start: dict[str, Any] = {}
+        if model is not None:
+            start["model_version"] = model.uid
+            if "model_version" in given and model.line.team is not None:
+                start["team"] = model.line.team.uid
+        if dataset is not None:
+            start["dataset_version"] = dataset.uid
+            if "dataset_version" in given:
+                start["team"] = dataset.dataset.team.uid
+        return start
 
     @property
     def has_models(self) -> bool:
@@ -233,10 +270,11 @@ class ModelJobForm(JobForm):
         return bool(self.initial.get(name)) or (rows is not None and rows.exists())
 
 
-def _newest(choices: Iterable[tuple[str, QuerySet[Any]]]) -> dict[str, str]:
-    """The fields for which there is anything, with the uid of what came last."""
-    found = ((name, rows.order_by("-pk").values_list("uid", flat=True)) for name, rows in choices)
-    return {name: uid for name, uids in found if (uid := uids.first())}
+def _of(rows: QuerySet[Row], uid: str | None, *, newest: QuerySet[Row]) -> Row | None:
+    """The row of that uid, or where none is given the newest of those; None where there is none."""
+    if uid is not None:
+        return rows.filter(uid=uid).first()
+    return newest.order_by("-pk").first()
 
 
 def number(label: Any, *, whole: bool = False, help_text: Any = "") -> forms.Field:
@@ -268,7 +306,15 @@ class EvaluateForm(ModelJobForm):
         "secret_variables",
         *RETRY_NAMES,
     )
-    field_order = ("team", "model_version", "dataset_version", "metrics", "split", "limit")
+    field_order = (
+        "team",
+        "model_version",
+        "dataset_version",
+        "metrics",
+        "split",
+        "limit",
+        "with_base",
+    )
 
     metrics = forms.MultipleChoiceField(
         label=_("Metrics"),
@@ -287,6 +333,52 @@ class EvaluateForm(ModelJobForm):
     max_new_tokens = number(_("Longest answer in tokens"), whole=True)
     batch_size = number(_("Batch size"), whole=True)
     seed = number(_("Seed"), whole=True)
+
+    with_base = forms.BooleanField(
+        label=_("Evaluate its base too"),
+        required=False,
+        help_text=_("A second job on the same rows, so that the two can be compared."),
+    )
+
+    def _start(
+        self,
+        model: ModelVersion | None,
+        dataset: DatasetVersion | None,
+        given: Mapping[str, Any],
+        *,
+        datasets: QuerySet[DatasetVersion],
+    ) -> dict[str, Any]:
+        """The rows that the model was made with, those it has not learned from, and what fits them."""
+        learned = models.learned_from(model) if model and "dataset_version" not in given else None
+        if learned is not None:
+            dataset = datasets.filter(pk=learned.pk).first() or dataset
+        start = super()._start(model, dataset, given, datasets=datasets)
+        if dataset is None:
+            return start
+        told = dataset.statistics
+        answers = [row["messages"][-1]["content"] for row in dataset.preview if row["messages"]]
+        metrics = fitting_metrics(told["schema"], answers, median=told["answer_characters"]["p50"])
+        split = split_to_answer(told["rows_by_split"])
+        return start | {"split": split.value, "metrics": list(metrics)}
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean()
+        model = values.get("model_version")
+        if values.get("with_base") and model is not None:
+            if model.base is None:
+                message = gettext("%(model)s was not made from another model") % {"model": model}
+                self.add_error("with_base", message)
+            elif model.base.state != ModelState.READY:
+                message = gettext("%(model)s has no files any more") % {"model": model.base}
+                self.add_error("with_base", message)
+        return values
+
+    def requests(self, *, code: Artifact | None = None) -> list[JobRequest]:
+        wanted = super().requests(code=code)
+        if self.cleaned_data["with_base"]:
+            base = self.cleaned_data["model_version"].base
+            wanted.append(replace(wanted[0], model_version=base, name=f"evaluate {base}"[:120]))
+        return wanted
 
     def default_name(self) -> str:
         return f"evaluate {self.cleaned_data['model_version']}"[:120]

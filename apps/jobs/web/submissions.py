@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
@@ -125,8 +126,12 @@ def _submit(request: SignedIn, form: JobForm) -> tuple[str, bool]:
             code = code_upload(
                 actor=request.user, team=team, stream=archive.file, filename=archive.name
             )
-        wanted = form.request(code=code)
-        return services.job_submit(actor=request.user, team=team, request=wanted).uid
+        with transaction.atomic():
+            submitted = [
+                services.job_submit(actor=request.user, team=team, request=wanted)
+                for wanted in form.requests(code=code)
+            ]
+        return submitted[0].uid
 
     return done_once(request, submit)
 

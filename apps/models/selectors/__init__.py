@@ -76,6 +76,16 @@ def model_versions_usable(user: accounts.Person) -> QuerySet[ModelVersion]:
     return model_versions_visible(user).filter(state=ModelState.READY)
 
 
+def learned_from(version: ModelVersion) -> DatasetVersion | None:
+    """The rows that it was trained on, or else the nearest of those that it was made from; None of an import."""
+    step: ModelVersion | None = version
+    while step is not None:
+        if step.dataset_version is not None:
+            return step.dataset_version
+        step = step.base
+    return None
+
+
 def model_facts(version: ModelVersion) -> ModelFacts:
     return ModelFacts(
         name=str(version),

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as __
 
 from apps.accounts.models import User
+from apps.fleet import selectors as fleet
 from apps.models import selectors as registry
 from apps.models.selectors import sizing
 from apps.models.selectors.catalog import shelf
@@ -117,7 +118,7 @@ class SizingForm(PlainForm):
             if asked.name in self.fields and isinstance(asked.default, int):
                 self.fields[asked.name].widget.attrs["placeholder"] = asked.default
         self._choose("model", [("", _("Choose a model")), *_models(user)])
-        chips = ports.chips().values()
+        chips = [known.chip for known in fleet.chips_known()]
         self._choose("chip", [(chip.name, chip.label) for chip in chips])
         with_memory = next((chip.name for chip in chips if chip.memory), "")
         self.fields["chip"].initial = with_memory

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from apps.accounts.models import Team
 from apps.fleet.models import Card
+from apps.fleet.selectors import chips_known
 from apps.quotas.admin.forms import CardsTable, QueueForm
 from apps.quotas.admin.reviews import Proposal, answer, saving_form
 from apps.quotas.models import Queue
@@ -113,10 +114,11 @@ def _written(
         "cards": cards,
         "draft": draft,
         "queue": queue,
-        "more_chips": sorted(
-            {chip.name for chip in registry.chips().values() if not chip.slice_of}
-            - set(cards.chips)
-        ),
+        "more_chips": [
+            known.chip.name
+            for known in chips_known()
+            if not known.chip.slice_of and known.chip.name not in cards.chips
+        ],
         "added_chip": request.POST.get("another") if "add_chip" in request.POST else None,
     }
     return answer(request, proposal, template="admin/quotas/edit.html", context=shown)

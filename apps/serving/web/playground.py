@@ -35,9 +35,9 @@ PARAMETERS = ("messages", "temperature", "top_p", "max_tokens", "stop", "seed")
 @login_required
 def playground(request: SignedIn) -> HttpResponse:
     """The page; without scripts its form is answered with the page again and the whole answer."""
-    rows = list(selectors.deployments_visible(request.user).order_by("name"))
+    rows = _ready_first(request)
     uid = request.POST.get("deployment") or request.GET.get("deployment", "")
-    chosen = next((row for row in rows if row.uid == uid), None) or _first_ready(rows)
+    chosen = next((row for row in rows if row.uid == uid), None) or next(iter(rows), None)
     bound = request.method == "POST" and chosen is not None
     form = PlaygroundForm(request.POST if bound else None)
     turns: list[dict[str, str]] = []
@@ -55,9 +55,16 @@ def playground(request: SignedIn) -> HttpResponse:
     return render(request, "serving/playground.html", context)
 
 
-def _first_ready(rows: list[Deployment]) -> Deployment | None:
-    ready = (row for row in rows if row.state == DeploymentState.READY)
-    return next(ready, rows[0] if rows else None)
+def _ready_first(request: SignedIn) -> list[Deployment]:
+    """Those that answer and that they may call, then those that answer, then the others; by name."""
+    rows = selectors.deployments_visible(request.user).order_by("name")
+    roles = accounts.roles_by_team(request.user)
+
+    def rank(row: Deployment) -> tuple[bool, bool]:
+        own = roles.get(row.team_id, frozenset())
+        return row.state != DeploymentState.READY, not allows(own, Permission.MANAGE_KEYS)
+
+    return sorted(rows, key=rank)
 
 
 def _why_not(request: SignedIn, found: Deployment) -> str:

@@ -9,10 +9,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from apps.accounts.models import Membership
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.estimates import Estimate
+from apps.models.models import ModelVersion
 from controlplane.domain.jobs import AttemptState
+from controlplane.domain.permissions import Role
 from controlplane.domain.resources import Bytes
 from controlplane.domain.sizing import PROCESS
 from controlplane.ports import registry
@@ -164,3 +167,63 @@ def test_an_evaluation_keeps_what_was_chosen_before(browser: Client, filled: Fil
     text = browser.get(address).text
     for uid in (filled.tuned.uid, filled.dataset.uid):
         assert f'<option value="{uid}" selected>' in text
+
+
+def test_an_evaluation_starts_with_what_the_model_was_made_from(
+    browser: Client, filled: Filled
+) -> None:
+    """Not with the newest dataset, the split called test and a metric that is 0 for every model."""
+    few = factories.dataset_version(actor=filled.user, team=filled.team, name="few", rows=3)
+    form = browser.get(f"/jobs/new/evaluate?model={filled.tuned.uid}").context["form"]
+    assert form["dataset_version"].value() == filled.dataset.uid
+    assert form["split"].value() == "test"
+    address = f"/jobs/new/evaluate?model={filled.base.uid}&dataset={few.uid}"
+    form = browser.get(address).context["form"]
+    assert (form["dataset_version"].value(), form["split"].value()) == (few.uid, "train")
+    few.preview = [{"messages": [{"role": "assistant", "content": "Moon Street_1,7_2A,"}]}]
+    few.save()
+    assert browser.get(address).context["form"]["metrics"].value() == [
+        "exact_match",
+        "label_accuracy",
+    ]
+    few.statistics["answer_characters"]["p50"] = 900
+    few.save()
+    assert browser.get(address).context["form"]["metrics"].value() == ["perplexity"]
+
+
+def test_the_base_is_evaluated_beside_the_model_that_was_made_from_it(
+    browser: Client, filled: Filled
+) -> None:
+    before = set(Job.objects.values_list("uid", flat=True))
+    form = {
+        "team": filled.team.uid,
+        "model_version": filled.tuned.uid,
+        "dataset_version": filled.dataset.uid,
+        "metrics": ["exact_match"],
+        "split": "test",
+        "chip": "cpu",
+        "cards": "1",
+        "with_base": "on",
+    }
+    assert "a second job" in browser.post("/jobs/new/evaluate/check", form, headers=HTMX).text
+    answer = browser.post("/jobs/new/evaluate", form)
+    made = list(Job.objects.exclude(uid__in=before).order_by("pk"))
+    assert [job.model_version for job in made] == [filled.tuned, filled.base]
+    assert made[0].spec == made[1].spec
+    assert answer["location"] == f"/jobs/{made[0].uid}"
+    refused = browser.post("/jobs/new/evaluate", {**form, "model_version": filled.base.uid})
+    assert "was not made from another model" in refused.context["form"].errors["with_base"][0]
+    assert Job.objects.count() == len(before) + 2
+
+
+def test_a_fine_tune_starts_with_a_model_that_can_learn_and_the_team_of_the_rows(
+    browser: Client, filled: Filled
+) -> None:
+    """Quantized weights, which are newest here, cannot learn."""
+    ModelVersion.objects.filter(pk=filled.tuned.pk).update(scheme="w8a8")
+    other = factories.team("other")
+    Membership.objects.create(user=filled.user, team=other, role=Role.ENGINEER)
+    rows = factories.dataset_version(actor=filled.user, team=other, name="theirs")
+    form = browser.get(f"/jobs/new/finetune?dataset={rows.uid}").context["form"]
+    assert form["model_version"].value() == filled.base.uid
+    assert form["team"].value() == other.uid

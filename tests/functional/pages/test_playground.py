@@ -14,6 +14,7 @@ from pytest_django import Settings
 
 from apps.accounts.services import digest_of
 from apps.serving.models import ApiKey
+from tests import factories
 from tests.functional.pages.conftest import Filled
 
 
@@ -202,3 +203,15 @@ def test_a_deployment_without_a_replica_says_so_before_anybody_asks(
 ) -> None:
     text = browser.get(f"/playground?deployment={filled.degraded.uid}").text
     assert "No replica is ready yet" in text
+
+
+def test_the_playground_opens_on_a_deployment_that_answers(browser: Client, filled: Filled) -> None:
+    """Not on the first by name, which has no replica; those that answer come first in the list."""
+    waits = factories.deployment(
+        actor=filled.user, team=filled.team, queue=filled.queue, model=filled.base, name="a-new-one"
+    )
+    context = browser.get("/playground").context
+    assert context["chosen"].state == "ready"
+    states = [row.state for row in context["deployments"]]
+    assert states == sorted(states, key=lambda state: state != "ready")
+    assert waits in context["deployments"]
