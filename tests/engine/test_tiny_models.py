@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.domain.models import NATIVE_MODEL_TYPES
 from ninefold_runtime.samples import tiny_models
 from tests.engine.conftest import LIMIT_SECONDS, build_tiny_model, runtime_environment
 
@@ -71,3 +72,15 @@ def test_text_survives_the_tokenizer_and_a_chinese_character_is_one_token(
         len(label) - 1 for label in ("_1", "_3A", "_3A", "_4B", "_5A-1", "_UNK")
     )
     assert address_tokens == letters
+
+
+def test_what_is_imported_without_its_code_is_known_to_transformers(engine_python: Path) -> None:
+    known = "from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES as names"
+    told = subprocess.run(
+        [str(engine_python), "-c", f"import json; {known}; print(json.dumps(sorted(names)))"],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=True,
+    )
+    assert set(json.loads(told.stdout.splitlines()[-1])) >= NATIVE_MODEL_TYPES
