@@ -1,4 +1,4 @@
-"""The parsers that LLaMA-Factory and ms-swift publish read what is rendered for them."""
+"""What LLaMA-Factory and ms-swift read of what is rendered for them, by their own parsers and checks."""
 
 from __future__ import annotations
 
@@ -201,14 +201,21 @@ def test_ms_swift_knows_every_family_that_it_is_told_of(
     assert by_swift["", "nonsense", ""] == [["qwen2", "no such template"]]
 
 
-def test_an_argument_that_llamafactory_does_not_know_is_noticed(
-    engine_python: Path, model: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("learning_rat: 1.0\n", "learning_rat"),
+        ("predict_with_generate: true\ncompute_accuracy: true\n", "together"),
+    ],
+)
+def test_what_llamafactory_does_not_know_or_refuses_is_noticed(
+    engine_python: Path, model: Path, tmp_path: Path, line: str, why: str
 ) -> None:
     folder = folder_of(tmp_path, "wrong", model=model)
     written(rendered("llamafactory", EVERYTHING, chip="nvidia-h800"), folder)
     with (folder / "train.yaml").open("a") as file:
-        file.write("learning_rat: 1.0\n")
+        file.write(line)
     packages = [published.installed(published.LLAMAFACTORY)]
     asked = [[str(folder), "train.yaml"]]
-    with pytest.raises(AssertionError, match="learning_rat"):
+    with pytest.raises(AssertionError, match=why):
         published.read(engine_python, "read_llamafactory", packages=packages, asked=asked)

@@ -1,4 +1,4 @@
-"""The parsers that vLLM and SGLang publish read what is rendered for them."""
+"""The parsers that vLLM and SGLang publish read what is rendered for them, and their own checks accept it."""
 
 from __future__ import annotations
 
@@ -138,3 +138,28 @@ def test_an_option_that_vllm_does_not_have_is_refused(engine_python: Path) -> No
             version="0.23.0",
             python=engine_python,
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "words", "why"),
+    [
+        (
+            "vllm",
+            "0.33.0",
+            "/inputs/model --enable-auto-tool-choice",
+            "requires --tool-call-parser",
+        ),
+        (
+            "sglang",
+            "0.5.23",
+            "--model-path /inputs/model --tp-size 2 --dp-size 2 --nnodes 2 --node-rank 0",
+            "multi-node data-parallel replicas are not supported",
+        ),
+    ],
+)
+def test_what_an_engine_refuses_after_it_has_read_it_is_refused(
+    name: str, version: str, words: str, why: str, engine_python: Path
+) -> None:
+    """So that a test above can fail for what the parser lets through."""
+    with pytest.raises(AssertionError, match=why):
+        parsed(name, [words.split()], version=version, python=engine_python)

@@ -28,10 +28,10 @@ def told(folder: str, path: str) -> dict[str, Any]:
     os.chdir(folder)
     if path == "merge.yaml":
         sys.argv = ["llamafactory-cli", path]
-        model, *_ = parser._parse_infer_args(parser.read_args())
+        model, *_ = parser.get_infer_args(parser.read_args())
         return {"export_dir": model.export_dir, "adapter": model.adapter_name_or_path}
     sys.argv = ["llamafactory-cli", path, "use_cpu=true"]
-    model, data, training, finetuning, _ = parser._parse_train_args(parser.read_args())
+    model, data, training, finetuning, _ = parser.get_train_args(parser.read_args())
     datasets = get_dataset_list([*data.dataset, *(data.eval_dataset or [])], data.dataset_dir)
     return {
         "stage": finetuning.stage,

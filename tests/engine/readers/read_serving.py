@@ -14,6 +14,7 @@ import importlib.machinery
 import json
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 #: What the engines import on the way to their arguments and what has no part in them.
@@ -114,18 +115,21 @@ class _StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """There is nothing in it."""
 
 
+def _vllm_arguments() -> Any:
+    try:
+        return importlib.import_module("vllm.entrypoints.common.cli_args")
+    except ModuleNotFoundError:
+        return importlib.import_module("vllm.entrypoints.openai.cli_args")
+
+
 def vllm_parser() -> Any:
     """That of ``vllm serve``, told that it is on a processor: without a device it makes no parser."""
     platforms = importlib.import_module("vllm.platforms")
     vars(platforms)["_current_platform"] = importlib.import_module(
         "vllm.platforms.cpu"
     ).CpuPlatform()
-    try:
-        arguments = importlib.import_module("vllm.entrypoints.common.cli_args")
-    except ModuleNotFoundError:
-        arguments = importlib.import_module("vllm.entrypoints.openai.cli_args")
     parsing = importlib.import_module("vllm.utils.argparse_utils")
-    return arguments.make_arg_parser(parsing.FlexibleArgumentParser(prog="vllm serve"))
+    return _vllm_arguments().make_arg_parser(parsing.FlexibleArgumentParser(prog="vllm serve"))
 
 
 def sglang_parser() -> Any:
@@ -140,12 +144,41 @@ def sglang_parser() -> Any:
     return parser
 
 
-def told(parser: Any, words: list[str]) -> dict[str, Any]:
+def check_vllm(arguments: argparse.Namespace) -> None:
+    """What ``vllm serve`` looks at before it loads anything."""
+    _vllm_arguments().validate_parsed_serve_args(
+        argparse.Namespace(**vars(arguments), subparser="serve")
+    )
+    # Offline it would look for the model's files, and there are none.
+    vars(importlib.import_module("huggingface_hub.constants"))["HF_HUB_OFFLINE"] = False
+    importlib.import_module("vllm.engine.arg_utils").AsyncEngineArgs.from_cli_args(arguments)
+
+
+#: What SGLang settles by the card's memory and the model, and then compares with the arguments.
+_SETTLED = {"chunked_prefill_size": 8192, "page_size": 1, "device": "cuda"}
+
+
+def check_sglang(arguments: argparse.Namespace) -> None:
+    """``check_server_args``, which SGLang runs on its arguments once these are settled."""
+    kind = importlib.import_module("sglang.srt.server_args").ServerArgs
+    settled = {**vars(arguments), "disable_overlap_schedule": arguments.pp_size > 1}
+    for name, value in {**_SETTLED, "served_model_name": arguments.model_path}.items():
+        if settled.get(name) is None:
+            settled[name] = value
+    checked = object.__new__(kind) if not hasattr(kind, "__struct_fields__") else kind("model")
+    for name, value in settled.items():
+        setattr(checked, name, value)
+    checked.check_server_args()
+
+
+def told(parser: Any, words: list[str], check: Callable[[argparse.Namespace], None]) -> Any:
     try:
-        values = vars(parser.parse_args(words))
-    except SystemExit as refusal:
-        # Its own words are on stderr already.
-        raise SystemExit(f"refused: {' '.join(words)}") from refusal
+        arguments = parser.parse_args(words)
+        values = dict(vars(arguments))
+        check(arguments)
+    except (SystemExit, ValueError, TypeError, AssertionError) as refusal:
+        # A parser's own words are on stderr already.
+        raise SystemExit(f"refused: {' '.join(words)}: {refusal}") from refusal
     return {name: _plain(value) for name, value in values.items()}
 
 
@@ -156,8 +189,11 @@ def _plain(value: Any) -> Any:
 def main() -> None:
     engine = sys.argv[1]
     sys.meta_path.insert(0, _StandIns(_STOOD_IN_FOR | _KERNELS[engine]))
-    parser = {"vllm": vllm_parser, "sglang": sglang_parser}[engine]()
-    answers = [told(parser, words) for words in json.load(sys.stdin)]
+    make, check = {"vllm": (vllm_parser, check_vllm), "sglang": (sglang_parser, check_sglang)}[
+        engine
+    ]
+    parser = make()
+    answers = [told(parser, words, check) for words in json.load(sys.stdin)]
     sys.stdout.write(f"\n{json.dumps(answers)}")
 
 
