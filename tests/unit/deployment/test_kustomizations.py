@@ -7,10 +7,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 from kubernetes import client
 
+from tests.unit import kubernetes_schemas
 from tests.unit.deployment.kustomizations import (
     KUBERNETES,
     OVERLAYS,
@@ -65,6 +67,25 @@ def test_every_object_is_what_kubernetes_knows_under_that_name(folder: Path) -> 
 def test_every_example_is_what_kubernetes_knows_under_that_name(path: Path) -> None:
     for manifest in documents(path):
         parsed(manifest)
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, KUBERNETES / "agent"], ids=lambda folder: folder.name)
+def test_every_object_is_valid_in_the_releases_that_are_supported(folder: Path) -> None:
+    made = built(folder)
+    for manifest in made:
+        kubernetes_schemas.validate(manifest)
+    if folder.name == "production":
+        versions = {(each["apiVersion"], each["kind"]) for each in made}
+        assert ("policy/v1", "PodDisruptionBudget") in versions
+        assert ("autoscaling/v2", "HorizontalPodAutoscaler") in versions
+
+
+def test_an_object_of_an_api_that_was_removed_is_refused() -> None:
+    budget = of_kind(overlay("production"), "PodDisruptionBudget").popitem()[1]
+    with pytest.raises(kubernetes_validate.SchemaNotFoundError):
+        kubernetes_schemas.validate({**budget, "apiVersion": "policy/v1beta1"})
+    with pytest.raises(kubernetes_validate.ValidationError, match="minAvailabel"):
+        kubernetes_schemas.validate({**budget, "spec": {**budget["spec"], "minAvailabel": 1}})
 
 
 def test_a_field_that_kubernetes_does_not_know_is_refused() -> None:

@@ -13,6 +13,7 @@ from controlplane.adapters.clusters.kubernetes.isolation import Level
 from controlplane.adapters.clusters.kubernetes.plans import Plan
 from controlplane.adapters.clusters.kubernetes.profiles import Profile
 from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from tests.unit import kubernetes_schemas
 from tests.unit.adapters.volcano.plans import OWNER, planned, server, trainer
 from tests.unit.adapters.volcano.trees import OURS
 
@@ -119,6 +120,17 @@ def namespace(**labels: str) -> dict[str, Any]:
     return {"metadata": {"name": "ninefold-vision", "labels": labels}}
 
 
+@pytest.mark.parametrize("case", PLANS)
+def test_what_is_made_is_valid_in_the_releases_that_are_supported(case: str) -> None:
+    plan = PLANS[case]
+    for pod in pods_of(plan):
+        kubernetes_schemas.validate(pod)
+    labels = isolation.security_labels(isolation.level_of(pods_of(plan)))
+    kubernetes_schemas.validate(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
+    )
+
+
 def test_a_namespace_of_an_earlier_release_gets_its_level() -> None:
     change = isolation.labels_to_change(namespace(), Level.RESTRICTED)
     assert change is not None
@@ -175,6 +187,7 @@ def policy(*, control_plane: tuple[str, ...] = (), **options: Any) -> dict[str, 
         profile=Profile.read(options),
         control_plane=control_plane,
     )
+    kubernetes_schemas.validate(made)
     spec: dict[str, Any] = made["spec"]
     return spec
 
