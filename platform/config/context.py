@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -27,5 +28,6 @@ def product(request: HttpRequest) -> dict[str, Any]:
         # Functions: only the pages of those who are shown it ask.
         "late_loops": late_loops,
         "sees_audit": lambda: sees_audit(request.user),
-        "operates": lambda: operates(request.user),
+        # Asked for in several places of a page, and looked up once.
+        "operates": cache(lambda: operates(request.user)),
     }
