@@ -18,6 +18,7 @@ from tests.unit.deployment.tools import tool
 
 PRODUCT = ROOT / "docker" / "Dockerfile"
 ENGINE = ROOT / "docker" / "engines" / "transformers" / "Dockerfile"
+MINDIE = ROOT / "docker" / "engines" / "mindie" / "Dockerfile"
 FILES = pytest.mark.parametrize("path", [PRODUCT, ENGINE], ids=lambda path: path.parent.name)
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
@@ -102,7 +103,12 @@ def test_an_instruction_that_we_do_not_use_is_noticed(tmp_path: Path) -> None:
         stages(path)
 
 
-@FILES
+def test_mindies_image_runs_as_the_account_of_pods() -> None:
+    assert final(MINDIE).last("USER") == "65532:65532"
+    assert "a+rX /usr/local/Ascend/mindie" in final(MINDIE).last("RUN")
+
+
+@pytest.mark.parametrize("path", [PRODUCT, ENGINE, MINDIE], ids=lambda path: str(path.parent.name))
 def test_hadolint_finds_nothing(path: Path) -> None:
     hadolint = tool("hadolint")
     if hadolint is None:

@@ -194,8 +194,8 @@ def test_mindies_configuration_replaces_every_default_that_would_stop_a_replica(
     assert not server["httpsEnabled"]
     assert not server["interCommTLSEnabled"]
     assert not backend["interNodeTLSEnabled"]
-    assert not server["allowAllZeroIpListening"]
-    assert server["ipAddress"] == server["managementIpAddress"] == "{leader}"
+    assert server["ipAddress"] == server["managementIpAddress"] == "0.0.0.0"
+    assert server["allowAllZeroIpListening"]
     assert (server["port"], server["managementPort"], server["metricsPort"]) == (1, 2, 3)
     deploy, schedule = backend["ModelDeployConfig"], backend["ScheduleConfig"]
     assert deploy["maxSeqLen"] == schedule["maxIterTimes"] == 16_384
@@ -204,7 +204,11 @@ def test_mindies_configuration_replaces_every_default_that_would_stop_a_replica(
     (model,) = deploy["ModelConfig"]
     assert (model["modelName"], model["worldSize"]) == ("assistant", 4)
     assert backend["npuDeviceIds"] == [[0, 1, 2, 3]]
-    assert launch.roles[0].environment["MIES_SERVICE_MONITOR_MODE"] == "1"
+    (role,) = launch.roles
+    assert role.environment["MIES_SERVICE_MONITOR_MODE"] == "1"
+    assert role.environment["MINDIE_CHECK_INPUTFILES_PERMISSION"] == "0"
+    assert role.probe is not None
+    assert role.probe.port == "management"
 
 
 def test_small_ascend_chips_compute_in_float16_without_graphs() -> None:

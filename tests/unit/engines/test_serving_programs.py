@@ -85,40 +85,74 @@ def test_sglang_is_not_started_without_a_key(sglang: Path) -> None:
     assert "GIVEN" not in done.stdout
 
 
-def test_mindie_gets_a_private_copy_of_its_configuration_from_a_mount_that_nobody_can_change(
-    tmp_path: Path,
-) -> None:
-    """``chmod`` on a mounted ConfigMap ends with "Read-only file system", whoever asks."""
-    (tmp_path / "start.sh").write_text(start_program(), encoding="utf-8")
-    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "config.json").chmod(0o444)
-    chmod = tmp_path / "programs" / "chmod"
-    daemon = tmp_path / "mindie" / "bin" / "mindieservice_daemon"
-    for program, text in {
-        chmod: "echo Read-only file system >&2; exit 1",
-        daemon: 'stat --format "%a %n" "$MIES_CONFIG_JSON_PATH"; cat "$MIES_CONFIG_JSON_PATH"; pwd',
-    }.items():
-        program.parent.mkdir(parents=True)
+class Mindie:
+    """A folder with MindIE's start script, its configuration, and commands that stand in for the image's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.configuration = folder / "config.json"
+        (folder / "start.sh").write_text(start_program(), encoding="utf-8")
+        self.configuration.write_text("{}", encoding="utf-8")
+        self.configuration.chmod(0o444)
+        self.program("programs/chmod", "echo Read-only file system >&2; exit 1")
+
+    def program(self, path: str, text: str) -> None:
+        program = self.folder / path
+        program.parent.mkdir(parents=True, exist_ok=True)
         program.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         program.chmod(0o755)
-    done = subprocess.run(
-        ["bash", str(tmp_path / "start.sh")],
-        env={
-            "PATH": f"{chmod.parent}:{os.environ['PATH']}",
-            "TMPDIR": str(tmp_path),
-            "MIES_CONFIG_JSON_PATH": str(tmp_path / "config.json"),
-            "MIES_INSTALL_PATH": str(tmp_path / "mindie"),
-        },
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
+
+    def start(self) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", str(self.folder / "start.sh")],
+            env={
+                "PATH": f"{self.folder / 'programs'}:{os.environ['PATH']}",
+                "TMPDIR": str(self.folder),
+                "MIES_CONFIG_JSON_PATH": str(self.configuration),
+                "MIES_INSTALL_PATH": str(self.folder / "mindie"),
+            },
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+
+@pytest.fixture
+def mindie(tmp_path: Path) -> Mindie:
+    return Mindie(tmp_path)
+
+
+def test_mindie_gets_a_private_copy_of_its_configuration_from_a_mount_that_nobody_can_change(
+    mindie: Mindie,
+) -> None:
+    """``chmod`` on a mounted ConfigMap ends with "Read-only file system", whoever asks."""
+    mindie.program(
+        "mindie/bin/mindieservice_daemon",
+        'stat --format "%a %n" "$MIES_CONFIG_JSON_PATH"; cat "$MIES_CONFIG_JSON_PATH"',
     )
+    done = mindie.start()
     assert done.returncode == 0, done.stderr
     mode, _, rest = done.stdout.partition(" ")
     assert mode == "640"
-    assert not rest.startswith(str(tmp_path / "config.json"))
-    assert rest.splitlines()[1:] == [f"{{}}{tmp_path / 'mindie'}"]
+    assert not rest.startswith(str(mindie.configuration))
+    assert rest.splitlines()[1:] == ["{}"]
+
+
+def test_mindies_daemon_runs_in_a_folder_of_its_own_where_it_can_write(mindie: Mindie) -> None:
+    """Operators write ``kernel_meta`` into the working directory."""
+    mindie.program("mindie/bin/mindieservice_daemon_", 'pwd; dirname "$MIES_CONFIG_JSON_PATH"')
+    mindie.program("mindie/bin/mindieservice_daemon", "echo the script of gpustack/runner; exit 1")
+    done = mindie.start()
+    assert done.returncode == 0, done.stdout
+    working_directory, private = done.stdout.splitlines()
+    assert working_directory == private
+
+
+def test_an_image_whose_mindie_cannot_be_executed_is_named_as_the_cause(mindie: Mindie) -> None:
+    done = mindie.start()
+    assert done.returncode == 1
+    assert "mindieservice_daemon; build the image from docker/engines/mindie" in done.stderr
 
 
 def answers(port: int, path: str) -> int:

@@ -72,6 +72,8 @@ class Translation:
     #: Ports beside ``http``.
     ports: tuple[str, ...] = ()
     health: str = "/health"
+    #: The port that answers at ``health``.
+    health_port: str = "http"
     #: Variables that bear the key beside ``NINEFOLD_ENGINE_KEY``.
     key_variables: tuple[str, ...] = ()
 
@@ -236,6 +238,8 @@ def _role(request: RenderRequest, translation: Translation) -> tuple[Role, dict[
         placements=request.placements,
         environment={**_ENVIRONMENT, **translation.environment, **shared, **names},
         ports=("http", *translation.ports),
-        probe=Probe(port="http", path=translation.health, start_within=_START_WITHIN),
+        probe=Probe(
+            port=translation.health_port, path=translation.health, start_within=_START_WITHIN
+        ),
     )
     return role, files

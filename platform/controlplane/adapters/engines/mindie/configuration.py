@@ -13,8 +13,9 @@ from typing import Any
 
 from controlplane.adapters.engines.servers import MODEL, Order
 
-#: Beside its HTTP port; the names of ports that the cluster assigns.
-PORTS = ("management", "metrics")
+#: The port of health and administration, and that of metrics, beside the HTTP port.
+MANAGEMENT, METRICS = "management", "metrics"
+_EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - inside of its container
 #: Tokens that its prefill takes at once, at least.
 _PREFILL_TOKENS = 8192
 #: Where neither spec nor model says how long a conversation may be.
@@ -58,20 +59,20 @@ def configuration(order: Order) -> str:
     }
     text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
     # A port is a number in this file, and a placeholder is a text.
-    for name in ("http", *PORTS):
+    for name in ("http", MANAGEMENT, METRICS):
         text = text.replace(f'"{{port:{name}}}"', f"{{port:{name}}}")
     return text
 
 
 def _server() -> dict[str, Any]:
     return {
-        # A replica is one node, so the leader's address is its own; it listens nowhere else.
-        "ipAddress": "{leader}",
-        "managementIpAddress": "{leader}",
+        # Of its own container: probes and the gateway come from outside of it.
+        "ipAddress": _EVERY_ADDRESS,
+        "managementIpAddress": _EVERY_ADDRESS,
         "port": "{port:http}",
         "managementPort": "{port:management}",
         "metricsPort": "{port:metrics}",
-        "allowAllZeroIpListening": False,
+        "allowAllZeroIpListening": True,
         "httpsEnabled": False,
         "interCommTLSEnabled": False,
         "openAiSupport": "vllm",

@@ -13,10 +13,11 @@ PROFILE = EngineProfile(
     title="MindIE",
     versions=">=2.3,<2.4",
     default_version="2.3.0",
+    # Built from docker/engines/mindie: in the published images root alone may read MindIE.
     images=ascend.images(
-        a2="gpustack/runner:cann8.5-910b-mindie2.3.0",
-        a3="gpustack/runner:cann8.5-a3-mindie2.3.0",
-        inference="gpustack/runner:cann8.5-310p-mindie2.3.0",
+        a2="ninefold-engine-mindie:{version}-910b",
+        a3="ninefold-engine-mindie:{version}-a3",
+        inference="ninefold-engine-mindie:{version}-310p",
     ),
     metrics={
         "requests_running": "num_requests_running",
@@ -37,14 +38,14 @@ PROFILE = EngineProfile(
     flags=FlagsChecked.UNVERIFIED,
     formats=frozenset({"modelslim"}),
     remarks=(
-        "Asks for no key: it listens on the address of its own container only, and a network policy must let "
-        "nobody but the gateway reach it.",
-        "Reads weights from a folder that belongs to the user it runs as, with mode 750.",
+        "Asks for no key: a network policy must let nobody but the gateway reach it.",
+        "In the published images of MindIE only root can read its files, and pods do not run as root: build the "
+        "image from docker/engines/mindie.",
         "Prints its figures at a port of their own.",
     ),
     sources=(
         "MindIE-LLM at 8b4871a: conf/config.json and docs/zh/user_guide",
-        "gpustack-runner 0.1.32.post1: the images",
+        "gpustack-runner 0.1.32.post1: the images; gpustack/runner at 04a1aa2: pack/cann/Dockerfile",
     ),
 )
 
@@ -102,8 +103,11 @@ class MindieEngine(ContainerServer):
                 "MIES_SERVICE_MONITOR_MODE": "1",
                 "MINDIE_LLM_FRAMEWORK_BACKEND": "ATB",
                 "NPU_MEMORY_FRACTION": f"{order.spec['memory_fraction']:g}",
-                "MIES_CONTAINER_IP": "{leader}",
+                # Inputs are mounted read-only and belong to whoever stored them.
+                "MINDIE_CHECK_INPUTFILES_PERMISSION": "0",
             },
-            ports=configuration.PORTS,
+            ports=(configuration.MANAGEMENT, configuration.METRICS),
             health="/v2/health/ready",
+            # Where this port differs from the HTTP port, MindIE answers there and nowhere else.
+            health_port=configuration.MANAGEMENT,
         )
