@@ -169,8 +169,19 @@ def test_weights_come_back_in_the_form_in_which_they_came() -> None:
 
 def test_an_earlier_attempt_is_continued_from_megatrons_own_checkpoints() -> None:
     launch = rendered(NAME, {"max_steps": 10}, chip=NPU, continues="attempt-0")
-    [step, *_] = json.loads(launch.files["steps.json"])["steps"]
+    [_, step, *_] = json.loads(launch.files["steps.json"])["steps"]
     assert step["newest"] == "checkpoints/latest_checkpointed_iteration.txt"
     assert value(step["resumed"], "--load") == "{work}/checkpoints"
     assert "--enable-hf2mg-convert" not in step["resumed"]
     assert value(step["run"], "--load") == "{inputs}/model"
+
+
+def test_it_trains_in_a_copy_of_its_source_that_can_be_written() -> None:
+    """It compiles helpers beside Megatron's source and starts ``preprocess_data.py`` of the working directory."""
+    launch = rendered(NAME, {"max_steps": 10, "objective": "pretrain"}, chip=NPU)
+    _, copy, train, convert, _ = json.loads(launch.files["steps.json"])["steps"]
+    assert copy["run"][-2:] == ["/workspace/MindSpeed-LLM", "{work}/MindSpeed-LLM"]
+    assert "leader_only" not in copy
+    for step, program in ((train, "pretrain_gpt.py"), (convert, "convert_ckpt_v2.py")):
+        assert f"{{work}}/MindSpeed-LLM/{program}" in step["run"]
+        assert step["folder"] == "MindSpeed-LLM"

@@ -125,6 +125,18 @@ def test_other_replicas_train_and_leave_the_rest_to_the_first(image: Image) -> N
     assert [call[0][0] for call in image.calls()] == ["train"]
 
 
+def test_a_step_runs_in_the_folder_that_it_names(image: Image) -> None:
+    steps = [
+        sequence.Run(argv=("mkdir", "source")),
+        sequence.Run(argv=("torchrun", "train.py"), folder="source"),
+    ]
+    image.write(sequence.rendered(steps, replicas=[{}]))
+    code, output = image.run()
+    assert code == 0, output
+    calls = image.work / "source" / "calls.jsonl"
+    assert json.loads(calls.read_text())[:2] == [["train.py"], str(image.work / "source")]
+
+
 def test_a_replica_gets_the_variables_that_are_its_own(image: Image) -> None:
     steps = [
         sequence.Run(argv=("torchrun", "--nnodes", "$NNODES", "$HOME", "--rank", "$NODE_RANK"))

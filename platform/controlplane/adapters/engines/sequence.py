@@ -30,6 +30,8 @@ class Run:
     resumed: tuple[str, ...] = ()
     #: Not on other replicas than the first.
     leader_only: bool = False
+    #: Working directory of the command, below ``{work}``; empty: ``{work}`` itself.
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,8 @@ def _step(step: Run | Collect) -> dict[str, Any]:
             rendered["resumed"] = list(step.resumed)
         if step.leader_only:
             rendered["leader_only"] = True
+        if step.folder:
+            rendered["folder"] = step.folder
     if step.newest:
         rendered["newest"] = step.newest
     return rendered

@@ -18,8 +18,10 @@ _SAVED = f"{{work}}/{CHECKPOINTS}"
 _CONVERTED, _ROWS = f"{_SAVED}/megatron", f"{_SAVED}/rows/train"
 #: The model in the form in which it came.
 MERGED = "{work}/merged"
-#: Where the image keeps the program.
-HOME = "/workspace/MindSpeed-LLM"
+#: Where the image has the source, and the copy that runs. Training compiles helpers beside Megatron's source and
+#: starts ``preprocess_data.py`` of the working directory, so it needs both to be one writable folder.
+HOME, COPY = "/workspace/MindSpeed-LLM", "MindSpeed-LLM"
+_SOURCE = f"{{work}}/{COPY}"
 _MODEL = "{inputs}/model"
 _PROGRAMS = {"sft": "posttrain_gpt.py", "pretrain": "pretrain_gpt.py"}
 #: Objectives whose rows are rewritten, and into which shape.
@@ -50,12 +52,17 @@ _MESSAGES = {
 _PRECISIONS = {"bfloat16": ("--bf16",), "float16": ("--fp16",), "float32": ()}
 
 
+def copying() -> tuple[str, ...]:
+    """The command that copies the source to where it can be written."""
+    return ("cp", "--recursive", "--no-target-directory", HOME, _SOURCE)
+
+
 def training(order: Order, model: ModelFacts, *, resumes: bool) -> tuple[str, ...]:
     """The command that trains; ``resumes`` from Megatron's own checkpoints."""
     return (
         "torchrun",
         *torchrun.ARGUMENTS,
-        f"{HOME}/{_PROGRAMS[order.objective]}",
+        f"{_SOURCE}/{_PROGRAMS[order.objective]}",
         *architectures.flags(model),
         *_plan(order),
         *_optimisation(order),
@@ -73,7 +80,7 @@ def training(order: Order, model: ModelFacts, *, resumes: bool) -> tuple[str, ..
 def merging(order: Order, model: ModelFacts) -> tuple[str, ...]:
     """The command that writes the weights, adapter included, in the form in which they came."""
     command = [
-        *("{python}", f"{HOME}/convert_ckpt_v2.py"),
+        *("{python}", f"{_SOURCE}/convert_ckpt_v2.py"),
         *("--load-model-type", "mg", "--save-model-type", "hf"),
         *("--load-dir", _CONVERTED if order.adapter else _SAVED),
         *("--save-dir", MERGED, "--hf-cfg-dir", _MODEL),

@@ -107,14 +107,18 @@ class MindSpeedLlmEngine(ContainerTrainer):
         resumes = order.continues
         steps: tuple[sequence.Run | sequence.Collect, ...] = (
             *arguments.shaping(order),
+            sequence.Run(argv=arguments.copying()),
             sequence.Run(
                 argv=arguments.training(order, model, resumes=False),
                 newest=f"{arguments.CHECKPOINTS}/latest_checkpointed_iteration.txt"
                 if resumes
                 else "",
                 resumed=arguments.training(order, model, resumes=True) if resumes else (),
+                folder=arguments.COPY,
             ),
-            sequence.Run(argv=arguments.merging(order, model), leader_only=True),
+            sequence.Run(
+                argv=arguments.merging(order, model), leader_only=True, folder=arguments.COPY
+            ),
             sequence.Collect(source=arguments.MERGED),
         )
         files: dict[str, str] = {}

@@ -9,6 +9,7 @@ arguments can be relative and an engine that divides its arguments at spaces nev
      "steps": [{"run": [...],              what to run
                 "newest": "a-*/done",      a pattern; the newest match's folder is {newest} in arguments
                 "resumed": [...],          what to run instead if there is a match
+                "folder": "source",        where to run it
                 "leader_only": true},      not on other replicas
                {"collect": "merged", "into": "outputs"}]}     files of a model, and nothing else
 
@@ -82,14 +83,15 @@ class Steps:
             collect(Path(filled(step["collect"], found)), Path(step["into"]))
             return 0
         arguments = step["resumed"] if found is not None and "resumed" in step else step["run"]
-        return self._run([filled(argument, found) for argument in arguments])
+        arguments = [filled(argument, found) for argument in arguments]
+        return self._run(arguments, folder=step.get("folder", "."))
 
-    def _run(self, arguments: list[str]) -> int:
+    def _run(self, arguments: list[str], *, folder: str) -> int:
         if self._stopped_by:
             return _SIGNALLED + self._stopped_by
         print("step:", " ".join(arguments), flush=True)
         try:
-            self._child = subprocess.Popen(arguments)
+            self._child = subprocess.Popen(arguments, cwd=folder)
         except OSError as error:
             raise Failed(f"{arguments[0]} cannot be run: {error}") from error
         if self._stopped_by:
