@@ -76,6 +76,10 @@ class RealNode:
             subprocess.run(("umount", "--lazy", mount), check=False, capture_output=True)
         subprocess.run(("ip", "link", "delete", self.bridge), check=False, capture_output=True)
 
+    def import_images(self, archive: Path) -> None:
+        """Make the images of the archive known to containerd."""
+        self._ctr("images", "import", "--snapshotter", "native", str(archive)).check_returncode()
+
     def kill_kubelet(self) -> None:
         """The node falls silent; its pods go on."""
         processes.stop("kubelet", folder=self.folder, hard=True)
@@ -125,7 +129,7 @@ class RealNode:
         )
         archive = self.folder / "images.tar"
         images.write(archive, pause=self.programs / PAUSE)
-        self._ctr("images", "import", "--snapshotter", "native", str(archive)).check_returncode()
+        self.import_images(archive)
 
     def _start_kubelet(self, kubeconfig: Path) -> None:
         port, health = free_ports(2)
@@ -146,6 +150,9 @@ class RealNode:
             "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%"},
             "nodeStatusUpdateFrequency": "4s",
             "syncFrequency": "2s",
+            # Calls of the API a second: the default of 5 delays the states of many pods by minutes.
+            "kubeAPIQPS": 50,
+            "kubeAPIBurst": 100,
             "clusterDomain": "cluster.local",
         }
         config = self.folder / "kubelet.json"
