@@ -172,15 +172,15 @@ def chip_plugin(chip: Chip) -> ChipPlugin:
 
 
 def image_template(profile: EngineProfile, *, engine: str, chip: Chip) -> str:
-    """The image of the engine on the chip as it is written down; empty if nobody knows one.
+    """Image of the engine on the chip, with ``{version}`` left in place; empty if none is known.
 
-    The chip's own name goes first, then the vendor's, then what the vendor says of the engine.
+    An image that the chip's plug-in names for the engine takes precedence, so that an operator can replace the
+    engine's own choice; then the engine's image for the chip, then its image for the vendor.
     """
-    known = profile.images.get(chip.name) or profile.images.get(chip.vendor)
-    if known:
-        return known
-    maker = chip_plugins().get(chip.vendor)
-    return maker.profile().images.get(engine, "") if maker else ""
+    plugin = chip_plugins().get(chip.vendor)
+    if plugin and (image := plugin.profile().images.get(engine)):
+        return image
+    return profile.images.get(chip.name) or profile.images.get(chip.vendor) or ""
 
 
 def chip_called(name: str) -> Chip | None:

@@ -54,6 +54,17 @@ def test_a_vendor_that_knows_an_image_adds_it(monkeypatch: pytest.MonkeyPatch) -
     assert images.image(PROFILE, engine="other", chip=CPU, spec={}) == ""
 
 
+def test_an_image_of_the_chip_plugin_replaces_the_engines_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plugin = chip_plugin(NPU)
+    profile = replace(plugin.profile(), images={"trainer": "example/trainer:1.4.0-own"})
+    monkeypatch.setattr(type(plugin), "profile", lambda _self: profile)
+    assert (
+        images.image(PROFILE, engine="trainer", chip=NPU, spec={}) == "example/trainer:1.4.0-own"
+    )
+
+
 def test_a_chip_that_no_plugin_brought_has_no_image() -> None:
     stranger = replace(CPU, name="stranger", vendor="nobody")
     assert images.image(PROFILE, engine="trainer", chip=stranger, spec={}) == ""

@@ -1,7 +1,7 @@
 """Which version of an engine runs, and in which image.
 
-An engine knows an image for a chip, or for all chips of a vendor; a vendor may know one for an engine
-(``VendorProfile.images``). The chip's own name goes first, then the vendor's, then what the vendor says. Tags
+A chip plug-in may name an image for an engine (``VendorProfile.images``), which takes precedence; otherwise the
+engine names one for the chip, or for all chips of its vendor. Tags
 that hold ``{version}`` follow the version; any other tag is one version and runs nothing else.
 """
 
