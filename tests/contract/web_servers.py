@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
@@ -78,11 +79,27 @@ def _handler(server: WebServer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
+def _bound(state: WebServer) -> ThreadingHTTPServer:
+    """A server on a port that the kernel hands to nobody.
+
+    A port of the ephemeral range may have been the web of a product that another test has just stopped, and
+    the product's agent still sends there.
+    """
+    for _attempt in range(100):
+        try:
+            return ThreadingHTTPServer(
+                ("127.0.0.1", random.randint(20_000, 32_000)), _handler(state)
+            )
+        except OSError:
+            continue
+    raise AssertionError("no free port between 20000 and 32000")
+
+
 @contextmanager
 def web_server(*, certificate: Path | None = None) -> Iterator[WebServer]:
     """On a free port of 127.0.0.1; with TLS if there is a certificate."""
     state = WebServer(port=0)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(state))
+    server = _bound(state)
     state.port = server.server_address[1]
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
