@@ -1,5 +1,6 @@
 """Gives a test run a PostgreSQL and a home folder of its own, before Django reads its settings.
 
+The server's database is migrated already (``tests/prepared_postgres.py``); each worker's own is a copy of it.
 Loaded early (``-p tests.postgres_plugin``). ``NINEFOLD_TEST_DATABASE_URL`` names a server to use
 instead. Otherwise one is started in a temporary folder and ends with the run, even a killed one.
 Under pytest-xdist only the controller starts it; the workers inherit its address.
@@ -15,11 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from launcher.postgres import PostgresFailed, start_temporary
+from launcher.postgres import PostgresFailed
 from launcher.postgres_binaries import NoFittingPostgres
+from tests.prepared_postgres import start_prepared
 
 _GIVEN = "NINEFOLD_TEST_DATABASE_URL"
 _USED = "NINEFOLD_DATABASE_URL"
+_MIGRATED = "NINEFOLD_TEST_DATABASE_MIGRATED"
 _HOME = "NINEFOLD_HOME"
 
 
@@ -27,7 +30,10 @@ _HOME = "NINEFOLD_HOME"
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None]:
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        os.environ[_USED] = os.environ.get(_GIVEN) or _start(early_config)
+        given = os.environ.get(_GIVEN)
+        os.environ[_USED] = given or _start(early_config)
+        if not given:
+            os.environ[_MIGRATED] = "1"
         home = _temporary("ninefold-home-", early_config)
         (home / "static").mkdir()
         os.environ[_HOME] = str(home)
@@ -44,7 +50,7 @@ def _temporary(prefix: str, config: pytest.Config) -> Path:
 def _start(config: pytest.Config) -> str:
     folder = _temporary("ninefold-pg-", config)
     try:
-        running = start_temporary(folder)
+        running = start_prepared(folder)
     except (PostgresFailed, NoFittingPostgres) as error:
         raise pytest.UsageError(
             f"no PostgreSQL for the tests: {error}\nor name one: {_GIVEN}=postgresql://…"

@@ -15,8 +15,13 @@ os.environ.setdefault("NINEFOLD_GATEWAY_TOKEN", "only-for-the-tests")
 os.environ.setdefault("NINEFOLD_HOME", "/nonexistent/ninefold")
 
 from config.settings.base import *  # noqa: F403 - as Django's settings build on each other
-from config.settings.base import NINEFOLD_HUBS, STORAGES
+from config.settings.base import DATABASES, NINEFOLD_HUBS, STORAGES
 from config.settings.hubs import HubAccess
+
+if os.environ.get("NINEFOLD_TEST_DATABASE_MIGRATED"):
+    # Each worker's database is a copy of the one that is named, and needs no migration.
+    template = DATABASES["default"]["NAME"]
+    DATABASES["default"]["TEST"] = {"TEMPLATE": template, "MIGRATE": False}
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {

@@ -23,7 +23,7 @@ from controlplane.persistence.backups import BackupRefused, Manifest, back_up
 from controlplane.persistence.encryption import encrypt
 from controlplane.ports.artifacts import Blob, StorageFull
 from tests import factories
-from tests.functional.pages.conftest import Empty, fill
+from tests.functional.sample_rows import Empty, fill
 from tests.integration.backups.databases import Elsewhere, elsewhere, rows_of
 from tests.integration.threads import at_once
 
