@@ -15,6 +15,7 @@ from django.db.models import Field, Model
 
 from config.celery import app as celery_app
 from config.wiring import TOPICS
+from tests.cases import for_each_case
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -83,7 +84,7 @@ def test_there_are_foreign_keys_to_judge() -> None:
     assert len(list(foreign_keys())) > 40
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("model", "field", "target"),
     [
         pytest.param(model, field, target, id=f"{model.__name__}.{field.name}")

@@ -6,8 +6,6 @@ import re
 from collections import Counter
 from importlib.metadata import entry_points
 
-import pytest
-
 from controlplane.domain.accelerators import Chip, ChipKind, Confidence, Dtype, check_cards
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.geometry import Geometry, choose
@@ -17,6 +15,7 @@ from controlplane.ports import registry
 from controlplane.ports.chips import ChipPlugin
 from controlplane.ports.discovery import discover
 from controlplane.ports.readings import FAULT
+from tests.cases import for_each_case
 
 FIGURES = {*Metric, FAULT}
 UNVERIFIED = {
@@ -28,12 +27,8 @@ UNVERIFIED = {
 }
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
-PLUGINS = [
-    pytest.param(plugin, id=vendor) for vendor, plugin in sorted(registry.chip_plugins().items())
-]
-CHIPS = [pytest.param(chip, id=name) for name, chip in registry.chips().items()]
-each_plugin = pytest.mark.parametrize("plugin", PLUGINS)
-each_chip = pytest.mark.parametrize("chip", CHIPS)
+each_plugin = for_each_case("plugin", registry.chip_plugins().values())
+each_chip = for_each_case("chip", registry.chips().values())
 
 
 @each_plugin

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-import pytest
 from packaging.specifiers import SpecifierSet
 
 from controlplane.domain.fields import Field, Kind, Limit, default_at
 from controlplane.ports.engines import ROLES, Engine, FlagsChecked, RenderRequest, Task
 from controlplane.ports.launches import Launch
 from controlplane.ports.registry import chip_plugin, chip_plugins, chips, engine
+from tests.cases import for_each_case
 from tests.contract.engines.cases import (
     SPECS,
     TABLES,
@@ -42,7 +42,7 @@ def texts(launch: Launch) -> Iterator[str]:
     yield from launch.labels.values()
 
 
-@pytest.mark.parametrize("name", engines())
+@for_each_case("name", engines())
 def test_it_keeps_the_port_and_its_name(name: str) -> None:
     found: Engine = engine(name)
     assert isinstance(found, Engine)
@@ -50,7 +50,7 @@ def test_it_keeps_the_port_and_its_name(name: str) -> None:
     assert found.tasks
 
 
-@pytest.mark.parametrize("name", engines())
+@for_each_case("name", engines())
 def test_its_profile_says_what_is_true(name: str) -> None:
     profile = engine(name).profile()
     assert profile.title
@@ -66,7 +66,7 @@ def test_its_profile_says_what_is_true(name: str) -> None:
         assert {"step", "loss"} <= set(profile.progress.keys)
 
 
-@pytest.mark.parametrize("name", engines())
+@for_each_case("name", engines())
 def test_what_comes_as_an_image_has_a_range_of_versions(name: str) -> None:
     """An engine of this product brings its environment instead."""
     found = engine(name)
@@ -75,28 +75,28 @@ def test_what_comes_as_an_image_has_a_range_of_versions(name: str) -> None:
     assert bool(found.profile().images) <= bool(found.profile().versions)
 
 
-@pytest.mark.parametrize(("name", "task"), doings())
+@for_each_case(("name", "task"), doings())
 def test_its_fields_are_those_of_the_product(name: str, task: Task) -> None:
     fields = engine(name).fields(task)
     assert fields
     assert [field for field in fields if field not in TABLES[task]] == []
 
 
-@pytest.mark.parametrize(("name", "task"), doings())
+@for_each_case(("name", "task"), doings())
 def test_a_complete_spec_stays_as_it_is(name: str, task: Task) -> None:
     once = engine(name).normalise(task, SPECS[task])
     assert engine(name).normalise(task, once) == once
     assert json.loads(json.dumps(once)) == once
 
 
-@pytest.mark.parametrize(("name", "task"), doings())
+@for_each_case(("name", "task"), doings())
 def test_an_unknown_field_is_refused_by_its_name(name: str, task: Task) -> None:
     wrong = checked(engine(name), task, {**SPECS[task], "no_such_field": 1}, chip=None)
     assert "no_such_field" in wrong["no_such_field"]
 
 
-@pytest.mark.parametrize(("name", "task"), doings())
-@pytest.mark.parametrize("asked", ["99.0", "latest", "0.1; rm -rf /", ""])
+@for_each_case(("name", "task"), doings())
+@for_each_case("asked", ["99.0", "latest", "0.1; rm -rf /", ""])
 def test_a_version_that_it_does_not_know_is_refused_with_what_would_be_right(
     name: str, task: Task, asked: str
 ) -> None:
@@ -110,13 +110,13 @@ def test_a_version_that_it_does_not_know_is_refused_with_what_would_be_right(
     assert asked == "" or found.profile().versions in wrong["engine_version"]
 
 
-@pytest.mark.parametrize(("name", "task", "chip"), everywhere())
+@for_each_case(("name", "task", "chip"), everywhere())
 def test_where_it_does_not_run_it_says_why(name: str, task: Task, chip: str) -> None:
     reason = engine(name).runs_on(task, chips()[chip])
     assert not reason or (" " in reason and not reason.endswith("."))
 
 
-@pytest.mark.parametrize(("name", "task", "chip"), everywhere())
+@for_each_case(("name", "task", "chip"), everywhere())
 def test_every_limit_names_a_choice_that_exists_and_is_kept(
     name: str, task: Task, chip: str
 ) -> None:
@@ -135,7 +135,7 @@ def test_every_limit_names_a_choice_that_exists_and_is_kept(
             assert repr(value) in wrong[limit.field]
 
 
-@pytest.mark.parametrize(("name", "task", "chip"), where_it_runs())
+@for_each_case(("name", "task", "chip"), where_it_runs())
 def test_what_it_renders_can_be_run_by_any_cluster(name: str, task: Task, chip: str) -> None:
     found, request = engine(name), request_of(task, chip)
     launch = found.render(request)
@@ -158,21 +158,21 @@ def test_what_it_renders_can_be_run_by_any_cluster(name: str, task: Task, chip: 
     assert "{version}" not in launch.image
 
 
-@pytest.mark.parametrize(("name", "task", "chip"), where_it_runs())
+@for_each_case(("name", "task", "chip"), where_it_runs())
 def test_the_secret_is_given_apart(name: str, task: Task, chip: str) -> None:
     launch = engine(name).render(request_of(task, chip))
     assert TOKEN in launch.secrets.values()
     assert [text for text in texts(launch) if TOKEN in text] == []
 
 
-@pytest.mark.parametrize(("name", "task", "chip"), where_it_runs())
+@for_each_case(("name", "task", "chip"), where_it_runs())
 def test_the_process_is_kept_to_its_cards(name: str, task: Task, chip: str) -> None:
     launch = engine(name).render(request_of(task, chip))
     asked = chip_plugin(chips()[chip]).environment(chips()[chip], cards=(0,))
     assert dict(launch.roles[0].environment).items() >= dict(asked).items()
 
 
-@pytest.mark.parametrize(("name", "task", "chip"), where_it_runs())
+@for_each_case(("name", "task", "chip"), where_it_runs())
 def test_processes_that_span_nodes_know_of_each_other(name: str, task: Task, chip: str) -> None:
     """An engine that stays on one node says so instead."""
     launch, refusal = outcome(name, request_of(task, chip, nodes=2))

@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 from apps.jobs.services import job_cancel
 from apps.models.services.datasets import dataset_upload
 from apps.serving.services import keys
+from tests.cases import for_each_case
 from tests.functional.api.callers import API, wrong_fields
 from tests.integration.company import Company, ready_model, rows
 
@@ -165,7 +166,7 @@ def test_claims_of_other_teams_are_not_shown(
     assert (queue["name"], queue["running"], queue["waiting"]) == ("default", 1, 0)
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     ("path", "parameter"),
     [
         ("jobs", "team"),
@@ -192,7 +193,7 @@ def test_claims_of_other_teams_are_not_shown(
         ("isolations", "node"),
     ],
 )
-@pytest.mark.parametrize("named", ["f" * 32, "no uid"])
+@for_each_case("named", ["f" * 32, "no uid"])
 def test_a_filter_by_something_that_is_not_there_is_refused(
     engineer: APIClient, path: str, parameter: str, named: str
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from django.contrib import admin
 from django.utils import timezone
 
+from tests.cases import for_each_case
 from tests.functional.roles.asking import ask, difference, still, text_of, told
 from tests.functional.roles.conftest import World, client_of
 from tests.functional.roles.leaks import shown, uids
@@ -105,7 +106,7 @@ def test_searching_finds_nothing_of_another_team(world: World, word: str) -> Non
     assert f"{MARK}-model" not in answer
 
 
-@pytest.mark.parametrize("model", admin.site._registry, ids=lambda model: model._meta.label_lower)
+@for_each_case("model", admin.site._registry)
 def test_the_admin_shows_nothing_of_another_team(world: World, model: type) -> None:
     meta = model._meta  # type: ignore[attr-defined]
     base = f"/admin/{meta.app_label}/{meta.model_name}/"

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from controlplane.domain.datasets.splits import ALWAYS_TRAIN, Fractions, Split, Splitter
+from tests.cases import for_each_case
 
 
 def splits(rows: list[bytes], fractions: Fractions) -> list[Split]:
@@ -33,7 +34,7 @@ def test_the_seed_decides() -> None:
     assert splits(rows, HALF) != splits(rows, Fractions(validation=0.3, test=0.2, seed=4))
 
 
-@pytest.mark.parametrize("seed", range(-3, 30))
+@for_each_case("seed", range(-3, 30))
 def test_every_split_asked_for_has_a_row_once_there_are_two_more_than_always_train(
     seed: int,
 ) -> None:

@@ -18,6 +18,7 @@ from controlplane.domain.machines import IllegalTransition, Machine
 from controlplane.domain.models import MODEL
 from controlplane.domain.pipelines import PIPELINE, STEP
 from controlplane.domain.serving import DEPLOYMENT, REPLICA
+from tests.cases import for_each_case
 
 ARROWS: Mapping[str, str] = {
     "job": """
@@ -103,7 +104,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("machine", "state", "event"), CASES)
+@for_each_case(("machine", "state", "event"), CASES)
 def test_each_event_at_each_state_does_what_the_table_says(
     machine: Machine[Any, Any], state: StrEnum, event: StrEnum
 ) -> None:

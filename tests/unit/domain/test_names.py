@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.domain.names import NameRefused, is_name_field, normalize_name
+from tests.cases import for_each_case
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ def test_names_in_any_script_are_accepted_as_they_are(name: str) -> None:
     assert normalize_name(name) == name
 
 
-@pytest.mark.parametrize(
+@for_each_case(
     "character",
     [
         *("\x00", "\x07", "\x1b", "\n", "\r", "\t", "\x7f", "\x85"),

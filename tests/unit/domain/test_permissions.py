@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from itertools import product
 
-import pytest
-
 from controlplane.domain.permissions import (
     COMPANY_GRANTS,
     GRANTS,
@@ -12,6 +10,7 @@ from controlplane.domain.permissions import (
     Role,
     allows,
 )
+from tests.cases import for_each_case
 
 #: Which permissions each role has, as one letter a permission in the order of ``Permission``.
 MATRIX = {
@@ -23,7 +22,7 @@ MATRIX = {
 }
 
 
-@pytest.mark.parametrize(("role", "permission"), list(product(Role, Permission)))
+@for_each_case(("role", "permission"), list(product(Role, Permission)))
 def test_each_role_may_do_what_the_matrix_says(role: Role, permission: Permission) -> None:
     letter = MATRIX[role].split()[list(Permission).index(permission)]
 

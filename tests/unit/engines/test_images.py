@@ -60,9 +60,7 @@ def test_an_image_of_the_chip_plugin_replaces_the_engines_own(
     plugin = chip_plugin(NPU)
     profile = replace(plugin.profile(), images={"trainer": "example/trainer:1.4.0-own"})
     monkeypatch.setattr(type(plugin), "profile", lambda _self: profile)
-    assert (
-        images.image(PROFILE, engine="trainer", chip=NPU, spec={}) == "example/trainer:1.4.0-own"
-    )
+    assert images.image(PROFILE, engine="trainer", chip=NPU, spec={}) == "example/trainer:1.4.0-own"
 
 
 def test_a_chip_that_no_plugin_brought_has_no_image() -> None:

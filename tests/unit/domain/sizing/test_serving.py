@@ -29,6 +29,7 @@ from controlplane.domain.sizing import (
 )
 from tests.benchmarks.sizing.comparing import estimated_gib
 from tests.benchmarks.sizing.published import PUBLISHED, Published
+from tests.cases import for_each_case
 from tests.unit.domain.sizing.shapes import (
     CARD,
     DEEPSEEK_V3,
@@ -137,11 +138,7 @@ def test_weights_are_within_one_percent_of_what_was_published(figure: Published)
     assert estimated_gib(figure) == pytest.approx(figure.gib, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    "figure",
-    [each for each in PUBLISHED if each.what == "serve"],
-    ids=lambda each: f"{each.model}-{each.scheme}-{each.context}",
-)
+@for_each_case("figure", [each for each in PUBLISHED if each.what == "serve"])
 def test_serving_is_within_five_percent_of_what_was_published(figure: Published) -> None:
     assert estimated_gib(figure) == pytest.approx(figure.gib, rel=0.05)
 
