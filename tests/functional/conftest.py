@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
+from apps.models.models import CatalogModel
 from apps.monitoring.web.status import late_loops
+from tests.functional.prepared_rows import BUILDERS, PreparedDatabases
 
 
 @pytest.fixture(autouse=True)
@@ -17,3 +22,42 @@ def the_warning_of_late_loops_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) 
     of how busy the machine is. Whoever tests the warning itself forgets it first.
     """
     monkeypatch.setattr(late_loops, "_kept", (math.inf, 0))
+
+
+@pytest.fixture(scope="session")
+def prepared_databases(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[PreparedDatabases]:
+    databases = PreparedDatabases()
+    yield databases
+    with django_db_blocker.unblock():
+        databases.drop()
+
+
+@pytest.fixture
+def prepared_rows(
+    request: pytest.FixtureRequest,
+    prepared_databases: PreparedDatabases,
+    django_db_blocker: DjangoDbBlocker,
+) -> Iterator[Any]:
+    """What made the rows that the test begins with; None where it begins without any."""
+    name = next((name for name in BUILDERS if name in request.fixturenames), None)
+    if name is None:
+        yield None
+        return
+    with django_db_blocker.unblock(), prepared_databases.used(name) as rows:
+        yield rows
+
+
+# The transaction of a test begins after the database was chosen.
+@pytest.fixture
+def _django_db_helper(prepared_rows: Any, _django_db_helper: None) -> None:
+    """pytest-django's own."""
+
+
+@pytest.fixture
+def published_catalog(prepared_rows: None, db: None) -> None:
+    """The catalog is loaded; see ``tests/functional/prepared_rows.py``."""
+    # A test may begin with other prepared rows as well.
+    if not CatalogModel.objects.exists():
+        BUILDERS["published_catalog"]()

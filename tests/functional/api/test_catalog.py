@@ -5,19 +5,16 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 from rest_framework.test import APIClient
 
 from apps.models.models import CatalogModel, ModelVersion
-from apps.models.selectors import catalog as selectors
-from apps.models.services.catalog import catalog_load
 from tests.functional.api.callers import API
 from tests.integration.company import Company
 
 
 @pytest.fixture(autouse=True)
-def loaded(db: None) -> None:
-    catalog_load(catalog=selectors.published(), at=timezone.now())
+def loaded(published_catalog: None) -> None:
+    """Every test begins with it."""
 
 
 def test_the_list_has_every_entry_with_its_matrix(engineer: APIClient) -> None:

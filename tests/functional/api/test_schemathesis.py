@@ -55,7 +55,7 @@ from apps.workflows.models import Pipeline
 from config.wsgi import application
 from controlplane.domain.permissions import Scope
 from tests import factories
-from tests.functional.pages.conftest import Empty, fill
+from tests.functional.sample_rows import Empty, fill
 
 EXAMPLES = 10
 CHECKS = [

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from rest_framework.test import APIClient
 
 from tests.functional.api.callers import wrong_fields
@@ -43,9 +42,8 @@ def test_training_tells_a_plan_that_multiplies_out(engineer: APIClient) -> None:
 
 
 def test_an_entry_of_the_catalog_is_sized_in_what_it_is_stored_in(
-    engineer: APIClient, company: Company
+    published_catalog: None, engineer: APIClient, company: Company
 ) -> None:
-    call_command("catalog_load", verbosity=0)
     body = {"catalog": "deepseek-v3", "chip": "nvidia-h200"}
     answer = engineer.post(ADDRESS, body, format="json").json()
     assert answer["attention"] == "mla"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,47 +9,11 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from apps.accounts.models import Team, User
-from apps.fleet.models import Card, Cluster
-from apps.jobs.models import Job
-from apps.models.models import DatasetVersion, ModelVersion
-from apps.quotas.models import Queue
-from apps.serving.models import ApiKey, Deployment
-from apps.workflows.models import Pipeline
-from controlplane.domain.jobs import JobKind
+from apps.accounts.models import Team
+from apps.fleet.models import Cluster
 from controlplane.domain.permissions import Role
 from tests import factories
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Empty:
-    """People and a queue, and nothing made yet."""
-
-    team: Team
-    user: User
-    queue: Queue
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
-    team: Team
-    user: User
-    queue: Queue
-    cluster: Cluster
-    card: Card
-    dataset: DatasetVersion
-    base: ModelVersion
-    tuned: ModelVersion
-    waiting: Job
-    running: Job
-    failed: Job
-    succeeded: Job
-    script: Job
-    ready: Deployment
-    degraded: Deployment
-    pipeline: Pipeline
-    held: Pipeline
-    key: ApiKey
+from tests.functional.sample_rows import Empty, Filled, found
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -60,72 +23,26 @@ def static_folder() -> None:
 
 
 @pytest.fixture
-def team(db: None) -> Team:
-    return factories.team("maps")
+def team(request: pytest.FixtureRequest, db: None) -> Team:
+    if "filled" not in request.fixturenames:
+        return factories.team("maps")
+    filled: Filled = request.getfixturevalue("filled")
+    return filled.team
 
 
 @pytest.fixture
-def empty(team: Team) -> Empty:
-    return Empty(team=team, user=factories.person(team=team), queue=factories.queue())
+def empty(request: pytest.FixtureRequest, team: Team) -> Empty:
+    if "filled" not in request.fixturenames:
+        return found(team)
+    filled: Filled = request.getfixturevalue("filled")
+    return Empty(team=team, user=filled.user, queue=filled.queue)
 
 
 @pytest.fixture
-def filled(empty: Empty) -> Filled:
-    return fill(empty)
-
-
-def fill(empty: Empty) -> Filled:
-    """Something in every state that a page shows."""
-    team, user, queue = empty.team, empty.user, empty.queue
-    own: dict[str, Any] = {"actor": user, "team": team}
-    cluster = factories.cluster(cards=5)
-    dataset = factories.dataset_version(**own)
-    base = factories.model_version(**own)
-    work: dict[str, Any] = {**own, "queue": queue, "model": base, "dataset": dataset}
-    succeeded = factories.job(**work, name="went well")
-    tuned = factories.succeeded(succeeded, cluster=cluster)
-    assert tuned is not None
-    script = factories.job(**own, queue=queue, kind=JobKind.SCRIPT, name="count lines")
-    factories.succeeded(script, cluster=cluster)
-    failed = factories.job(**work, name="ran out of disk")
-    factories.failed(failed, cluster=cluster)
-    running = factories.job(**work, name="teach addresses")
-    factories.running(running, cluster=cluster)
-    ready = factories.deployment(**own, queue=queue, model=tuned, name="parcels")
-    factories.replica(ready, cluster=cluster)
-    degraded = factories.deployment(**own, queue=queue, model=base, name="shaky")
-    factories.replica(degraded, cluster=cluster, ready=False)
-    waiting = factories.job(**work, name="needs many", cards=4)
-    factories.schedule()
-    factories.evaluation(model=base, dataset=dataset, exact_match=0.01, actor=user)
-    factories.evaluation(model=tuned, dataset=dataset, exact_match=0.75, actor=user)
-    whole: dict[str, Any] = {**work, "model": base}
-    pipeline = factories.pipeline(**whole, name="the whole way")
-    held = factories.pipeline(**whole, name="not good enough", state="held")
-    key, _text = factories.api_key(**own)
-    card = Card.objects.filter(node__cluster=cluster).order_by("index")[0]
-    factories.figures([card])
-    factories.fault(card)
-    return Filled(
-        team=team,
-        user=user,
-        queue=queue,
-        cluster=cluster,
-        card=card,
-        dataset=dataset,
-        base=base,
-        tuned=tuned,
-        waiting=waiting,
-        running=running,
-        failed=failed,
-        succeeded=succeeded,
-        script=script,
-        ready=ready,
-        degraded=degraded,
-        pipeline=pipeline,
-        held=held,
-        key=key,
-    )
+def filled(prepared_rows: Any, db: None) -> Filled:
+    """Made once; see ``tests/functional/prepared_rows.py``."""
+    rows: Filled = prepared_rows
+    return rows
 
 
 @pytest.fixture

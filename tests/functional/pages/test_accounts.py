@@ -7,7 +7,7 @@ from django.test import Client
 
 from apps.accounts.models import PersonalToken
 from tests import factories
-from tests.functional.pages.conftest import Empty
+from tests.functional.sample_rows import Empty
 
 LANDMARKS = ("Home", "Models", "Datasets", "Jobs", "Deployments", "Playground", "Keys", "Fleet")
 

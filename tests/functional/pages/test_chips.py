@@ -10,7 +10,8 @@ from apps.fleet.models import Card, Node
 from apps.fleet.web.figures import figures_of, rates_of
 from controlplane.ports import registry
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
+from tests.cases import for_each_case
+from tests.functional.sample_rows import Empty, Filled
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_the_list_asks_the_database_little(
         page(browser, "/fleet/chips")
 
 
-@pytest.mark.parametrize("name", sorted(registry.chips()))
+@for_each_case("name", sorted(registry.chips()))
 def test_every_chip_has_a_page_that_says_how_well_it_is_known(browser: Client, name: str) -> None:
     chip = registry.chips()[name]
     shown = page(browser, f"/fleet/chips/{name}")

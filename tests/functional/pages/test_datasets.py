@@ -10,7 +10,7 @@ from django.http import FileResponse
 from django.test import Client
 
 from apps.models.models import Artifact, Dataset, DatasetVersion
-from tests.functional.pages.conftest import Empty, Filled
+from tests.functional.sample_rows import Empty, Filled
 
 
 def row(number: int, **more: str) -> str:

@@ -11,8 +11,8 @@ from django.test import Client
 from controlplane.web import design
 from controlplane.web.states import LOOKS
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
 from tests.functional.pages.test_every_page import check
+from tests.functional.sample_rows import Empty, Filled
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from apps.models.models import ModelVersion
 from apps.serving.models import Deployment, Revision
 from apps.serving.selectors.engines import engine_choices
 from controlplane.ports.registry import chips, engine_names
-from tests.functional.pages.conftest import Filled
+from tests.functional.sample_rows import Filled
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,8 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from tests.functional.pages.conftest import Empty, Filled
+from tests.cases import for_each_case
+from tests.functional.sample_rows import Empty, Filled
 
 #: Whatever it shows: what a job used and costs, its secret variables, and what a form offers by name, are four.
 MOST_QUERIES = 16
@@ -167,7 +168,7 @@ def check(text: str) -> None:
     assert "{{" not in text
 
 
-@pytest.mark.parametrize("address", PLAIN, ids=PLAIN.values())
+@for_each_case("address", PLAIN)
 def test_a_page_renders_before_anything_was_made(browser: Client, address: str) -> None:
     response = browser.get(address)
     assert response.status_code == 200
@@ -215,7 +216,7 @@ def test_another_teams_thing_is_not_there(
             assert outsider.get(address(filled)).status_code == 404
 
 
-@pytest.mark.parametrize("address", PLAIN, ids=PLAIN.values())
+@for_each_case("address", PLAIN)
 def test_a_page_asks_for_a_log_in_first(client: Client, empty: Empty, address: str) -> None:
     response = client.get(address)
     assert response.status_code == 302

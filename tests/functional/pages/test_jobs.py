@@ -13,7 +13,7 @@ from apps.jobs.web.logs import log_tail
 from controlplane.domain.jobs import JobEvent, JobKind
 from controlplane.domain.queues import QueueState
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
+from tests.functional.sample_rows import Empty, Filled
 
 HTMX = {"HX-Request": "true"}
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
+from tests.functional.sample_rows import Empty, Filled
 
 
 @pytest.fixture

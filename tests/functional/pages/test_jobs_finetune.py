@@ -20,7 +20,7 @@ from controlplane.domain.resources import Bytes
 from controlplane.domain.sizing import PROCESS
 from controlplane.ports import registry
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
+from tests.functional.sample_rows import Empty, Filled
 
 HTMX = {"HX-Request": "true"}
 

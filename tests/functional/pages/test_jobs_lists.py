@@ -8,7 +8,7 @@ from django.test import Client
 from apps.jobs.models import Job, SavedFilter
 from apps.jobs.services.filters import MOST_FILTERS
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
+from tests.functional.sample_rows import Empty, Filled
 
 HTMX = {"HX-Request": "true"}
 

@@ -20,7 +20,7 @@ from apps.jobs.selectors.logs import log_search
 from apps.models.models import Artifact
 from controlplane.domain.jobs import AttemptEvent, JobKind
 from tests import factories
-from tests.functional.pages.conftest import Filled
+from tests.functional.sample_rows import Filled
 
 HTMX = {"HX-Request": "true"}
 

@@ -14,7 +14,7 @@ from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs import AttemptEvent, JobEvent
 from controlplane.domain.retries import Retry, RetryCause
 from tests import factories
-from tests.functional.pages.conftest import Filled
+from tests.functional.sample_rows import Filled
 
 CHINESE = {"accept-language": "zh-hans"}
 POLICY = {

@@ -14,7 +14,7 @@ from apps.models.models import ModelVersion
 from controlplane.domain.accelerators import Dtype
 from controlplane.ports import registry
 from tests import factories
-from tests.functional.pages.conftest import Empty
+from tests.functional.sample_rows import Empty
 from tests.unit.domain.sizing.shapes import QWEN2_7B
 
 PARAMETERS = 7_615_616_512

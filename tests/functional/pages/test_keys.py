@@ -14,7 +14,7 @@ from apps.serving.models import ApiKey, Gateway
 from apps.serving.services.usage import usage_record
 from controlplane.domain.permissions import Role
 from tests import factories
-from tests.functional.pages.conftest import Filled
+from tests.functional.sample_rows import Filled
 
 HTMX = {"HX-Request": "true"}
 

@@ -15,7 +15,7 @@ from controlplane.domain.egress import EgressPolicy
 from controlplane.domain.news import NewsKind
 from controlplane.domain.permissions import Role
 from tests import factories
-from tests.functional.pages.conftest import Empty
+from tests.functional.sample_rows import Empty
 from tests.integration.monitoring.news import tell
 
 HTMX = {"HX-Request": "true"}

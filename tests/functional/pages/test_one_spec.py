@@ -16,7 +16,7 @@ from controlplane.domain.permissions import Role
 from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
+from tests.functional.sample_rows import Empty, Filled
 
 HTMX = {"HX-Request": "true"}
 FORM = "/jobs/new/finetune"

@@ -11,8 +11,8 @@ from django.test import Client
 from apps.accounts.models import AuditEntry
 from apps.workflows.models import Pipeline, Step
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
 from tests.functional.pages.test_repeats import token
+from tests.functional.sample_rows import Empty, Filled
 
 NEW = "/pipelines/new"
 

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from apps.accounts.services import digest_of
 from apps.serving.models import ApiKey
 from tests import factories
-from tests.functional.pages.conftest import Filled
+from tests.functional.sample_rows import Filled
 
 
 class Gateway:

@@ -11,7 +11,7 @@ from apps.jobs.models import Job
 from apps.models.models import DatasetVersion, ModelVersion
 from controlplane.domain.models import Acceptance
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
+from tests.functional.sample_rows import Empty, Filled
 
 
 def _page_of(version: ModelVersion) -> str:

@@ -20,8 +20,8 @@ from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.questions import WhatIfState
 from tests import factories
 from tests.factories import usage
-from tests.functional.pages.conftest import Filled
 from tests.functional.pages.test_every_page import check
+from tests.functional.sample_rows import Filled
 
 pytestmark = pytest.mark.django_db
 

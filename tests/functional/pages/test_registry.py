@@ -17,7 +17,7 @@ from apps.models.selectors import artifact_store
 from apps.models.services.versions import model_version_failed
 from apps.serving.models import Deployment
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
+from tests.functional.sample_rows import Empty, Filled
 
 HTMX = {"HX-Request": "true"}
 

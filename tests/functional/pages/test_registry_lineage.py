@@ -12,7 +12,7 @@ from apps.models.models import ModelLine, ModelVersion
 from apps.models.services import outputs
 from apps.serving.selectors.lineage import MOST_VERSIONS, lineage_of_versions
 from tests import factories
-from tests.functional.pages.conftest import Filled
+from tests.functional.sample_rows import Filled
 
 
 def names(drawing: Any) -> list[str]:

@@ -14,7 +14,7 @@ from apps.models.services import outputs
 from apps.models.services.artifacts import artifact_create
 from apps.models.services.versions import model_version_failed
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
+from tests.functional.sample_rows import Empty, Filled
 
 CONFIG = {
     "architectures": ["Qwen2ForCausalLM"],

@@ -17,7 +17,7 @@ from apps.jobs.models import Job
 from apps.models.models import Artifact, StorageQuota
 from apps.serving.models import Deployment
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
+from tests.functional.sample_rows import Empty, Filled
 
 SCRIPT = "/jobs/new/script"
 

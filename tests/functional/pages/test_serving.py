@@ -10,7 +10,7 @@ from pytest_django import Settings
 from apps.serving.models import Deployment, Revision
 from apps.serving.services import deployments as services
 from controlplane.domain.serving import DeploymentEvent
-from tests.functional.pages.conftest import Filled
+from tests.functional.sample_rows import Filled
 
 HTMX = {"HX-Request": "true"}
 

@@ -15,7 +15,7 @@ from apps.serving.models import Deployment, Replica, Revision
 from apps.serving.services import deployments as services
 from apps.serving.services.configurations import Configuration
 from apps.serving.services.usage import usage_record
-from tests.functional.pages.conftest import Filled
+from tests.functional.sample_rows import Filled
 
 
 def called(filled: Filled, *, ago: timedelta, outcome: str = "ok", first: float = 200) -> None:

@@ -19,8 +19,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from controlplane.web.templatetags.ninefold import ago
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
 from tests.functional.pages.test_every_page import OF_ONE, PLAIN, check
+from tests.functional.sample_rows import Empty, Filled
 
 HTMX = {"hx-request": "true"}
 MOST_BYTES = 250_000

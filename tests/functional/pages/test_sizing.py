@@ -7,19 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.test import Client
 
 from tests import factories
-from tests.functional.pages.conftest import Empty
+from tests.functional.sample_rows import Empty
 
 ADDRESS = "/models/sizing"
 QWEN = {"model": "catalog:qwen2-7b-instruct", "chip": "nvidia-h800"}
 
 
 @pytest.fixture(autouse=True)
-def catalog(db: None) -> None:
-    call_command("catalog_load", verbosity=0)
+def catalog(published_catalog: None) -> None:
+    """Every test begins with it."""
 
 
 def answer(client: Client, **asked: str) -> Any:

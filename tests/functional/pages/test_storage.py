@@ -15,7 +15,7 @@ from apps.models.services.storage_garbage import garbage_collect, storage_measur
 from apps.models.services.storage_retention import retention_run
 from controlplane.domain.permissions import Role
 from tests import factories
-from tests.functional.pages.conftest import Empty, Filled
+from tests.functional.sample_rows import Empty, Filled
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from controlplane.domain.models import ModelState
 from controlplane.domain.serving import DeploymentState, ReplicaState
 from controlplane.web.states import LOOKS, Look
 from controlplane.web.templatetags import ninefold
+from tests.cases import for_each_case
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,6 @@ def test_an_icon_that_is_not_there_is_named() -> None:
         ninefold.icon("unicorn")
 
 
-@pytest.mark.parametrize("look", LOOKS.values(), ids=list(LOOKS))
+@for_each_case("look", LOOKS.values())
 def test_each_looks_icon_is_vendored(look: Look) -> None:
     assert "<svg" in ninefold.icon(look.icon)
