@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from playwright.sync_api import (
     Browser,
     BrowserContext,
+    CDPSession,
     ConsoleMessage,
     Page,
     Response,
@@ -73,10 +74,20 @@ def logged_in(context: BrowserContext, *, name: str) -> None:
 
 @contextmanager
 def opened(
-    context: BrowserContext, address: str, *, found: Callable[[str], None]
+    context: BrowserContext,
+    address: str,
+    *,
+    found: Callable[[str], None],
+    session: Callable[[CDPSession], None] | None = None,
 ) -> Iterator[Page]:
-    """The page, at rest. ``found`` is told of every complaint of the browser and of the server."""
+    """The page, once its network is idle.
+
+    :param found: called with every error of the browser's console and every response of 400 and more.
+    :param session: called with a DevTools session of the tab before it loads.
+    """
     page = context.new_page()
+    if session is not None:
+        session(context.new_cdp_session(page))
 
     def said(message: ConsoleMessage) -> None:
         # A bad answer is told by itself, with its address.

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from tests.e2e.browsers import NoBrowser, browser_started
 from tests.e2e.product import Product, running_product
 from tests.e2e.rest_client import RestClient
-from tests.e2e.sample_product import SampleProduct, sample_product
+from tests.e2e.sample_product import SampleProduct, shared_sample_product
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,7 @@ def client(product: Product) -> RestClient:
 @pytest.fixture(scope="session")
 def sample() -> Iterator[SampleProduct]:
     """Pages of a sample company, with static files as the product serves them."""
-    with sample_product(collected=True) as running:
+    with shared_sample_product() as running:
         yield running
 
 

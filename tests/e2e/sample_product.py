@@ -6,21 +6,25 @@ can be looked at for as long as it takes.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher.postgres import start_temporary
+import psutil
+
 from launcher.processes import Answers
 from tests.e2e.product import ROOT, free_ports
 from tests.e2e.waiting import wait_until
+from tests.prepared_postgres import start_prepared
 
 _SETTINGS = "tests.e2e.sample_settings"
 _READY_WITHIN = 60.0
@@ -48,10 +52,9 @@ def sample_product(*, collected: bool = False) -> Iterator[SampleProduct]:
     folder = Path(tempfile.mkdtemp(prefix="ninefold-sample-"))
     folder.chmod(0o755)
     try:
-        with start_temporary(folder / "postgres") as server:
+        with start_prepared(folder / "postgres") as server:
             (port,) = free_ports(1)
             environment = _environment(folder, database=server.url, port=port, collected=collected)
-            _run("manage.py", "migrate", "--noinput", "--verbosity", "0", environment=environment)
             if collected:
                 words = ("manage.py", "collectstatic", "--noinput", "--verbosity", "0")
                 _run(*words, environment=environment)
@@ -61,6 +64,64 @@ def sample_product(*, collected: bool = False) -> Iterator[SampleProduct]:
                 yield SampleProduct(url=url, names=json.loads(names.read_text()))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def shared_sample_product() -> Iterator[SampleProduct]:
+    """The sample product of this test run: the first pytest-xdist worker starts it, and it ends with the run.
+
+    Tests of the pages share it, whichever worker they run on: what one of them changes must not matter to others.
+
+    :raises SampleFailed: if it does not start.
+    """
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run is None:
+        with sample_product(collected=True) as own:
+            yield own
+        return
+    folder = Path(tempfile.gettempdir()) / f"ninefold-sample-{run}"
+    folder.mkdir(exist_ok=True)
+    ready = folder / "ready.json"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ready.exists():
+            _start_shared(folder)
+    yield SampleProduct(**json.loads(ready.read_text()))
+
+
+def _start_shared(folder: Path) -> None:
+    """A process that serves it for as long as the parent of this worker, the controller of the run, lives."""
+    log = folder / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.e2e.sample_product", str(folder), str(os.getppid())],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'platform'}"},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    wait_until(
+        lambda: (folder / "ready.json").exists() or process.poll() is not None,
+        bool,
+        within=_PREPARED_WITHIN,
+        what="the sample product",
+        every=0.2,
+    )
+    if process.poll() is not None:
+        raise SampleFailed(f"the sample product did not start:\n{log.read_text()}")
+
+
+def main(folder: Path, *, owner: int) -> None:
+    """Serve the sample product, described by ``ready.json`` in the folder, until the process ``owner`` ends."""
+    with sample_product(collected=True) as running:
+        staging = folder / "ready.json.new"
+        staging.write_text(json.dumps({"url": running.url, "names": dict(running.names)}))
+        staging.rename(folder / "ready.json")
+        while psutil.pid_exists(owner):
+            time.sleep(1)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _environment(folder: Path, *, database: str, port: int, collected: bool) -> dict[str, str]:
@@ -144,3 +205,7 @@ def _tell(log: Path) -> None:
     troubles = [line for line in lines if "[INFO]" not in line]
     if troubles:
         print("\n".join(["the web server said:", *troubles[-60:]]), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), owner=int(sys.argv[2]))

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 from tests.e2e.browsers import opened
 from tests.e2e.pages import CONSOLE, Page
 from tests.e2e.sample_product import SampleProduct
-from tests.e2e.test_accessibility import CONTRAST, OPTIONS, PHONE, WIDE, violations
+from tests.e2e.test_pages import CONTRAST, PHONE, WCAG, WIDE, violations
 from tests.e2e.viewers import Viewers, contexts
 
 pytestmark = pytest.mark.browser
@@ -31,12 +31,12 @@ def test_axe_finds_nothing_serious_in_the_console(
 ) -> None:
     found: list[str] = []
     with opened(viewers["staff"], page.address(sample.names), found=found.append) as tab:
-        found += violations(tab, "light", OPTIONS, within=OURS)
+        found += violations(tab, "light", WCAG, within=OURS)
         tab.emulate_media(color_scheme="dark")
         found += violations(tab, "dark", CONTRAST, within=OURS)
         tab.emulate_media(color_scheme="light")
         tab.set_viewport_size(PHONE)
-        found += violations(tab, "phone", OPTIONS, within=OURS)
+        found += violations(tab, "phone", WCAG, within=OURS)
         wide = tab.evaluate(
             "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )
