@@ -1,0 +1,183 @@
+"""The dump of the earlier version in the present version: rows, checks, pages, REST, secrets and sign-in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import pytest
+from django.conf import settings as configured
+from django.core.management import call_command
+from django.test import Client
+from django.urls import resolve
+from drf_spectacular.generators import SchemaGenerator
+from pytest_django import Settings
+
+from apps.accounts.models import User
+from apps.fleet.models import Card, Cluster, Node
+from apps.jobs.models import Job, SecretVariable
+from apps.jobs.services.renderings import job_rendered
+from apps.models.models import CatalogModel, ModelVersion
+from apps.monitoring.models import AlertReceiver, Webhook
+from config.settings import base
+from controlplane.persistence.encryption import decrypt
+from controlplane.ports import registry
+from tests.integration.upgrade.old_database import Upgraded
+from tests.integration.upgrade.recorded import INSTALLATION
+
+#: Table of the dump → its present name, where that is another one.
+RENAMED_TABLES: Mapping[str, str] = {}
+#: Table of the dump → column → its present name, where that is another one.
+RENAMED_COLUMNS: Mapping[str, Mapping[str, str]] = {}
+#: Table of the dump → columns that are gone or that a migration filled with other values.
+CONVERTED_COLUMNS: Mapping[str, Collection[str]] = {}
+#: Tables that Django keeps for itself: their rows follow from the models of a version.
+_OF_DJANGO = {"auth_permission", "django_content_type", "django_migrations"}
+
+_LINK = re.compile(r'href="(/[^"#]*)')
+#: Files, REST, what ends the session, and the admin site, whose lists show rows of any table in the same way.
+_NO_PAGES = re.compile(r"^/(static/|api/|logout|admin/)|/files/|/download")
+
+
+def test_every_row_is_there_after_the_migration(upgraded: Upgraded) -> None:
+    lost = []
+    for table, count in INSTALLATION["rows"].items():
+        rows = upgraded.before[table]
+        assert len(rows) == count, f"{table} was not loaded completely"
+        present = upgraded.after.get(RENAMED_TABLES.get(table, table))
+        if table in _OF_DJANGO:
+            continue
+        if not present:
+            lost.append(f"{table} is gone or empty: name its successor in RENAMED_TABLES")
+        else:
+            lost += _lost(table, rows, present)
+    assert lost == []
+
+
+def _lost(table: str, rows: list[dict[str, Any]], present: list[dict[str, Any]]) -> list[str]:
+    """What the present rows lack, by the same columns or their successors."""
+    renamed = RENAMED_COLUMNS.get(table, {})
+    kept = sorted(rows[0].keys() - set(CONVERTED_COLUMNS.get(table, ())))
+    gone = [name for name in kept if renamed.get(name, name) not in present[0]]
+    if gone:
+        return [f"{table} has no {', '.join(gone)}: name the successors in RENAMED_COLUMNS"]
+    before = Counter(json.dumps([row[name] for name in kept]) for row in rows)
+    after = Counter(json.dumps([row[renamed.get(name, name)] for name in kept]) for row in present)
+    missing = before - after
+    return [f"{table}: {missing.total()} rows, such as {min(missing)[:300]}"] if missing else []
+
+
+def test_the_migrated_database_is_what_the_models_say(installation: Upgraded) -> None:
+    call_command("migrate", "--check", verbosity=0)
+    call_command("check", "--fail-level", "WARNING", "--database", "default")
+
+
+def test_every_page_that_links_lead_to_opens(
+    installation: Upgraded, administrator: User, client: Client
+) -> None:
+    client.force_login(administrator)
+    opened, failed = {""}, []
+    queue = ["/"]
+    for path in queue:
+        # One page of each kind: the first to which a link leads.
+        kind = resolve(path.partition("?")[0]).view_name
+        if kind in opened:
+            continue
+        opened.add(kind)
+        response = client.get(path)
+        if response.status_code not in (200, 302):
+            failed.append(f"{path} ({kind}): {response.status_code}")
+        queue += [link for link in _links(response.content) if link not in queue]
+    assert failed == []
+    for uid in (
+        INSTALLATION["running"]["job"],
+        INSTALLATION["running"]["pipeline"],
+        INSTALLATION["deployment"]["uid"],
+    ):
+        page = min((path for path in queue if uid in path), key=len)
+        assert client.get(page).status_code == 200
+    assert len(opened) > 80
+
+
+def _links(content: bytes) -> Iterator[str]:
+    for link in _LINK.findall(content.decode(errors="replace")):
+        path = link.replace("&amp;", "&")
+        if not _NO_PAGES.search(path):
+            yield path
+
+
+def test_rest_lists_and_their_first_objects_open_with_a_token_of_the_earlier_version(
+    installation: Upgraded, client: Client
+) -> None:
+    bearer = {"authorization": f"Bearer {INSTALLATION['token']}"}
+    schema = SchemaGenerator().get_schema(public=True)
+    lists = [
+        path for path, methods in schema["paths"].items() if "get" in methods and "{" not in path
+    ]
+    failed, objects = [], 0
+    for path in lists:
+        response = client.get(path, headers=bearer)
+        if response.status_code != 200:
+            failed.append(f"{path}: {response.status_code} {response.content[:200]!r}")
+            continue
+        content = response.json() if "json" in response.headers["Content-Type"] else {}
+        found = content.get("results") if isinstance(content, dict) else None
+        if found and "uid" in found[0] and "get" in schema["paths"].get(f"{path}/{{uid}}", ()):
+            objects += 1
+            detail = client.get(f"{path}/{found[0]['uid']}", headers=bearer)
+            if detail.status_code != 200:
+                failed.append(f"{path}/{{uid}}: {detail.status_code} {detail.content[:200]!r}")
+    assert failed == []
+    assert len(lists) > 40
+    assert objects > 25
+
+
+def test_what_was_encrypted_by_the_earlier_version_is_decrypted(installation: Upgraded) -> None:
+    secrets = INSTALLATION["encrypted"]
+    webhook = Webhook.objects.get(name="chat of the team")
+    receiver = AlertReceiver.objects.get(name="night shift")
+    variables = SecretVariable.objects.filter(name="HUB_TOKEN").exclude(value=None)
+    assert decrypt(webhook.secret).decode() == secrets["webhook"]
+    assert receiver.secret is not None
+    assert decrypt(receiver.secret).decode() == secrets["receiver"]
+    found = {decrypt(variable.value).decode() for variable in variables if variable.value}
+    assert found == {secrets["job_variable"]}
+
+
+def test_a_session_and_a_password_of_the_earlier_version_still_sign_in(
+    installation: Upgraded, client: Client, settings: Settings
+) -> None:
+    client.cookies[configured.SESSION_COOKIE_NAME] = INSTALLATION["session"]
+    assert client.get("/").status_code == 200
+    settings.PASSWORD_HASHERS = base.PASSWORD_HASHERS
+    stranger = Client()
+    assert stranger.get("/").status_code == 302
+    sent = {"username": "admin", "password": INSTALLATION["secrets"]["admin_password"]}
+    assert stranger.post("/login", sent).status_code == 302
+    assert stranger.get("/").status_code == 200
+
+
+def test_starting_the_product_creates_nothing_a_second_time_and_completes_the_catalog(
+    installation: Upgraded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NINEFOLD_ADMIN_PASSWORD", "another")
+    before = [kind.objects.count() for kind in (User, Job, ModelVersion, Cluster, Node, Card)]
+    assert CatalogModel.objects.count() == INSTALLATION["rows"]["registry_catalogmodel"]
+    call_command("bootstrap", verbosity=0)
+    assert [
+        kind.objects.count() for kind in (User, Job, ModelVersion, Cluster, Node, Card)
+    ] == before
+    assert CatalogModel.objects.count() > 100
+    assert Cluster.objects.exclude(trouble="").count() == 0
+
+
+def test_every_job_can_still_be_rendered(installation: Upgraded) -> None:
+    refused = []
+    for job in Job.objects.exclude(kind="script"):
+        chip = registry.chips()[job.chips[0]]
+        rendered = job_rendered(job, chips=(chip, chip))
+        refused += [f"{job.name}: {finding.message}" for finding in rendered.findings[0]]
+    assert refused == []
