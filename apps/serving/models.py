@@ -129,9 +129,13 @@ class ReplicaTransition(Transition):
 
 
 class Route(Entity):
-    """The public model name, with weighted backends. Names are unique across the company."""
+    """The public model name, with weighted backends. Names are unique across the company.
+
+    Its backends are those of its deployment, which always has one, and of others of the same team.
+    """
 
     name = models.SlugField(max_length=80, unique=True)
+    #: The deployment that it was created and is deleted with.
     deployment = models.OneToOneField(Deployment, on_delete=models.CASCADE, related_name="route")
 
     def __str__(self) -> str:
@@ -139,9 +143,11 @@ class Route(Entity):
 
 
 class RouteBackend(models.Model):
+    """A backend of a route with its weight; a deployment has one in a route."""
+
     route = models.ForeignKey(Route, on_delete=models.CASCADE, related_name="weights")
     backend = models.ForeignKey(Backend, on_delete=models.CASCADE, related_name="+")
-    #: Share of the traffic, relative to the other backends of the route.
+    #: Share of the traffic, relative to the other backends of the route; 0 for no requests.
     weight = models.PositiveIntegerField()
 
     class Meta:

@@ -68,8 +68,8 @@ def live_replicas(deployment: Deployment) -> QuerySet[Replica]:
 
 
 def backends_serving(deployment: Deployment) -> set[int]:
-    """Primary keys of the backends that its callers reach now."""
-    weights = RouteBackend.objects.filter(route__deployment=deployment, weight__gt=0)
+    """Primary keys of its backends that callers reach now, by its own route or another."""
+    weights = RouteBackend.objects.filter(backend__revision__deployment=deployment, weight__gt=0)
     return set(weights.values_list("backend", flat=True))
 
 
@@ -115,7 +115,9 @@ def _routes() -> QuerySet[Route]:
     )
     backends = Prefetch(
         "weights__backend",
-        queryset=Backend.objects.select_related("revision__model_version").prefetch_related(ready),
+        queryset=Backend.objects.select_related(
+            "revision__model_version", "revision__deployment"
+        ).prefetch_related(ready),
     )
     return (
         Route.objects.filter(deployment__deleted_at=None)
@@ -127,7 +129,9 @@ def _routes() -> QuerySet[Route]:
 
 def _route(route: Route) -> dict[str, Any]:
     weights = sorted(route.weights.all(), key=lambda weight: weight.pk)
-    lengths = [weight.backend.revision.model_version.context_length for weight in weights]
+    lengths = [
+        weight.backend.revision.model_version.context_length for weight in weights if weight.weight
+    ]
     return {
         "name": route.name,
         "team": route.deployment.team.uid,
@@ -138,7 +142,8 @@ def _route(route: Route) -> dict[str, Any]:
             {
                 "uid": weight.backend.uid,
                 "weight": weight.weight,
-                "model": route.name,
+                # As the deployment's replicas are started; answers bear the route's name.
+                "model": weight.backend.revision.deployment.name,
                 "endpoints": [
                     {"uid": replica.uid, "url": replica.url, "credential": engine_key(replica)}
                     for replica in weight.backend.ready  # type: ignore[attr-defined] # prefetched so

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Exists, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, F, IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from apps.accounts import selectors as accounts
@@ -63,8 +63,9 @@ def architectures_visible(user: accounts.Person) -> list[str]:
 
 
 def _traffic(user: accounts.Person) -> QuerySet[RouteBackend]:
-    """Which backend answers for which deployment, of those that they may see."""
+    """The backend of each deployment that they may see, in the deployment's own route."""
     return RouteBackend.objects.filter(
+        route__deployment=F("backend__revision__deployment"),
         route__deployment__deleted_at=None,
         route__deployment__team__in=accounts.teams_of(user),
     )

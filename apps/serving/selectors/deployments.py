@@ -129,9 +129,9 @@ def revision_rows(deployment: Deployment) -> Sequence[RevisionRow]:
         deployment.revisions.select_related("model_version__line", "created_by").order_by("-number")
     )
     serving = set(
-        RouteBackend.objects.filter(route__deployment=deployment, weight__gt=0).values_list(
-            "backend__revision_id", flat=True
-        )
+        RouteBackend.objects.filter(
+            backend__revision__deployment=deployment, weight__gt=0
+        ).values_list("backend__revision_id", flat=True)
     )
     earlier = [changes_between(older, newer) for newer, older in pairwise(found)]
     return [

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from apps.accounts import selectors as accounts
 from apps.jobs import selectors as jobs
@@ -160,6 +160,7 @@ def _lineage(
     for run in runs:
         picture.job(run)
     traffic = RouteBackend.objects.filter(
+        route__deployment=F("backend__revision__deployment"),
         backend__revision__model_version__in=keys,
         route__deployment__deleted_at=None,
         route__deployment__team__in=teams,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import Max, Sum
 
 from apps.accounts.models import Team, User
 from apps.accounts.services import audit
@@ -208,17 +208,33 @@ def deployment_start(*, deployment: Deployment, actor: User, at: datetime) -> No
 def deployment_delete(*, deployment: Deployment, actor: User, at: datetime) -> None:
     """Forget a stopped deployment and free its name. Its usage stays.
 
-    :raises IllegalTransition: if it still serves; stop it first.
+    :raises IllegalTransition: if it still serves, or a route has backends of it and of another deployment.
     """
     row = _locked(deployment)
     if row.state != DeploymentState.STOPPED:
         raise IllegalTransition(
             machine=DEPLOYMENT.name, state=row.state, event="be deleted before it is stopped"
         )
+    _refuse_shared(row)
     Route.objects.filter(deployment=row).delete()
     row.deleted_at = at
     row.save(update_fields=["deleted_at"])
     audit(actor=actor, action="deployment.delete", team=row.team, uid=row.uid, name=row.name)
+
+
+def _refuse_shared(row: Deployment) -> None:
+    """:raises IllegalTransition: if a route has backends of it and of another deployment."""
+    # Before its weights: whoever changes them locks the route first.
+    route = Route.objects.select_for_update(no_key=True).get(deployment=row)
+    own = RouteBackend.objects.filter(backend__revision__deployment=row)
+    routes = own.exclude(route=route).order_by("route__name").values_list("route__name", flat=True)
+    if names := ", ".join(routes):
+        event = f"be deleted while it is a backend of the route {names}; remove it there first"
+        raise IllegalTransition(machine=DEPLOYMENT.name, state=row.state, event=event)
+    foreign = route.weights.exclude(backend__revision__deployment=row).order_by("id")
+    if names := ", ".join(foreign.values_list("backend__revision__deployment__name", flat=True)):
+        event = f"be deleted while its route has the backend {names}; remove it there first"
+        raise IllegalTransition(machine=DEPLOYMENT.name, state=row.state, event=event)
 
 
 def _locked(deployment: Deployment) -> Deployment:
@@ -366,12 +382,19 @@ def replicas_stop(
 
 @transaction.atomic
 def traffic_move(*, deployment: Deployment, backend: Backend) -> None:
-    """All of the route's traffic to one backend. Writes nothing if it goes there already."""
-    weights = RouteBackend.objects.filter(route__deployment=deployment)
-    if list(weights.values_list("backend", "weight")) == [(backend.pk, ALL_TRAFFIC)]:
+    """Give one backend of a deployment the weights of its others, in every route that has one of them.
+
+    The deployment's share of each route stays as it is, and so do backends of other deployments. Writes
+    nothing if no other backend of the deployment has a weight.
+    """
+    own = RouteBackend.objects.filter(backend__revision__deployment=deployment)
+    outdated = own.exclude(backend=backend)
+    keys = list(outdated.values_list("route", flat=True))
+    if not keys:
         return
-    route = Route.objects.select_for_update(no_key=True).get(deployment=deployment)
-    RouteBackend.objects.filter(route=route).exclude(backend=backend).delete()
-    RouteBackend.objects.update_or_create(
-        route=route, backend=backend, defaults={"weight": ALL_TRAFFIC}
-    )
+    for route in Route.objects.select_for_update(no_key=True).filter(pk__in=keys).order_by("pk"):
+        weight = own.filter(route=route).aggregate(total=Sum("weight"))["total"]
+        if outdated.filter(route=route).delete()[0]:
+            RouteBackend.objects.update_or_create(
+                route=route, backend=backend, defaults={"weight": weight}
+            )
