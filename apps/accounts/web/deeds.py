@@ -114,6 +114,7 @@ SENTENCES: Mapping[str, Promise] = {
     "retentionrule.create": _("%(actor)s changed the retention rules of %(name)s"),
     "retentionrule.delete": _("%(actor)s dropped the retention rules of %(name)s"),
     "rollout.begin": _("%(actor)s began the rollout %(name)s"),
+    "route_weights.set": _("%(actor)s set the weights of the route %(name)s: %(weights)s"),
     "session.begin": _("%(actor)s logged in"),
     "session.end": _("%(actor)s logged out"),
     "session.end_all": _("%(actor)s logged out everywhere else"),

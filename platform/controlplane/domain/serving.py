@@ -16,9 +16,11 @@ A replica that crashes keeps its cards and is restarted with back-off.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from enum import StrEnum
 
+from controlplane.domain.fields import Finding
 from controlplane.domain.machines import Machine
 
 
@@ -105,6 +107,9 @@ REPLICA = Machine(
     },
 )
 
+#: The greatest weight of a backend in a route, as of a backend in the Gateway API of Kubernetes.
+MAX_WEIGHT = 1_000_000
+
 FIRST_BACKOFF = timedelta(seconds=1)
 LONGEST_BACKOFF = timedelta(minutes=5)
 #: A replica that has been ready for this long starts again from the first back-off.
@@ -120,3 +125,19 @@ def backoff(*, crashes: int) -> timedelta:
         raise ValueError(f"crashes must be at least 1, got {crashes}")
     factor = 1 << min(crashes - 1, 30)
     return min(FIRST_BACKOFF * factor, LONGEST_BACKOFF)
+
+
+def check_weights(weights: Mapping[str, int], *, route: str) -> tuple[Finding, ...]:
+    """Everything wrong with the weights of a route, by the names of its deployments."""
+    return tuple(_weight_findings(weights, route=route))
+
+
+def _weight_findings(weights: Mapping[str, int], *, route: str) -> Iterator[Finding]:
+    for name, weight in weights.items():
+        # A truth value is an int as well.
+        if type(weight) is not int or not 0 <= weight <= MAX_WEIGHT:
+            message = f"the weight of {name} is {weight}; it must be a whole number from 0 to {MAX_WEIGHT}"
+            yield Finding(field="weights", message=message)
+    if weights and not any(weights.values()):
+        message = f"the weights of the route {route} are all 0; one of them must be at least 1"
+        yield Finding(field="weights", message=message)

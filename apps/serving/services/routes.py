@@ -1,0 +1,163 @@
+"""Weights of routes: which share of a route's requests each of its backends gets.
+
+A route belongs to one deployment and may have backends of other deployments of its team beside it. Shares are
+written here only. The deployment reconciler (``services.deployments.traffic_move``) decides which revision of
+a deployment takes the deployment's share, and leaves the shares as they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+
+from django.db import transaction
+from django.db.models import Max
+
+from apps.accounts.models import User
+from apps.accounts.services import audit
+from apps.jobs.services import SpecRefused
+from apps.serving.models import Backend, Deployment, Revision, Route, RouteBackend
+from controlplane.domain.fields import Finding
+from controlplane.domain.serving import check_weights
+
+
+@transaction.atomic
+def route_weights_set(
+    *,
+    route: Route,
+    weights: Mapping[Backend, int],
+    actor: User,
+    remove: Collection[Deployment] = (),
+) -> None:
+    """Set the weights of all backends of a route. Writes nothing if they are so already.
+
+    :param weights: by backend, 0 to ``MAX_WEIGHT``; relative to their sum. One backend for each deployment,
+        of its newest revision or of one that has a weight.
+    :param remove: deployments of the route that get no backend any more. A deployment of the route that is in
+        neither argument is refused.
+    :raises SpecRefused: if anything is wrong with them; the route is unchanged then.
+    """
+    backends = {
+        backend.pk: backend
+        for backend in Backend.objects.filter(
+            pk__in=[backend.pk for backend in weights]
+        ).select_related("revision__deployment__team")
+    }
+    _lock(route, backends.values())
+    owner = Deployment.objects.select_related("team").get(pk=route.deployment_id)
+    current = {
+        row.backend: row.weight
+        for row in route.weights.select_related("backend__revision__deployment").order_by("id")
+    }
+    wanted = {backends[backend.pk]: weight for backend, weight in weights.items()}
+    findings = [
+        *_check_deployments(route, owner, current, wanted, remove),
+        *_check_backends(route, owner, wanted),
+        *check_weights(
+            {_name(backend): weight for backend, weight in wanted.items()}, route=route.name
+        ),
+    ]
+    if findings:
+        raise SpecRefused(findings)
+    if wanted == current:
+        return
+    route.weights.exclude(backend__in=backends).delete()
+    for backend, weight in wanted.items():
+        RouteBackend.objects.update_or_create(
+            route=route, backend=backend, defaults={"weight": weight}
+        )
+    audit(
+        actor=actor,
+        action="route_weights.set",
+        team=owner.team,
+        uid=route.uid,
+        name=route.name,
+        weights=", ".join(f"{_name(backend)} {weight}" for backend, weight in wanted.items()),
+    )
+
+
+def _lock(route: Route, backends: Collection[Backend]) -> None:
+    """Lock deployments before routes, each in the order of their keys, as their deletion does.
+
+    :raises SpecRefused: if one of the deployments was deleted.
+    """
+    keys = {backend.revision.deployment_id for backend in backends} | {route.deployment_id}
+    deployments = (
+        Deployment.objects.select_for_update(no_key=True).filter(pk__in=keys).order_by("pk")
+    )
+    deleted = [one.name for one in deployments if one.deleted_at is not None]
+    if deleted:
+        raise SpecRefused(
+            [
+                Finding(field="weights", message=f"the deployment {name} was deleted")
+                for name in deleted
+            ]
+        )
+    Route.objects.select_for_update(no_key=True).get(pk=route.pk)
+
+
+def _name(backend: Backend) -> str:
+    return backend.revision.deployment.name
+
+
+def _check_deployments(
+    route: Route,
+    owner: Deployment,
+    current: Collection[Backend],
+    wanted: Collection[Backend],
+    remove: Collection[Deployment],
+) -> Iterator[Finding]:
+    """No deployment leaves a route unnoticed, and its own one never does."""
+    given = {backend.revision.deployment for backend in wanted}
+    for deployment in remove:
+        if deployment == owner:
+            message = (
+                f"the route {route.name} belongs to the deployment {owner.name}; give it weight 0 "
+                "instead of removing it"
+            )
+            yield Finding(field="remove", message=message)
+        elif deployment in given:
+            message = f"{deployment.name} is both given a weight and removed; choose one of them"
+            yield Finding(field="remove", message=message)
+    before = {backend.revision.deployment for backend in current} | {owner}
+    for deployment in sorted(before - given - set(remove), key=lambda one: one.name):
+        message = (
+            f"{deployment.name} is a backend of the route {route.name} and is missing; give it a weight "
+            "(0 for no requests) or remove it by name"
+        )
+        yield Finding(field="weights", message=message)
+
+
+def _check_backends(
+    route: Route, owner: Deployment, wanted: Collection[Backend]
+) -> Iterator[Finding]:
+    newest = dict(
+        Revision.objects.filter(deployment__in=[one.revision.deployment_id for one in wanted])
+        .order_by()
+        .values_list("deployment")
+        .annotate(Max("number"))
+    )
+    weighted = set(
+        RouteBackend.objects.filter(backend__in=wanted).values_list("backend", flat=True)
+    )
+    for name, count in Counter(map(_name, wanted)).items():
+        if count > 1:
+            message = (
+                f"{name} has {count} backends in the weights; a deployment has one backend in a route, "
+                "since its newest revision takes all of its requests"
+            )
+            yield Finding(field="weights", message=message)
+    for backend in wanted:
+        revision, deployment = backend.revision, backend.revision.deployment
+        if deployment.team_id != owner.team_id:
+            message = (
+                f"{deployment.name} belongs to the team {deployment.team.name}; backends of the route "
+                f"{route.name} must belong to the team {owner.team.name}"
+            )
+            yield Finding(field="weights", message=message)
+        if backend.pk not in weighted and revision.number < newest[deployment.pk]:
+            message = (
+                f"revision {revision.number} of {deployment.name} is no longer served; "
+                f"use revision {newest[deployment.pk]}"
+            )
+            yield Finding(field="weights", message=message)

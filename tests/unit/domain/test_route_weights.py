@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controlplane.domain.serving import MAX_WEIGHT, check_weights
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [{"a": 100}, {"a": 0, "b": 1}, {"a": MAX_WEIGHT, "b": MAX_WEIGHT}, {}],
+)
+def test_whole_numbers_with_a_sum_above_zero_are_weights(weights: dict[str, int]) -> None:
+    assert check_weights(weights, route="parser") == ()
+
+
+@pytest.mark.parametrize("weight", [-1, MAX_WEIGHT + 1, 0.5, 1.0, True, "1", None])
+def test_a_weight_that_is_no_whole_number_in_range_is_refused_with_its_value(weight: Any) -> None:
+    (finding,) = check_weights({"a": weight, "b": 1}, route="parser")
+    assert finding.message == (
+        f"the weight of a is {weight}; it must be a whole number from 0 to 1000000"
+    )
+
+
+def test_weights_that_are_all_zero_are_refused() -> None:
+    (finding,) = check_weights({"a": 0, "b": 0}, route="parser")
+    assert (
+        finding.message
+        == "the weights of the route parser are all 0; one of them must be at least 1"
+    )
