@@ -14,11 +14,13 @@ SECRET = "sk-team-a"
 CREDENTIAL = "the-engine's-own"
 
 
-def backend_of(*urls: str, uid: str = "backend-1", weight: int = 100) -> dict[str, Any]:
+def backend_of(
+    *urls: str, uid: str = "backend-1", weight: int = 100, model: str = MODEL
+) -> dict[str, Any]:
     return {
         "uid": uid,
         "weight": weight,
-        "model": MODEL,
+        "model": model,
         "endpoints": [
             {"uid": f"{uid}-{index}", "url": url, "credential": CREDENTIAL}
             for index, url in enumerate(urls)

@@ -23,9 +23,10 @@ class FakeEngine(ThreadedServer):
     ``fail`` (an error event in the stream), ``html`` (not JSON at all).
     """
 
-    def __init__(self, *, credential: str) -> None:
+    def __init__(self, *, credential: str, model: str = MODEL) -> None:
         super().__init__()
         self.credential = credential
+        self.model = model
         self.headers: list[dict[str, str]] = []
         self.bodies: list[dict[str, Any]] = []
         self.open_streams = 0
@@ -65,11 +66,11 @@ class FakeEngine(ThreadedServer):
         self.bodies.append(body)
         if request.headers.get("Authorization") != f"Bearer {self.credential}":
             return web.json_response({"error": {"message": "wrong credential"}}, status=401)
-        if body["model"] != MODEL:
+        if body["model"] != self.model:
             return web.json_response({"error": {"message": "unknown model"}}, status=404)
         words: str = body["messages"][-1]["content"] if chat else body["prompt"]
         if (status := re.search(r"status (\d+)", words)) is not None:
-            message = f"{MODEL} at {self.url}/v1 says: max_tokens is too large"
+            message = f"{self.model} at {self.url}/v1 says: max_tokens is too large"
             error = {"message": message, "param": "max_tokens", "code": "too_large"}
             return web.json_response({"error": error}, status=int(status[1]))
         if "silent" in words:
@@ -96,7 +97,7 @@ class FakeEngine(ThreadedServer):
 
     def _chunk(self, *, chat: bool) -> dict[str, Any]:
         kind = "chat.completion" if chat else "text_completion"
-        return {"id": "x-1", "object": kind, "created": 1, "model": MODEL}
+        return {"id": "x-1", "object": kind, "created": 1, "model": self.model}
 
     async def _stream(
         self, request: web.Request, words: str, *, number: int, chat: bool

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from tests.integration.gateway.calls import asked, post
-from tests.integration.gateway.conftest import SECRET, backend_of
+from tests.integration.gateway.conftest import CREDENTIAL, SECRET, backend_of
 from tests.integration.gateway.controls import FakeControl, route_of
 from tests.integration.gateway.engines import FakeEngine
 from tests.integration.gateway.processes import GatewayProcess
@@ -153,3 +153,34 @@ def test_weights_divide_the_requests_among_the_backends(
     assert counts["off"] == 0
     # Five standard deviations: a fair draw fails once in two million runs.
     assert 25 <= counts["even"] <= 75
+
+
+def test_backends_of_two_deployments_answer_under_the_routes_name_and_stand_in_for_each_other(
+    gateway: GatewayProcess, control: FakeControl, engine: FakeEngine
+) -> None:
+    candidate = FakeEngine(credential=CREDENTIAL, model="candidate").start()
+    try:
+        backends = (
+            backend_of(engine.url, uid="stable", weight=75),
+            backend_of(candidate.url, uid="canary", weight=25, model="candidate"),
+        )
+        version = control.publish(routes=[route_of("parser", *backends)])
+        wait_until(lambda: f'version": {version}' in gateway.get("/healthz")[1], what="the route")
+        client = gateway.client(SECRET)
+        for _ in range(100):
+            assert client.completions.create(model="parser", prompt="hi").model == "parser"
+        assert len(engine.bodies) + len(candidate.bodies) == 100
+        # Five standard deviations: a fair draw fails once in two million runs.
+        assert 4 <= len(candidate.bodies) <= 46
+    finally:
+        candidate.stop()
+    for _ in range(20):
+        assert client.completions.create(model="parser", prompt="hi").model == "parser"
+    assert len(engine.bodies) + len(candidate.bodies) == 120
+    wait_until(lambda: len(control.records) == 120, what="120 records")
+    counts = {
+        uid: sum(r["backend"] == uid for r in control.records) for uid in ("stable", "canary")
+    }
+    assert counts == {"stable": len(engine.bodies), "canary": len(candidate.bodies)}
+    requests = 'requests_total{route="parser",operation="completions",status="200",outcome="ok"}'
+    assert f"{requests} 120" in gateway.get("/metrics")[1]

@@ -99,6 +99,18 @@ def test_a_backend_without_usable_endpoints_leaves_its_share_to_the_others() -> 
     assert draws(targets, line, times=50) == {"up": 50}
 
 
+def test_a_backend_that_is_usable_again_gets_its_share_back() -> None:
+    clock = Clock()
+    targets, line = targets_and_line(
+        backend_of("stable", weight=3), backend_of("canary", weight=1), clock=clock
+    )
+    targets.set_aside(line.pools[1].targets[0])
+    assert draws(targets, line, times=400) == {"stable": 400}
+    clock.now += SET_ASIDE_SECONDS
+    # Five standard deviations of 400 draws.
+    assert 57 < draws(targets, line, times=400)["canary"] < 143
+
+
 def test_nothing_is_chosen_where_nothing_can_serve() -> None:
     targets, line = targets_and_line(backend_of("off", weight=0), backend_of("none", endpoints=0))
     assert targets.choose(line) is None
