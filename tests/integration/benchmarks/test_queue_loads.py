@@ -50,7 +50,11 @@ def scheduler(news: Bell) -> Iterator[Future[schedulers.Figures]]:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("load", [BASELINE_SMALL, TOPOLOGY_SMALL], ids=lambda load: load.name)
-def test_every_piece_is_admitted_and_ends_and_the_ledger_has_what_was_held(load: Load) -> None:
+def test_every_piece_is_admitted_and_ends_and_the_ledger_has_what_was_held(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The owners subscribe to topics of their own.
+    monkeypatch.setattr(messages, "_heard", set())
     owners = players.prepared(load)
     before = spent()
     with scheduler(owners.news) as figures:
