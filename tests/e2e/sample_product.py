@@ -89,6 +89,10 @@ def shared_sample_product() -> Iterator[SampleProduct]:
     yield SampleProduct(**json.loads(ready.read_text()))
 
 
+#: Servers of shared sample products; they end by themselves when the test run does.
+_SERVERS: list[subprocess.Popen[bytes]] = []
+
+
 def _start_shared(folder: Path) -> None:
     """A process that serves it for as long as the parent of this worker, the controller of the run, lives."""
     log = folder / "log"
@@ -102,6 +106,7 @@ def _start_shared(folder: Path) -> None:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    _SERVERS.append(process)
     wait_until(
         lambda: (folder / "ready.json").exists() or process.poll() is not None,
         bool,
