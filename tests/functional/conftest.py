@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.utils import translation
 from pytest_django import DjangoDbBlocker
 
 from apps.models.models import CatalogModel
@@ -22,6 +23,13 @@ def the_warning_of_late_loops_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) 
     of how busy the machine is. Whoever tests the warning itself forgets it first.
     """
     monkeypatch.setattr(late_loops, "_kept", (math.inf, 0))
+
+
+@pytest.fixture(autouse=True)
+def the_language_of_a_request_ends_with_its_test() -> Iterator[None]:
+    """A request in 中文 leaves its language active in the thread, and so in the next test."""
+    yield
+    translation.deactivate()
 
 
 @pytest.fixture(scope="session")
