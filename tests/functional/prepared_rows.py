@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from apps.models.selectors import catalog
 from apps.models.services.catalog import catalog_load
+from tests.databases import connect_to, create_database, drop_database
 from tests.functional.sample_rows import fill
 
 
@@ -39,28 +40,19 @@ class PreparedDatabases:
     @contextmanager
     def used(self, name: str) -> Iterator[Any]:
         """Let the default connection lead to the database of that fixture; gives what made the rows."""
-        own = connection.settings_dict["NAME"]
+        own = str(connection.settings_dict["NAME"])
         database = f"{own}_{name}"
         if name not in self.results:
-            self._create(database, template=own)
-        connection.close()
-        connection.settings_dict["NAME"] = database
+            create_database(database, template=own)
+        connect_to(database)
         try:
             if name not in self.results:
                 with transaction.atomic():
                     self.results[name] = BUILDERS[name]()
             yield copy.deepcopy(self.results[name])
         finally:
-            connection.close()
-            connection.settings_dict["NAME"] = own
+            connect_to(own)
 
     def drop(self) -> None:
         for name in self.results:
-            with connection._nodb_cursor() as cursor:
-                cursor.execute(f'DROP DATABASE "{connection.settings_dict["NAME"]}_{name}"')
-
-    def _create(self, database: str, *, template: str) -> None:
-        connection.close()
-        with connection._nodb_cursor() as cursor:
-            cursor.execute(f'DROP DATABASE IF EXISTS "{database}"')
-            cursor.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"')
+            drop_database(f"{connection.settings_dict['NAME']}_{name}")

@@ -17,7 +17,7 @@ from tests import factories
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Empty:
+class EmptyCompany:
     """People and a queue, and nothing made yet."""
 
     team: Team
@@ -26,7 +26,7 @@ class Empty:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class FilledCompany:
     team: Team
     user: User
     queue: Queue
@@ -47,14 +47,14 @@ class Filled:
     key: ApiKey
 
 
-def found(team: Team) -> Empty:
+def empty_company(team: Team) -> EmptyCompany:
     """An engineer of the team, and a queue."""
-    return Empty(team=team, user=factories.person(team=team), queue=factories.queue())
+    return EmptyCompany(team=team, user=factories.person(team=team), queue=factories.queue())
 
 
-def fill(empty: Empty | None = None) -> Filled:
+def fill(empty: EmptyCompany | None = None) -> FilledCompany:
     """Something in every state that a page shows."""
-    empty = empty or found(factories.team("maps"))
+    empty = empty or empty_company(factories.team("maps"))
     team, user, queue = empty.team, empty.user, empty.queue
     own: dict[str, Any] = {"actor": user, "team": team}
     cluster = factories.cluster(cards=5)
@@ -85,7 +85,7 @@ def fill(empty: Empty | None = None) -> Filled:
     card = Card.objects.filter(node__cluster=cluster).order_by("index")[0]
     factories.figures([card])
     factories.fault(card)
-    return Filled(
+    return FilledCompany(
         team=team,
         user=user,
         queue=queue,

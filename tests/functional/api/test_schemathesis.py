@@ -55,7 +55,7 @@ from apps.workflows.models import Pipeline
 from config.wsgi import application
 from controlplane.domain.permissions import Scope
 from tests import factories
-from tests.functional.sample_rows import Empty, fill
+from tests.functional.sample_rows import EmptyCompany, fill
 
 EXAMPLES = 10
 CHECKS = [
@@ -123,7 +123,7 @@ def authorization(
         catalog_load(catalog=catalog_published(), at=timezone.now())
         team = factories.team()
         queue = factories.queue()
-        fill(Empty(team=team, user=factories.person(team=team), queue=queue))
+        fill(EmptyCompany(team=team, user=factories.person(team=team), queue=queue))
         root = factories.person("root", admin=True)
         factories.queue_change(queue, actor=root)
         node = Node.objects.latest("id")

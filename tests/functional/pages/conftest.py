@@ -13,7 +13,7 @@ from apps.accounts.models import Team
 from apps.fleet.models import Cluster
 from controlplane.domain.permissions import Role
 from tests import factories
-from tests.functional.sample_rows import Empty, Filled, found
+from tests.functional.sample_rows import EmptyCompany, FilledCompany, empty_company
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -26,34 +26,34 @@ def static_folder() -> None:
 def team(request: pytest.FixtureRequest, db: None) -> Team:
     if "filled" not in request.fixturenames:
         return factories.team("maps")
-    filled: Filled = request.getfixturevalue("filled")
+    filled: FilledCompany = request.getfixturevalue("filled")
     return filled.team
 
 
 @pytest.fixture
-def empty(request: pytest.FixtureRequest, team: Team) -> Empty:
+def empty(request: pytest.FixtureRequest, team: Team) -> EmptyCompany:
     if "filled" not in request.fixturenames:
-        return found(team)
-    filled: Filled = request.getfixturevalue("filled")
-    return Empty(team=team, user=filled.user, queue=filled.queue)
+        return empty_company(team)
+    filled: FilledCompany = request.getfixturevalue("filled")
+    return EmptyCompany(team=team, user=filled.user, queue=filled.queue)
 
 
 @pytest.fixture
-def filled(prepared_rows: Any, db: None) -> Filled:
+def filled(prepared_rows: Any, db: None) -> FilledCompany:
     """Made once; see ``tests/functional/prepared_rows.py``."""
-    rows: Filled = prepared_rows
+    rows: FilledCompany = prepared_rows
     return rows
 
 
 @pytest.fixture
-def browser(client: Client, empty: Empty) -> Client:
+def browser(client: Client, empty: EmptyCompany) -> Client:
     """Logged in as an engineer of the team."""
     client.force_login(empty.user)
     return client
 
 
 @pytest.fixture
-def outsider(empty: Empty) -> Client:
+def outsider(empty: EmptyCompany) -> Client:
     """Logged in as an engineer of another team."""
     client = Client()
     client.force_login(factories.person("bob", team=factories.team("search")))

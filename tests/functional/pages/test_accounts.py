@@ -7,13 +7,13 @@ from django.test import Client
 
 from apps.accounts.models import PersonalToken
 from tests import factories
-from tests.functional.sample_rows import Empty
+from tests.functional.sample_rows import EmptyCompany
 
 LANDMARKS = ("Home", "Models", "Datasets", "Jobs", "Deployments", "Playground", "Keys", "Fleet")
 
 
 def test_the_right_password_leads_to_the_page_that_was_asked_for(
-    client: Client, empty: Empty
+    client: Client, empty: EmptyCompany
 ) -> None:
     form = {"username": "ada", "password": "open sesame", "next": "/jobs"}
     response = client.post("/login", form)
@@ -21,7 +21,9 @@ def test_the_right_password_leads_to_the_page_that_was_asked_for(
     assert response["Location"] == "/jobs"
 
 
-def test_a_wrong_password_is_refused_and_the_name_stays(client: Client, empty: Empty) -> None:
+def test_a_wrong_password_is_refused_and_the_name_stays(
+    client: Client, empty: EmptyCompany
+) -> None:
     response = client.post("/login", {"username": "ada", "password": "wrong"})
     assert response.status_code == 200
     assert 'role="alert"' in response.text
@@ -34,7 +36,7 @@ def test_logging_out_needs_a_post_and_ends_the_session(browser: Client) -> None:
     assert browser.get("/").status_code == 302
 
 
-def test_a_new_token_is_shown_once(browser: Client, empty: Empty) -> None:
+def test_a_new_token_is_shown_once(browser: Client, empty: EmptyCompany) -> None:
     response = browser.post("/profile", {"name": "laptop", "scopes": ["read"], "expires": "30"})
     token = PersonalToken.objects.get(user=empty.user)
     text = response.context["text"]
@@ -51,7 +53,7 @@ def test_a_token_without_a_name_is_refused_beside_the_field(browser: Client) -> 
     assert not PersonalToken.objects.exists()
 
 
-def test_a_revoked_token_leaves_the_list(browser: Client, empty: Empty) -> None:
+def test_a_revoked_token_leaves_the_list(browser: Client, empty: EmptyCompany) -> None:
     browser.post("/profile", {"name": "laptop", "scopes": ["read"], "expires": ""})
     token = PersonalToken.objects.get()
     response = browser.post(f"/profile/tokens/{token.uid}/revoke", follow=True)
@@ -68,7 +70,7 @@ def test_nobody_revokes_the_token_of_somebody_else(browser: Client, outsider: Cl
     assert token.revoked_at is None
 
 
-def test_the_password_can_be_changed(browser: Client, empty: Empty) -> None:
+def test_the_password_can_be_changed(browser: Client, empty: EmptyCompany) -> None:
     form = {
         "old_password": "open sesame",
         "new_password1": "a longer sentence 7",
@@ -103,7 +105,7 @@ def test_the_admin_is_offered_to_staff_only(browser: Client) -> None:
     assert 'href="/admin/"' in client.get("/").text
 
 
-def test_a_form_without_its_token_says_what_to_do(empty: Empty) -> None:
+def test_a_form_without_its_token_says_what_to_do(empty: EmptyCompany) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(empty.user)
     response = client.post("/profile", {"name": "laptop"})

@@ -23,7 +23,7 @@ from controlplane.domain.catalog import CatalogTask, Modality, Support
 from controlplane.domain.permissions import Role
 from controlplane.ports import registry
 from tests import factories
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -51,7 +51,7 @@ def counts(response: Any, facet: str) -> dict[str, int]:
 
 
 def test_the_list_costs_one_query_beside_session_and_person(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     browser.get("/models/catalog")
     with no_more_queries_than(3):
@@ -61,7 +61,7 @@ def test_the_list_costs_one_query_beside_session_and_person(
 
 
 def test_what_is_chosen_stays_in_the_address_and_narrows(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     response = browser.get(
         "/models/catalog?family=qwen3&family=qwen2&train=ascend&sort=-parameters"
@@ -80,7 +80,7 @@ def test_what_is_chosen_stays_in_the_address_and_narrows(
 
 
 def test_the_counts_promise_what_a_press_gives(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     promised = counts(browser.get("/models/catalog?modality=vlm"), "serve")
     assert promised["ascend"] > 0
@@ -89,7 +89,7 @@ def test_the_counts_promise_what_a_press_gives(
 
 
 def test_the_counts_of_both_kinds_of_chips_are_what_the_plug_ins_accept(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     """Sources name 45 models as trainable on both; the plug-ins accept fewer."""
     pages = {
@@ -137,7 +137,7 @@ def accepted_on_both(task: CatalogTask) -> list[str]:
 
 
 def test_typing_brings_the_list_alone(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     response = browser.get("/models/catalog?q=deepseek+distill", headers={"HX-Request": "true"})
     body = response.content.decode()
@@ -146,7 +146,7 @@ def test_typing_brings_the_list_alone(
 
 
 def test_a_value_that_is_none_is_left_out_with_a_hint(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     response = browser.get("/models/catalog?modality=smell&train=abacus&page=99&sort=hue")
     assert response.context["listing"].count == 166
@@ -155,7 +155,7 @@ def test_a_value_that_is_none_is_left_out_with_a_hint(
 
 
 def test_pages_follow_each_other_and_keep_the_filters(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     seen: list[str] = []
     href = "/models/catalog?modality=llm"
@@ -166,12 +166,12 @@ def test_pages_follow_each_other_and_keep_the_filters(
     assert len(seen) == len(set(seen)) == 94
 
 
-def test_an_empty_catalog_says_who_fills_it(browser: Client, empty: Empty) -> None:
+def test_an_empty_catalog_says_who_fills_it(browser: Client, empty: EmptyCompany) -> None:
     assert "catalog_load" in text_of(browser.get("/models/catalog"))
 
 
 def test_ours_is_a_tab_beside_the_catalog(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     for address in ("/models", "/models/catalog"):
         tabs = re.findall(r'<a href="(/models[a-z/]*)"', browser.get(address).content.decode())
@@ -179,7 +179,7 @@ def test_ours_is_a_tab_beside_the_catalog(
 
 
 def test_the_matrix_says_what_each_source_says_and_no_more(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     page = browser.get("/models/catalog/chatglm3-6b")
     words = text_of(page)
@@ -193,7 +193,7 @@ def test_the_matrix_says_what_each_source_says_and_no_more(
 
 
 def test_a_chip_that_no_source_speaks_of_is_unknown(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     page = browser.get("/models/catalog/qwen3-8b")
     silent = {vendor.name for vendor in page.context["silent"]}
@@ -208,7 +208,7 @@ def claims(page: Any, vendor: str, task: CatalogTask) -> dict[str, Claim]:
 
 
 def test_an_engine_here_that_runs_on_the_chips_is_unknown_until_a_source_speaks_of_it(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     page = browser.get("/models/catalog/qwen3-8b")
     own = claims(page, "nvidia", CatalogTask.SERVE)["transformers"]
@@ -217,7 +217,7 @@ def test_an_engine_here_that_runs_on_the_chips_is_unknown_until_a_source_speaks_
 
 
 def test_a_model_that_the_plug_in_refuses_says_so_beside_what_sources_say(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     page = browser.get("/models/catalog/internvl3-8b")
     vllm = claims(page, "nvidia", CatalogTask.SERVE)["vllm"]
@@ -227,7 +227,7 @@ def test_a_model_that_the_plug_in_refuses_says_so_beside_what_sources_say(
 
 
 def test_an_engine_here_that_does_not_run_on_the_chips_says_so_beside_what_sources_say(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     """Nobody publishes an image of msModelSlim, so that its plug-in runs it nowhere."""
     page = browser.get("/models/catalog/qwen3-8b")
@@ -238,13 +238,13 @@ def test_an_engine_here_that_does_not_run_on_the_chips_says_so_beside_what_sourc
 
 @pytest.mark.parametrize("address", ["/models", "/models/catalog"])
 def test_the_pages_of_models_lead_to_the_engines(
-    browser: Client, empty: Empty, published_catalog: None, address: str
+    browser: Client, empty: EmptyCompany, published_catalog: None, address: str
 ) -> None:
     assert 'href="/engines"' in browser.get(address).content.decode()
 
 
 def test_what_has_no_source_is_unknown_whatever_people_say(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     words = text_of(browser.get("/models/catalog/deepfm"))
     assert "TensorFlow Serving unknown" in words
@@ -257,21 +257,21 @@ def reasons(page: Any) -> dict[str, str]:
 
 
 def test_without_weights_the_steps_say_so_and_lead_to_the_import(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     page = browser.get("/models/catalog/qwen3-8b")
     assert set(reasons(page).values()) == {"Import its weights first."}
     assert "/models/fetch?hub=huggingface&amp;repository=Qwen%2FQwen3-8B" in page.content.decode()
 
 
-def linked(filled: Filled, key: str) -> ModelVersion:
+def linked(filled: FilledCompany, key: str) -> ModelVersion:
     row = CatalogModel.objects.get(key=key)
     ModelVersion.objects.filter(pk=filled.base.pk).update(catalog_model=row)
     return filled.base
 
 
 def test_with_a_version_of_ours_the_steps_lead_to_their_forms(
-    browser: Client, filled: Filled, published_catalog: None
+    browser: Client, filled: FilledCompany, published_catalog: None
 ) -> None:
     version = linked(filled, "qwen3-8b")
     page = browser.get("/models/catalog/qwen3-8b")
@@ -283,7 +283,7 @@ def test_with_a_version_of_ours_the_steps_lead_to_their_forms(
 
 
 def test_somebody_who_may_only_look_is_told_so(
-    client: Client, filled: Filled, published_catalog: None
+    client: Client, filled: FilledCompany, published_catalog: None
 ) -> None:
     linked(filled, "qwen3-8b")
     client.force_login(factories.person("vera", team=filled.team, role=Role.VIEWER))
@@ -294,7 +294,7 @@ def test_somebody_who_may_only_look_is_told_so(
 
 
 def test_another_teams_version_is_not_shown(
-    client: Client, filled: Filled, published_catalog: None
+    client: Client, filled: FilledCompany, published_catalog: None
 ) -> None:
     version = linked(filled, "qwen3-8b")
     client.force_login(factories.person("otto", team=factories.team("routing")))
@@ -304,7 +304,7 @@ def test_another_teams_version_is_not_shown(
 
 
 def test_a_field_that_contradicts_the_catalog_is_shown_on_both_pages(
-    browser: Client, filled: Filled, published_catalog: None
+    browser: Client, filled: FilledCompany, published_catalog: None
 ) -> None:
     version = linked(filled, "qwen2-7b-instruct")
     config = {
@@ -325,7 +325,7 @@ def test_a_field_that_contradicts_the_catalog_is_shown_on_both_pages(
 
 
 def test_a_configuration_that_cannot_be_read_is_told_with_its_field(
-    browser: Client, filled: Filled, published_catalog: None
+    browser: Client, filled: FilledCompany, published_catalog: None
 ) -> None:
     version = linked(filled, "qwen2-7b-instruct")
     ModelVersion.objects.filter(pk=version.pk).update(
@@ -337,7 +337,7 @@ def test_a_configuration_that_cannot_be_read_is_told_with_its_field(
 
 
 def test_an_entry_that_was_withdrawn_is_still_told_of(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     CatalogModel.objects.filter(key="qwen3-8b").update(withdrawn_at=timezone.now())
     assert "The catalog no longer lists this model" in text_of(
@@ -347,13 +347,13 @@ def test_an_entry_that_was_withdrawn_is_still_told_of(
 
 
 def test_a_model_that_never_was_is_not_found(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     assert browser.get("/models/catalog/qwen9-1t").status_code == 404
 
 
 def test_up_to_four_models_stand_side_by_side(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     page = browser.get(
         "/models/catalog/compare?ids=qwen2-7b-instruct,qwen3-8b,deepseek-v3,gpt-oss-20b,gpt-oss-120b,nothing"
@@ -371,7 +371,7 @@ def test_up_to_four_models_stand_side_by_side(
 
 
 def test_what_is_chosen_for_comparison_can_be_taken_back(
-    browser: Client, empty: Empty, published_catalog: None
+    browser: Client, empty: EmptyCompany, published_catalog: None
 ) -> None:
     page = browser.get("/models/catalog?q=qwen3&ids=qwen3-8b&ids=deepseek-v3")
     listing = page.context["listing"]

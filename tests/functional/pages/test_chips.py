@@ -11,11 +11,11 @@ from apps.fleet.web.figures import figures_of, rates_of
 from controlplane.ports import registry
 from tests import factories
 from tests.cases import for_each_case
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 
 @pytest.fixture
-def browser(empty: Empty, client: Client) -> Client:
+def browser(empty: EmptyCompany, client: Client) -> Client:
     client.force_login(empty.user)
     return client
 
@@ -120,6 +120,6 @@ def test_a_fault_code_is_looked_up(browser: Client, path: str, said: str) -> Non
     assert said in page(browser, f"/fleet/chips/{path}")
 
 
-def test_the_fleet_leads_to_its_chips(filled: Filled, client: Client) -> None:
+def test_the_fleet_leads_to_its_chips(filled: FilledCompany, client: Client) -> None:
     client.force_login(filled.user)
     assert 'href="/fleet/chips"' in page(client, "/fleet")

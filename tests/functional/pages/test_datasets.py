@@ -10,14 +10,16 @@ from django.http import FileResponse
 from django.test import Client
 
 from apps.models.models import Artifact, Dataset, DatasetVersion
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 
 def row(number: int, **more: str) -> str:
     return json.dumps({"instruction": f"question {number}", "output": f"answer {number}", **more})
 
 
-def send(browser: Client, empty: Empty, lines: list[str], name: str = "parcels") -> DatasetVersion:
+def send(
+    browser: Client, empty: EmptyCompany, lines: list[str], name: str = "parcels"
+) -> DatasetVersion:
     file = SimpleUploadedFile(f"{name}.jsonl", "\n".join(lines).encode())
     form = {"team": empty.team.uid, "name": name, "file": file}
     known = set(DatasetVersion.objects.values_list("pk", flat=True))
@@ -25,14 +27,14 @@ def send(browser: Client, empty: Empty, lines: list[str], name: str = "parcels")
     return DatasetVersion.objects.exclude(pk__in=known).get()
 
 
-def look(browser: Client, empty: Empty, body: str, **fields: str) -> str:
+def look(browser: Client, empty: EmptyCompany, body: str, **fields: str) -> str:
     file = SimpleUploadedFile("parcels.jsonl", body.encode())
     form = {"team": empty.team.uid, "name": "parcels", "file": file, **fields}
     return browser.post("/datasets/check", form).text
 
 
 def test_the_list_is_narrowed_by_name_and_says_so_where_nothing_is_left(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     send(browser, empty, [row(n) for n in range(20)])
     send(browser, empty, [row(n) for n in range(30)], name="streets")
@@ -42,7 +44,7 @@ def test_the_list_is_narrowed_by_name_and_says_so_where_nothing_is_left(
     assert "No dataset matches" in browser.get("/datasets?text=nowhere").text
 
 
-def test_the_list_is_ordered_by_rows(browser: Client, empty: Empty) -> None:
+def test_the_list_is_ordered_by_rows(browser: Client, empty: EmptyCompany) -> None:
     send(browser, empty, [row(n) for n in range(20)])
     send(browser, empty, [row(n) for n in range(30)], name="streets")
     text = browser.get("/datasets?sort=rows").text
@@ -51,7 +53,7 @@ def test_the_list_is_ordered_by_rows(browser: Client, empty: Empty) -> None:
     assert text.index(">streets<") < text.index(">parcels<")
 
 
-def test_a_dataset_shows_how_its_versions_grew(browser: Client, empty: Empty) -> None:
+def test_a_dataset_shows_how_its_versions_grew(browser: Client, empty: EmptyCompany) -> None:
     send(browser, empty, [row(n) for n in range(20)])
     newest = send(browser, empty, [row(n) for n in range(5, 32)])
     text = browser.get(f"/datasets/{newest.dataset.uid}").text
@@ -59,14 +61,16 @@ def test_a_dataset_shows_how_its_versions_grew(browser: Client, empty: Empty) ->
     assert text.index(">v2<") < text.index(">v1<")
 
 
-def test_a_version_counts_the_rows_that_came_and_went(browser: Client, empty: Empty) -> None:
+def test_a_version_counts_the_rows_that_came_and_went(browser: Client, empty: EmptyCompany) -> None:
     send(browser, empty, [row(n) for n in range(20)])
     newest = send(browser, empty, [row(n) for n in range(5, 32)])
     text = browser.get(f"/datasets/versions/{newest.uid}").text
     assert "12 rows added, 5 removed" in text
 
 
-def test_rows_are_not_compared_with_those_that_are_gone(browser: Client, empty: Empty) -> None:
+def test_rows_are_not_compared_with_those_that_are_gone(
+    browser: Client, empty: EmptyCompany
+) -> None:
     first = send(browser, empty, [row(n) for n in range(20)])
     newest = send(browser, empty, [row(n) for n in range(5, 32)])
     Artifact.objects.filter(pk=first.artifact.pk).update(removed_at=first.created_at)
@@ -75,7 +79,7 @@ def test_rows_are_not_compared_with_those_that_are_gone(browser: Client, empty: 
     assert "it had 20 rows" in text
 
 
-def test_repeated_rows_are_named_by_their_number(browser: Client, empty: Empty) -> None:
+def test_repeated_rows_are_named_by_their_number(browser: Client, empty: EmptyCompany) -> None:
     version = send(browser, empty, [*(row(n) for n in range(20)), row(3)])
     text = browser.get(f"/datasets/versions/{version.uid}").text
     assert "1 row is equal to an earlier one" in text
@@ -83,7 +87,7 @@ def test_repeated_rows_are_named_by_their_number(browser: Client, empty: Empty) 
 
 
 def test_a_row_in_two_splits_is_told_apart_from_one_that_is_repeated(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     lines = [row(n, split="train") for n in range(20)]
     lines += [row(4, split="test"), row(40, split="test"), row(5, split="train")]
@@ -96,7 +100,7 @@ def test_a_row_in_two_splits_is_told_apart_from_one_that_is_repeated(
 
 
 def test_rows_with_images_are_told_before_and_after_the_upload(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     lines = [row(n, image="a.png" if n % 2 else "") for n in range(20)]
     told = "10 rows have images, audio or video: only their text is kept."
@@ -106,7 +110,7 @@ def test_rows_with_images_are_told_before_and_after_the_upload(
 
 
 def test_a_version_of_before_warnings_were_noted_still_tells_what_it_knows(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     version = send(browser, empty, [*(row(n) for n in range(20)), row(3)])
     old = {k: v for k, v in version.statistics.items() if k not in ("warnings", "characters")}
@@ -116,7 +120,7 @@ def test_a_version_of_before_warnings_were_noted_still_tells_what_it_knows(
     assert "1 row is equal to an earlier one" in response.text
 
 
-def test_rows_go_on_where_the_page_before_ended(browser: Client, empty: Empty) -> None:
+def test_rows_go_on_where_the_page_before_ended(browser: Client, empty: EmptyCompany) -> None:
     version = send(browser, empty, [row(n, split="train") for n in range(45)])
     address = f"/datasets/versions/{version.uid}/rows"
     seen: list[int] = []
@@ -131,7 +135,7 @@ def test_rows_go_on_where_the_page_before_ended(browser: Client, empty: Empty) -
     assert seen == list(range(1, 46))
 
 
-def test_only_rows_with_the_text_are_shown(browser: Client, empty: Empty) -> None:
+def test_only_rows_with_the_text_are_shown(browser: Client, empty: EmptyCompany) -> None:
     version = send(browser, empty, [row(n, split="train") for n in range(45)])
     address = f"/datasets/versions/{version.uid}/rows?split=train"
     page = browser.get(address + "&q=QUESTION 31").context["page"]
@@ -141,19 +145,21 @@ def test_only_rows_with_the_text_are_shown(browser: Client, empty: Empty) -> Non
 
 @pytest.mark.parametrize("query", ["?split=nothing", "?split=../x", "?split=train&split=nothing"])
 def test_there_are_no_rows_of_a_split_that_is_none(
-    browser: Client, filled: Filled, query: str
+    browser: Client, filled: FilledCompany, query: str
 ) -> None:
     address = f"/datasets/versions/{filled.dataset.uid}/rows{query}"
     assert browser.get(address).status_code == 404
 
 
 @pytest.mark.parametrize("place", ["999999999", "-3", "x", "٣", "9" * 40])
-def test_a_place_beyond_the_rows_is_no_fault(browser: Client, filled: Filled, place: str) -> None:
+def test_a_place_beyond_the_rows_is_no_fault(
+    browser: Client, filled: FilledCompany, place: str
+) -> None:
     address = f"/datasets/versions/{filled.dataset.uid}/rows?split=train&at={place}&row={place}"
     assert browser.get(address).status_code == 200
 
 
-def test_rows_that_are_gone_are_said_to_be_gone(browser: Client, filled: Filled) -> None:
+def test_rows_that_are_gone_are_said_to_be_gone(browser: Client, filled: FilledCompany) -> None:
     artifact = filled.dataset.artifact
     Artifact.objects.filter(pk=artifact.pk).update(
         deleted_at=artifact.created_at, removed_at=artifact.created_at
@@ -162,7 +168,7 @@ def test_rows_that_are_gone_are_said_to_be_gone(browser: Client, filled: Filled)
     assert "Its rows are not here" in text
 
 
-def test_a_conversation_is_shown_as_one(browser: Client, empty: Empty) -> None:
+def test_a_conversation_is_shown_as_one(browser: Client, empty: EmptyCompany) -> None:
     talk = {
         "messages": [
             {"role": "user", "content": "where to?"},
@@ -176,7 +182,7 @@ def test_a_conversation_is_shown_as_one(browser: Client, empty: Empty) -> None:
     assert "&lt;b&gt;home&lt;/b&gt;" in text
 
 
-def test_a_split_is_saved_as_json_lines(browser: Client, filled: Filled) -> None:
+def test_a_split_is_saved_as_json_lines(browser: Client, filled: FilledCompany) -> None:
     response = browser.get(f"/datasets/versions/{filled.dataset.uid}/files/train")
     assert isinstance(response, FileResponse)
     lines = b"".join(response.streaming_content).splitlines()
@@ -186,21 +192,23 @@ def test_a_split_is_saved_as_json_lines(browser: Client, filled: Filled) -> None
     assert missing.status_code == 404
 
 
-def test_the_chart_counts_every_row_once(browser: Client, filled: Filled) -> None:
+def test_the_chart_counts_every_row_once(browser: Client, filled: FilledCompany) -> None:
     body = browser.get(f"/datasets/versions/{filled.dataset.uid}/lengths").json()
     (series,) = body["series"]
     assert sum(series["y"]) == filled.dataset.row_count
     assert len(series["x"]) == len(series["y"])
 
 
-def test_what_is_in_use_cannot_be_deleted_and_says_why(browser: Client, filled: Filled) -> None:
+def test_what_is_in_use_cannot_be_deleted_and_says_why(
+    browser: Client, filled: FilledCompany
+) -> None:
     text = browser.get(f"/datasets/versions/{filled.dataset.uid}").text
     assert "It cannot be deleted now:" in text
     assert f"/storage/artifacts/{filled.dataset.artifact.uid}/delete" not in text
 
 
 def test_what_nobody_uses_can_be_deleted_by_those_who_may(
-    browser: Client, viewer: Client, empty: Empty
+    browser: Client, viewer: Client, empty: EmptyCompany
 ) -> None:
     version = send(browser, empty, [row(n) for n in range(20)])
     address = f"/datasets/versions/{version.uid}"
@@ -216,7 +224,7 @@ def test_what_nobody_uses_can_be_deleted_by_those_who_may(
 
 
 def test_a_look_tells_what_the_file_would_become_and_keeps_nothing(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     send(browser, empty, [row(n) for n in range(20)])
     text = look(browser, empty, "\n".join(row(n) for n in range(12)))
@@ -229,21 +237,21 @@ def test_a_look_tells_what_the_file_would_become_and_keeps_nothing(
     assert not Dataset.objects.filter(name="streets").exists()
 
 
-def test_a_look_names_the_rows_that_are_wrong(browser: Client, empty: Empty) -> None:
+def test_a_look_names_the_rows_that_are_wrong(browser: Client, empty: EmptyCompany) -> None:
     text = look(browser, empty, row(1) + '\n{"instruction": "no answer"}')
     assert "1 problem already" in text
     assert "Row 2:" in text
 
 
 def test_a_look_says_nothing_of_another_teams_dataset(
-    browser: Client, outsider: Client, empty: Empty
+    browser: Client, outsider: Client, empty: EmptyCompany
 ) -> None:
     send(browser, empty, [row(n) for n in range(20)])
     text = look(outsider, empty, "\n".join(row(n) for n in range(12)))
     assert "version 2" not in text
 
 
-def test_a_script_is_told_where_the_new_version_is(browser: Client, empty: Empty) -> None:
+def test_a_script_is_told_where_the_new_version_is(browser: Client, empty: EmptyCompany) -> None:
     file = SimpleUploadedFile("parcels.jsonl", "\n".join(row(n) for n in range(20)).encode())
     form = {"team": empty.team.uid, "name": "parcels", "file": file}
     response = browser.post("/datasets/new", form, headers={"X-Requested-With": "XMLHttpRequest"})
@@ -251,7 +259,9 @@ def test_a_script_is_told_where_the_new_version_is(browser: Client, empty: Empty
     assert response.json() == {"to": f"/datasets/versions/{version.uid}"}
 
 
-def test_a_new_version_begins_with_the_name_and_the_team(browser: Client, empty: Empty) -> None:
+def test_a_new_version_begins_with_the_name_and_the_team(
+    browser: Client, empty: EmptyCompany
+) -> None:
     text = browser.get(f"/datasets/new?name=parcels&team={empty.team.uid}").text
     assert "New version of parcels" in text
     assert 'value="parcels"' in text

@@ -12,17 +12,17 @@ from controlplane.web import design
 from controlplane.web.states import LOOKS
 from tests import factories
 from tests.functional.pages.test_every_page import check
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 
 @pytest.fixture
-def staff(empty: Empty) -> Client:
+def staff(empty: EmptyCompany) -> Client:
     client = Client()
     client.force_login(factories.person("root", admin=True))
     return client
 
 
-def test_every_part_is_shown_there(staff: Client, filled: Filled) -> None:
+def test_every_part_is_shown_there(staff: Client, filled: FilledCompany) -> None:
     response = staff.get("/design")
     assert response.status_code == 200
     check(response.text)

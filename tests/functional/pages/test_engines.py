@@ -12,19 +12,19 @@ from apps.models.models import ModelVersion
 from apps.serving.models import Deployment, Revision
 from apps.serving.selectors.engines import engine_choices
 from controlplane.ports.registry import chips, engine_names
-from tests.functional.sample_rows import Filled
+from tests.functional.sample_rows import FilledCompany
 
 pytestmark = pytest.mark.django_db
 
 
-def test_the_list_names_every_installed_engine(browser: Client, filled: Filled) -> None:
+def test_the_list_names_every_installed_engine(browser: Client, filled: FilledCompany) -> None:
     page = browser.get("/engines").content.decode()
     for name in engine_names():
         assert f'href="/engines/{name}"' in page
 
 
 def test_an_engine_says_how_its_arguments_were_checked_and_from_which_image_it_runs(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     page = browser.get("/engines/vllm_ascend").content.decode()
     assert "read by its own parser" in page
@@ -34,17 +34,21 @@ def test_an_engine_says_how_its_arguments_were_checked_and_from_which_image_it_r
     assert "flags unverified" in browser.get("/engines/mindie").content.decode()
 
 
-def test_an_engine_says_where_it_does_not_run_and_why(browser: Client, filled: Filled) -> None:
+def test_an_engine_says_where_it_does_not_run_and_why(
+    browser: Client, filled: FilledCompany
+) -> None:
     page = browser.get("/engines/msmodelslim").content.decode()
     assert "its makers publish none" in page
     assert "It runs on no chip that is known here." in page
 
 
-def test_what_is_no_engine_has_no_page(browser: Client, filled: Filled) -> None:
+def test_what_is_no_engine_has_no_page(browser: Client, filled: FilledCompany) -> None:
     assert browser.get("/engines/no-such-engine").status_code == 404
 
 
-def test_the_interface_tells_profile_images_and_chips(browser: Client, filled: Filled) -> None:
+def test_the_interface_tells_profile_images_and_chips(
+    browser: Client, filled: FilledCompany
+) -> None:
     engines = {each["name"]: each for each in browser.get("/api/v1/engines").json()}
     found = engines["vllm"]
     assert (found["title"], found["flags"]) == ("vLLM", "parsed")
@@ -62,13 +66,13 @@ def option(page: str, value: str) -> str:
     return found[0]
 
 
-def drawn(browser: Client, filled: Filled, **chosen: str) -> str:
+def drawn(browser: Client, filled: FilledCompany, **chosen: str) -> str:
     form = {"model_version": filled.base.uid, "chip": "cpu", **chosen}
     return browser.post("/deployments/fields", form).content.decode()
 
 
 def test_engines_that_do_not_serve_on_the_chip_are_greyed_out_with_the_reason(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     page = drawn(browser, filled)
     assert "disabled" in option(page, "vllm")
@@ -78,7 +82,7 @@ def test_engines_that_do_not_serve_on_the_chip_are_greyed_out_with_the_reason(
 
 
 def test_what_the_engine_cannot_do_is_greyed_out_with_the_reason(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     page = drawn(browser, filled, chip="ascend-910b3", engine="vllm_ascend")
     assert "disabled" in option(page, "fp8")
@@ -89,7 +93,7 @@ def test_what_the_engine_cannot_do_is_greyed_out_with_the_reason(
     assert "Transformers has no such setting." in page
 
 
-def asked(filled: Filled, **changes: str) -> dict[str, str]:
+def asked(filled: FilledCompany, **changes: str) -> dict[str, str]:
     return {
         "team": filled.ready.team.uid,
         "model_version": filled.base.uid,
@@ -106,14 +110,14 @@ def made(name: str = "fresh") -> Revision:
 
 
 def test_the_best_engine_of_the_chip_is_taken_where_nobody_chooses(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     browser.post("/deployments/new", asked(filled))
     assert made().engine == "transformers"
 
 
 def test_a_deployment_may_wait_for_a_chip_that_is_not_here_with_its_engine_and_fields(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     form = asked(
         filled,
@@ -152,7 +156,7 @@ def test_a_deployment_may_wait_for_a_chip_that_is_not_here_with_its_engine_and_f
     ],
 )
 def test_what_cannot_be_served_is_refused_with_what_would_be_right(
-    browser: Client, filled: Filled, changes: dict[str, str], words: str
+    browser: Client, filled: FilledCompany, changes: dict[str, str], words: str
 ) -> None:
     answer = browser.post("/deployments/new", asked(filled, **changes))
     assert answer.status_code == 422
@@ -161,7 +165,7 @@ def test_what_cannot_be_served_is_refused_with_what_would_be_right(
 
 
 def test_an_image_is_not_promised_to_a_cluster_that_starts_no_containers(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     Card.objects.update(chip="nvidia-h800")
     page = drawn(browser, filled, chip="nvidia-h800")
@@ -169,7 +173,9 @@ def test_an_image_is_not_promised_to_a_cluster_that_starts_no_containers(
     assert "automatic: Transformers" in page
 
 
-def test_weights_that_an_engine_does_not_load_grey_it_out(browser: Client, filled: Filled) -> None:
+def test_weights_that_an_engine_does_not_load_grey_it_out(
+    browser: Client, filled: FilledCompany
+) -> None:
     ModelVersion.objects.filter(pk=filled.base.pk).update(scheme="w8a8", format="modelslim")
     page = drawn(browser, filled, chip="ascend-910b3")
     assert "disabled" not in option(page, "vllm_ascend")

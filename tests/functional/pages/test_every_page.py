@@ -10,7 +10,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from tests.cases import for_each_case
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 #: Whatever it shows: what a job used and costs, its secret variables, and what a form offers by name, are four.
 MOST_QUERIES = 16
@@ -52,7 +52,7 @@ PLAIN = {
     "/profile/password": "password",
 }
 
-Address = Callable[[Filled], str]
+Address = Callable[[FilledCompany], str]
 #: Of what belongs to no team.
 OF_ALL: dict[str, Address] = {
     "cluster": lambda it: f"/fleet/clusters/{it.cluster.uid}",
@@ -178,7 +178,7 @@ def test_a_page_renders_before_anything_was_made(browser: Client, address: str) 
 # One company for all pages of a test: making it takes longer than showing them.
 def test_a_page_of_many_things_renders_within_its_queries(
     browser: Client,
-    filled: Filled,
+    filled: FilledCompany,
     django_assert_max_num_queries: DjangoAssertNumQueries,
     subtests: pytest.Subtests,
 ) -> None:
@@ -189,7 +189,7 @@ def test_a_page_of_many_things_renders_within_its_queries(
 
 def test_a_page_of_one_thing_renders_within_its_queries(
     browser: Client,
-    filled: Filled,
+    filled: FilledCompany,
     django_assert_max_num_queries: DjangoAssertNumQueries,
     subtests: pytest.Subtests,
 ) -> None:
@@ -209,7 +209,7 @@ def renders_within_its_queries(
 
 
 def test_another_teams_thing_is_not_there(
-    filled: Filled, outsider: Client, subtests: pytest.Subtests
+    filled: FilledCompany, outsider: Client, subtests: pytest.Subtests
 ) -> None:
     for kind, address in OF_ONE.items():
         with subtests.test(kind):
@@ -217,7 +217,7 @@ def test_another_teams_thing_is_not_there(
 
 
 @for_each_case("address", PLAIN)
-def test_a_page_asks_for_a_log_in_first(client: Client, empty: Empty, address: str) -> None:
+def test_a_page_asks_for_a_log_in_first(client: Client, empty: EmptyCompany, address: str) -> None:
     response = client.get(address)
     assert response.status_code == 302
     assert response["Location"].startswith("/login?next=")
@@ -225,13 +225,13 @@ def test_a_page_asks_for_a_log_in_first(client: Client, empty: Empty, address: s
 
 @pytest.mark.parametrize("address", ["/login", "/nothing-here"])
 def test_pages_for_strangers_keep_the_policy_too(
-    client: Client, empty: Empty, address: str
+    client: Client, empty: EmptyCompany, address: str
 ) -> None:
     response = client.get(address)
     check(response.text)
     assert "script-src 'self'" in response["Content-Security-Policy"]
 
 
-def test_the_policy_allows_nothing_inline(browser: Client, empty: Empty) -> None:
+def test_the_policy_allows_nothing_inline(browser: Client, empty: EmptyCompany) -> None:
     policy = browser.get("/")["Content-Security-Policy"]
     assert "unsafe" not in policy

@@ -13,13 +13,13 @@ from apps.jobs.web.logs import log_tail
 from controlplane.domain.jobs import JobEvent, JobKind
 from controlplane.domain.queues import QueueState
 from tests import factories
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 HTMX = {"HX-Request": "true"}
 
 
 @pytest.fixture
-def finetune(empty: Empty) -> dict[str, str]:
+def finetune(empty: EmptyCompany) -> dict[str, str]:
     """A form of which nothing is wrong."""
     model = factories.model_version(actor=empty.user, team=empty.team)
     dataset = factories.dataset_version(actor=empty.user, team=empty.team)
@@ -93,7 +93,7 @@ def test_an_evaluation_is_submitted(browser: Client, finetune: dict[str, str]) -
 
 
 def test_a_split_without_rows_is_refused_before_anything_waits(
-    browser: Client, empty: Empty, finetune: dict[str, str]
+    browser: Client, empty: EmptyCompany, finetune: dict[str, str]
 ) -> None:
     few = factories.dataset_version(actor=empty.user, team=empty.team, name="few", rows=3)
     form = {**finetune, "dataset_version": few.uid, "split": "test"}
@@ -105,7 +105,9 @@ def test_a_split_without_rows_is_refused_before_anything_waits(
 SCRIPT = {"argv": "python\nrun.py\n--fast", "chip": "cpu", "cards": "1"}
 
 
-def test_a_scripts_lines_become_arguments_and_variables(browser: Client, empty: Empty) -> None:
+def test_a_scripts_lines_become_arguments_and_variables(
+    browser: Client, empty: EmptyCompany
+) -> None:
     form = {**SCRIPT, "team": empty.team.uid, "environment": "RATE=0.1\n\nNAME=a=b"}
     browser.post("/jobs/new/script", form)
     spec = Job.objects.get().spec
@@ -113,7 +115,7 @@ def test_a_scripts_lines_become_arguments_and_variables(browser: Client, empty: 
     assert spec["environment"] == {"RATE": "0.1", "NAME": "a=b"}
 
 
-def test_a_line_that_is_no_variable_is_named(browser: Client, empty: Empty) -> None:
+def test_a_line_that_is_no_variable_is_named(browser: Client, empty: EmptyCompany) -> None:
     form = {**SCRIPT, "team": empty.team.uid, "environment": "RATE=0.1\nnonsense"}
     response = browser.post("/jobs/new/script", form)
     assert "Line 2 is no NAME=value: nonsense" in response.text
@@ -126,7 +128,7 @@ def test_a_viewer_may_not_submit(viewer: Client, finetune: dict[str, str]) -> No
 
 
 def test_without_an_open_queue_the_form_says_so(
-    browser: Client, empty: Empty, finetune: dict[str, str]
+    browser: Client, empty: EmptyCompany, finetune: dict[str, str]
 ) -> None:
     empty.queue.state = QueueState.CLOSED
     empty.queue.save()
@@ -139,19 +141,19 @@ def test_another_teams_dataset_cannot_be_chosen(outsider: Client, finetune: dict
     assert set(response.context["form"].errors) >= {"team", "model_version", "dataset_version"}
 
 
-def test_a_waiting_job_says_why_with_numbers(browser: Client, filled: Filled) -> None:
+def test_a_waiting_job_says_why_with_numbers(browser: Client, filled: FilledCompany) -> None:
     text = browser.get(f"/jobs/{filled.waiting.uid}").text
     assert "needs 1 × 4 cards of cpu; 2 of 5 are free" in text
 
 
-def test_a_failed_job_shows_its_last_lines(browser: Client, filled: Filled) -> None:
+def test_a_failed_job_shows_its_last_lines(browser: Client, filled: FilledCompany) -> None:
     text = browser.get(f"/jobs/{filled.failed.uid}").text
     assert "the disk is full" in text
     assert "No space left on device" in text
 
 
 def test_a_running_job_is_polled_and_an_ended_one_no_longer(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     live = browser.get(f"/jobs/{filled.running.uid}", headers=HTMX)
     assert live.status_code == 200
@@ -164,20 +166,20 @@ def test_a_running_job_is_polled_and_an_ended_one_no_longer(
 
 @pytest.mark.parametrize("address", ["/", "/jobs", "/deployments"])
 def test_a_list_is_polled_only_while_something_on_it_moves(
-    browser: Client, filled: Filled, address: str
+    browser: Client, filled: FilledCompany, address: str
 ) -> None:
     assert browser.get(address, headers=HTMX).status_code == 200
     assert browser.get("/jobs?state=failed", headers=HTMX).status_code == 286
 
 
-def test_filters_are_in_the_address(browser: Client, filled: Filled) -> None:
+def test_filters_are_in_the_address(browser: Client, filled: FilledCompany) -> None:
     text = browser.get("/jobs?state=failed&kind=finetune&mine=on").text
     assert "ran out of disk" in text
     assert "teach addresses" not in text
     assert '<option value="finetune" selected>' in text
 
 
-def test_older_jobs_are_on_the_next_page(browser: Client, empty: Empty) -> None:
+def test_older_jobs_are_on_the_next_page(browser: Client, empty: EmptyCompany) -> None:
     for number in range(27):
         factories.job(
             actor=empty.user,
@@ -194,7 +196,7 @@ def test_older_jobs_are_on_the_next_page(browser: Client, empty: Empty) -> None:
     assert "count 02" not in second
 
 
-def test_a_complete_log_ends_its_polling(browser: Client, filled: Filled) -> None:
+def test_a_complete_log_ends_its_polling(browser: Client, filled: FilledCompany) -> None:
     address = f"/jobs/{filled.succeeded.uid}/log?offset=10"
     response = browser.get(address, headers=HTMX)
     assert response.status_code == 286
@@ -202,30 +204,30 @@ def test_a_complete_log_ends_its_polling(browser: Client, filled: Filled) -> Non
     assert "hx-get" not in response.text
 
 
-def test_a_log_is_downloaded_whole(browser: Client, filled: Filled) -> None:
+def test_a_log_is_downloaded_whole(browser: Client, filled: FilledCompany) -> None:
     response = browser.get(f"/jobs/{filled.succeeded.uid}/log")
     assert response["Content-Type"].startswith("text/plain")
     assert b"".join(response).decode() == "第一行\nstep 40 of 40\n"
 
 
-def test_a_log_never_shows_half_a_character(filled: Filled) -> None:
+def test_a_log_never_shows_half_a_character(filled: FilledCompany) -> None:
     attempt = Attempt.objects.get(job=filled.succeeded)
     size = len("第一行\nstep 40 of 40\n".encode())
     assert log_tail(attempt, offset=1 - size).text.startswith("一行")
 
 
-def test_an_attempt_that_is_not_there_has_no_log(browser: Client, filled: Filled) -> None:
+def test_an_attempt_that_is_not_there_has_no_log(browser: Client, filled: FilledCompany) -> None:
     assert browser.get(f"/jobs/{filled.failed.uid}/log?attempt=9").status_code == 404
 
 
-def test_a_file_that_a_script_left_is_downloaded(browser: Client, filled: Filled) -> None:
+def test_a_file_that_a_script_left_is_downloaded(browser: Client, filled: FilledCompany) -> None:
     response = browser.get(f"/jobs/{filled.script.uid}/files/answer.txt")
     assert b"".join(response) == b"forty-two"
     assert "attachment" in response["Content-Disposition"]
     assert browser.get(f"/jobs/{filled.script.uid}/files/../secret").status_code == 404
 
 
-def test_cancelling_twice_asks_once(browser: Client, filled: Filled) -> None:
+def test_cancelling_twice_asks_once(browser: Client, filled: FilledCompany) -> None:
     address = f"/jobs/{filled.running.uid}/cancel"
     browser.post(address)
     filled.running.refresh_from_db()
@@ -236,13 +238,13 @@ def test_cancelling_twice_asks_once(browser: Client, filled: Filled) -> None:
     assert filled.running.cancel_requested_at == asked
 
 
-def test_cancelling_what_has_ended_is_a_message(browser: Client, filled: Filled) -> None:
+def test_cancelling_what_has_ended_is_a_message(browser: Client, filled: FilledCompany) -> None:
     response = browser.post(f"/jobs/{filled.succeeded.uid}/cancel", follow=True)
     assert response.status_code == 200
     assert "a job that is succeeded cannot cancel" in response.text
 
 
-def test_two_people_who_press_retry_get_one_attempt(browser: Client, filled: Filled) -> None:
+def test_two_people_who_press_retry_get_one_attempt(browser: Client, filled: FilledCompany) -> None:
     address = f"/jobs/{filled.failed.uid}/retry"
     assert "waits for cards again" in browser.post(address, follow=True).text
     assert "cannot retry" in browser.post(address, follow=True).text
@@ -251,7 +253,7 @@ def test_two_people_who_press_retry_get_one_attempt(browser: Client, filled: Fil
 
 @pytest.mark.parametrize("action", ["cancel", "retry"])
 def test_actions_need_the_role_the_team_and_a_post(
-    browser: Client, viewer: Client, outsider: Client, filled: Filled, action: str
+    browser: Client, viewer: Client, outsider: Client, filled: FilledCompany, action: str
 ) -> None:
     address = f"/jobs/{filled.failed.uid}/{action}"
     assert browser.get(address).status_code == 405
@@ -259,7 +261,9 @@ def test_actions_need_the_role_the_team_and_a_post(
     assert outsider.post(address).status_code == 404
 
 
-def test_a_cancelled_job_can_be_retried_from_its_page(browser: Client, filled: Filled) -> None:
+def test_a_cancelled_job_can_be_retried_from_its_page(
+    browser: Client, filled: FilledCompany
+) -> None:
     services.job_move(
         filled.waiting,
         JobEvent.CANCEL,

@@ -12,11 +12,11 @@ from django.utils import timezone
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from tests import factories
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 
 @pytest.fixture
-def runs(filled: Filled) -> list[Job]:
+def runs(filled: FilledCompany) -> list[Job]:
     """Three runs on the same rows that differ in their learning rate, and in how well they learned."""
     made = []
     for number, rate in enumerate((0.001, 0.002, 0.004)):
@@ -95,7 +95,7 @@ def test_runs_of_one_name_are_told_apart_by_their_ids(browser: Client, runs: lis
 
 
 def test_six_runs_are_refused_with_what_to_do(
-    browser: Client, runs: list[Job], filled: Filled
+    browser: Client, runs: list[Job], filled: FilledCompany
 ) -> None:
     six = [*runs, filled.running, filled.failed, filled.succeeded]
     response = browser.get(address(six))
@@ -116,7 +116,7 @@ def test_a_run_of_another_team_is_not_there(
 
 
 def test_one_run_is_offered_others_on_the_same_rows_or_model(
-    browser: Client, runs: list[Job], filled: Filled
+    browser: Client, runs: list[Job], filled: FilledCompany
 ) -> None:
     offered = browser.get(address(runs[:1])).context["offered"]
     assert set(offered) == {
@@ -140,7 +140,7 @@ def test_an_unknown_wish_is_answered_by_the_usual(browser: Client, runs: list[Jo
 
 
 def test_evaluations_on_the_runs_rows_are_beside_each_other(
-    browser: Client, filled: Filled, empty: Empty
+    browser: Client, filled: FilledCompany, empty: EmptyCompany
 ) -> None:
     rows = browser.get(address([filled.succeeded, filled.failed])).context["outcomes"]
     figures = {row.name: row.values for _label, row in rows}

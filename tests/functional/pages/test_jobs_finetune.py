@@ -20,13 +20,13 @@ from controlplane.domain.resources import Bytes
 from controlplane.domain.sizing import PROCESS
 from controlplane.ports import registry
 from tests import factories
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 HTMX = {"HX-Request": "true"}
 
 
 @pytest.fixture
-def finetune(empty: Empty) -> dict[str, str]:
+def finetune(empty: EmptyCompany) -> dict[str, str]:
     """A form of which nothing is wrong."""
     model = factories.model_version(actor=empty.user, team=empty.team)
     dataset = factories.dataset_version(actor=empty.user, team=empty.team, name="lessons")
@@ -92,7 +92,7 @@ def test_the_consequence_is_said_in_words(browser: Client, finetune: dict[str, s
 
 
 def test_the_time_comes_from_measured_runs_and_says_from_how_many(
-    browser: Client, empty: Empty, finetune: dict[str, str]
+    browser: Client, empty: EmptyCompany, finetune: dict[str, str]
 ) -> None:
     for seconds in (100, 200):
         browser.post("/jobs/new/finetune", {**finetune, "batch_size": "8", "max_steps": "10"})
@@ -110,7 +110,7 @@ def test_the_time_comes_from_measured_runs_and_says_from_how_many(
 
 
 def test_runs_of_other_teams_are_not_told_of(
-    browser: Client, finetune: dict[str, str], empty: Empty
+    browser: Client, finetune: dict[str, str], empty: EmptyCompany
 ) -> None:
     other = factories.team("search")
     stranger = factories.person("sam", team=other)
@@ -126,7 +126,7 @@ def test_runs_of_other_teams_are_not_told_of(
 
 
 def test_the_place_in_the_queue_counts_who_waits(
-    browser: Client, filled: Filled, finetune: dict[str, str]
+    browser: Client, filled: FilledCompany, finetune: dict[str, str]
 ) -> None:
     place = estimate(browser, finetune).place
     assert (place.ahead, place.free_cards, place.cards) == (1, 2, 5)
@@ -143,7 +143,9 @@ def test_what_does_not_fit_on_the_card_says_what_next(
     assert "One card holds 256 MiB. Take a smaller batch, shorter rows, or LoRA." in text
 
 
-def test_the_three_steps_ask_for_little_and_fold_the_rest(browser: Client, empty: Empty) -> None:
+def test_the_three_steps_ask_for_little_and_fold_the_rest(
+    browser: Client, empty: EmptyCompany
+) -> None:
     response = browser.get("/jobs/new/finetune")
     text = response.text
     for heading in ("1. Which model learns?", "2. From which rows?", "3. How?"):
@@ -162,7 +164,7 @@ def test_defaults_are_those_of_the_chosen_model_and_method(
     assert float(form.fields["learning_rate"].widget.attrs["placeholder"]) > 2e-5
 
 
-def test_an_evaluation_keeps_what_was_chosen_before(browser: Client, filled: Filled) -> None:
+def test_an_evaluation_keeps_what_was_chosen_before(browser: Client, filled: FilledCompany) -> None:
     address = f"/jobs/new/evaluate?model={filled.tuned.uid}&dataset={filled.dataset.uid}"
     text = browser.get(address).text
     for uid in (filled.tuned.uid, filled.dataset.uid):
@@ -170,7 +172,7 @@ def test_an_evaluation_keeps_what_was_chosen_before(browser: Client, filled: Fil
 
 
 def test_an_evaluation_starts_with_what_the_model_was_made_from(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     """Not with the newest dataset, the split called test and a metric that is 0 for every model."""
     few = factories.dataset_version(actor=filled.user, team=filled.team, name="few", rows=3)
@@ -192,7 +194,7 @@ def test_an_evaluation_starts_with_what_the_model_was_made_from(
 
 
 def test_the_base_is_evaluated_beside_the_model_that_was_made_from_it(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     before = set(Job.objects.values_list("uid", flat=True))
     form = {
@@ -217,7 +219,7 @@ def test_the_base_is_evaluated_beside_the_model_that_was_made_from_it(
 
 
 def test_a_fine_tune_starts_with_a_model_that_can_learn_and_the_team_of_the_rows(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     """Quantized weights, which are newest here, cannot learn."""
     ModelVersion.objects.filter(pk=filled.tuned.pk).update(scheme="w8a8")

@@ -8,7 +8,7 @@ from django.test import Client
 from apps.jobs.models import Job, SavedFilter
 from apps.jobs.services.filters import MOST_FILTERS
 from tests import factories
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 HTMX = {"HX-Request": "true"}
 
@@ -37,12 +37,12 @@ def names(client: Client, query: str) -> set[str]:
     ],
 )
 def test_each_condition_narrows_the_list(
-    browser: Client, filled: Filled, query: str, expected: set[str]
+    browser: Client, filled: FilledCompany, query: str, expected: set[str]
 ) -> None:
     assert names(browser, query) == expected
 
 
-def test_mine_leaves_out_what_colleagues_submitted(browser: Client, filled: Filled) -> None:
+def test_mine_leaves_out_what_colleagues_submitted(browser: Client, filled: FilledCompany) -> None:
     colleague = factories.person("cyd", team=filled.team)
     client = Client()
     client.force_login(colleague)
@@ -50,14 +50,16 @@ def test_mine_leaves_out_what_colleagues_submitted(browser: Client, filled: Fill
     assert "teach addresses" in names(client, "")
 
 
-def test_a_wrong_condition_is_left_out_with_a_hint(browser: Client, filled: Filled) -> None:
+def test_a_wrong_condition_is_left_out_with_a_hint(browser: Client, filled: FilledCompany) -> None:
     response = browser.get("/jobs?since=yesterday&state=failed")
     assert response.status_code == 200
     assert "Submitted from" in response.context["table"].ignored[0]
     assert {row.job.name for row in response.context["rows"]} == {"ran out of disk"}
 
 
-def test_the_tabs_count_what_the_other_filters_leave(browser: Client, filled: Filled) -> None:
+def test_the_tabs_count_what_the_other_filters_leave(
+    browser: Client, filled: FilledCompany
+) -> None:
     tabs = browser.get("/jobs?kind=finetune&state=failed").context["tabs"]
     counted = {str(tab.label): tab.count for tab in tabs}
     assert counted == {
@@ -72,21 +74,21 @@ def test_the_tabs_count_what_the_other_filters_leave(browser: Client, filled: Fi
     assert all("kind=finetune" in tab.href for tab in tabs)
 
 
-def test_the_rows_say_how_far_or_why_not(browser: Client, filled: Filled) -> None:
+def test_the_rows_say_how_far_or_why_not(browser: Client, filled: FilledCompany) -> None:
     text = browser.get("/jobs").text
     assert "25 % · step 10 of 40" in text
     assert "needs 1 × 4 cards of cpu; 2 of 5 are free" in text
     assert "ended with exit code 28: the disk is full" in text
 
 
-def test_a_refresh_brings_rows_and_counts_alone(browser: Client, filled: Filled) -> None:
+def test_a_refresh_brings_rows_and_counts_alone(browser: Client, filled: FilledCompany) -> None:
     text = browser.get("/jobs", headers=HTMX).text
     assert '<div id="job-states" hx-swap-oob="true">' in text
     assert 'hx-trigger="every 4s"' in text
     assert 'role="search"' not in text
 
 
-def test_the_list_comes_as_csv(browser: Client, filled: Filled) -> None:
+def test_the_list_comes_as_csv(browser: Client, filled: FilledCompany) -> None:
     response = browser.get("/jobs?state=running&format=csv")
     head, *lines = b"".join(response).decode("utf-8-sig").splitlines()
     assert head.startswith("Name,State,Kind,")
@@ -95,7 +97,7 @@ def test_the_list_comes_as_csv(browser: Client, filled: Filled) -> None:
 
 
 def test_several_are_cancelled_and_each_refusal_has_its_reason(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     chosen = [filled.waiting.uid, filled.running.uid, filled.succeeded.uid]
     text = browser.post("/jobs/cancel", {"uid": chosen}, follow=True).text
@@ -104,7 +106,9 @@ def test_several_are_cancelled_and_each_refusal_has_its_reason(
     assert Job.objects.filter(cancel_requested_at=None).count() == 3
 
 
-def test_what_others_own_is_neither_cancelled_nor_named(filled: Filled, outsider: Client) -> None:
+def test_what_others_own_is_neither_cancelled_nor_named(
+    filled: FilledCompany, outsider: Client
+) -> None:
     text = outsider.post("/jobs/cancel", {"uid": [filled.waiting.uid]}, follow=True).text
     assert "Choose the jobs first" in text
     assert "needs many" not in text
@@ -112,7 +116,7 @@ def test_what_others_own_is_neither_cancelled_nor_named(filled: Filled, outsider
     assert filled.waiting.cancel_requested_at is None
 
 
-def test_a_viewer_is_told_why_none_is_cancelled(filled: Filled, viewer: Client) -> None:
+def test_a_viewer_is_told_why_none_is_cancelled(filled: FilledCompany, viewer: Client) -> None:
     text = viewer.post("/jobs/cancel", {"uid": [filled.waiting.uid]}, follow=True).text
     assert (
         "needs many: this needs the permission to run in team maps; you have viewer there" in text
@@ -126,14 +130,16 @@ def save(client: Client, name: str, query: str = "state=failed") -> SavedFilter:
     return SavedFilter.objects.get(name=name)
 
 
-def test_a_filter_is_kept_without_what_belongs_to_the_page(browser: Client, empty: Empty) -> None:
+def test_a_filter_is_kept_without_what_belongs_to_the_page(
+    browser: Client, empty: EmptyCompany
+) -> None:
     saved = save(browser, "my failures", "state=failed&mine=on&after=abc&filter=x&format=csv")
     assert saved.query == "state=failed&mine=on"
     text = browser.get("/jobs").text
     assert f"/jobs?state=failed&amp;mine=on&amp;filter={saved.uid}" in text
 
 
-def test_the_default_opens_the_list_and_can_be_left(browser: Client, filled: Filled) -> None:
+def test_the_default_opens_the_list_and_can_be_left(browser: Client, filled: FilledCompany) -> None:
     saved = save(browser, "failures")
     browser.post(f"/jobs/filters/{saved.uid}", {"act": "default"})
     opened = browser.get("/jobs")
@@ -148,20 +154,22 @@ def test_the_default_opens_the_list_and_can_be_left(browser: Client, filled: Fil
     assert browser.get("/jobs").status_code == 200
 
 
-def test_only_one_filter_opens_the_list(browser: Client, empty: Empty) -> None:
+def test_only_one_filter_opens_the_list(browser: Client, empty: EmptyCompany) -> None:
     one, other = save(browser, "one"), save(browser, "other")
     for saved in (one, other):
         browser.post(f"/jobs/filters/{saved.uid}", {"act": "default"})
     assert list(SavedFilter.objects.filter(is_default=True)) == [other]
 
 
-def test_saving_under_a_known_name_changes_its_question(browser: Client, empty: Empty) -> None:
+def test_saving_under_a_known_name_changes_its_question(
+    browser: Client, empty: EmptyCompany
+) -> None:
     save(browser, "mine", "mine=on")
     assert save(browser, "mine", "mine=on&state=running").query == "mine=on&state=running"
     assert SavedFilter.objects.count() == 1
 
 
-def test_filters_are_renamed_and_deleted(browser: Client, empty: Empty) -> None:
+def test_filters_are_renamed_and_deleted(browser: Client, empty: EmptyCompany) -> None:
     one, other = save(browser, "one"), save(browser, "other")
     address = f"/jobs/filters/{one.uid}"
     assert (
@@ -186,14 +194,14 @@ def test_filters_are_renamed_and_deleted(browser: Client, empty: Empty) -> None:
     ],
 )
 def test_a_filter_that_cannot_be_kept_is_refused_in_words(
-    browser: Client, empty: Empty, name: str, query: str, words: str
+    browser: Client, empty: EmptyCompany, name: str, query: str, words: str
 ) -> None:
     text = browser.post("/jobs/filters", {"name": name, "query": query}, follow=True).text
     assert words in text
     assert not SavedFilter.objects.exists()
 
 
-def test_there_is_an_end_to_saved_filters(browser: Client, empty: Empty) -> None:
+def test_there_is_an_end_to_saved_filters(browser: Client, empty: EmptyCompany) -> None:
     SavedFilter.objects.bulk_create(
         SavedFilter(owner=empty.user, name=f"filter {number}", query="mine=on")
         for number in range(MOST_FILTERS)
@@ -203,7 +211,9 @@ def test_there_is_an_end_to_saved_filters(browser: Client, empty: Empty) -> None
     assert SavedFilter.objects.count() == MOST_FILTERS
 
 
-def test_saved_filters_are_everybodys_own(browser: Client, viewer: Client, empty: Empty) -> None:
+def test_saved_filters_are_everybodys_own(
+    browser: Client, viewer: Client, empty: EmptyCompany
+) -> None:
     saved = save(browser, "failures of ours")
     assert "failures of ours" not in viewer.get("/jobs").text
     assert viewer.post(f"/jobs/filters/{saved.uid}", {"act": "delete"}).status_code == 404

@@ -20,12 +20,14 @@ from apps.jobs.selectors.logs import log_search
 from apps.models.models import Artifact
 from controlplane.domain.jobs import AttemptEvent, JobKind
 from tests import factories
-from tests.functional.sample_rows import Filled
+from tests.functional.sample_rows import FilledCompany
 
 HTMX = {"HX-Request": "true"}
 
 
-def test_what_cannot_be_done_says_why(browser: Client, viewer: Client, filled: Filled) -> None:
+def test_what_cannot_be_done_says_why(
+    browser: Client, viewer: Client, filled: FilledCompany
+) -> None:
     text = browser.get(f"/jobs/{filled.succeeded.uid}").text
     assert "It has ended already." in text
     assert "clone it to run it once more" in text
@@ -36,13 +38,15 @@ def test_what_cannot_be_done_says_why(browser: Client, viewer: Client, filled: F
     assert "?clone=" not in looked
 
 
-def test_a_script_is_not_offered_a_comparison(browser: Client, filled: Filled) -> None:
+def test_a_script_is_not_offered_a_comparison(browser: Client, filled: FilledCompany) -> None:
     text = browser.get(f"/jobs/{filled.script.uid}").text
     assert "no figures that could be compared" in text
     assert "/jobs/compare" not in text
 
 
-def test_a_waiting_job_tells_its_place_and_the_free_cards(browser: Client, filled: Filled) -> None:
+def test_a_waiting_job_tells_its_place_and_the_free_cards(
+    browser: Client, filled: FilledCompany
+) -> None:
     Job.objects.filter(pk=filled.waiting.pk).update(created_at=timezone.now())
     for number in range(2):
         factories.job(
@@ -63,7 +67,7 @@ def test_a_waiting_job_tells_its_place_and_the_free_cards(browser: Client, fille
     )
 
 
-def test_an_old_promise_of_time_is_not_repeated(browser: Client, filled: Filled) -> None:
+def test_an_old_promise_of_time_is_not_repeated(browser: Client, filled: FilledCompany) -> None:
     attempt = filled.running.attempts.get()
     assert "Still takes" in browser.get(f"/jobs/{filled.running.uid}").text
     Attempt.objects.filter(pk=attempt.pk).update(reported_at=timezone.now() - timedelta(minutes=20))
@@ -72,14 +76,16 @@ def test_an_old_promise_of_time_is_not_repeated(browser: Client, filled: Filled)
     assert "Still takes" not in text
 
 
-def test_the_time_that_passed_is_taken_off_what_was_left(browser: Client, filled: Filled) -> None:
+def test_the_time_that_passed_is_taken_off_what_was_left(
+    browser: Client, filled: FilledCompany
+) -> None:
     attempt = filled.running.attempts.get()
     Attempt.objects.filter(pk=attempt.pk).update(reported_at=timezone.now() - timedelta(seconds=60))
     left = browser.get(f"/jobs/{filled.running.uid}").context["headway"].left
     assert 28 <= left.total_seconds() <= 30
 
 
-def test_the_track_of_states_fills_its_width(browser: Client, filled: Filled) -> None:
+def test_the_track_of_states_fills_its_width(browser: Client, filled: FilledCompany) -> None:
     (track,) = browser.get(f"/jobs/{filled.failed.uid}").context["tracks"]
     assert [one.state for one in track.segments] == ["pending", "admitted", "launched", "running"]
     assert track.ended_in == "failed"
@@ -88,7 +94,9 @@ def test_the_track_of_states_fills_its_width(browser: Client, filled: Filled) ->
     assert last.x + last.width == pytest.approx(1000, abs=1)
 
 
-def test_events_of_job_attempts_and_cards_are_one_stream(browser: Client, filled: Filled) -> None:
+def test_events_of_job_attempts_and_cards_are_one_stream(
+    browser: Client, filled: FilledCompany
+) -> None:
     events = browser.get(f"/jobs/{filled.failed.uid}?tab=events").context["events"]
     assert [event.at for event in events] == sorted((event.at for event in events), reverse=True)
     assert {event.subject for event in events} == {"job", "attempt", "claim"}
@@ -97,7 +105,7 @@ def test_events_of_job_attempts_and_cards_are_one_stream(browser: Client, filled
 
 
 def test_what_was_asked_can_be_asked_again_by_rest(
-    browser: Client, filled: Filled, client: Client
+    browser: Client, filled: FilledCompany, client: Client
 ) -> None:
     context = browser.get(f"/jobs/{filled.running.uid}?tab=spec").context
     words = shlex.split(context["call"].replace("\\\n", ""))
@@ -115,7 +123,7 @@ def test_what_was_asked_can_be_asked_again_by_rest(
     assert response.json()["spec"] == filled.running.spec
 
 
-def retried(filled: Filled) -> Attempt:
+def retried(filled: FilledCompany) -> Attempt:
     """The failed job's second attempt, which goes on from step 8 and has got to step 9."""
     services.job_retry(job=filled.failed, actor=filled.user, at=timezone.now())
     second: Attempt = filled.failed.attempts.latest("number")
@@ -129,7 +137,7 @@ def series(answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_steps_that_a_retry_runs_again_reach_the_page_that_is_open(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     open_page = browser.get(f"/jobs/{filled.failed.uid}/curve/loss").json()
     assert series(open_page)["training loss"]["x"] == list(range(1, 11))
@@ -144,14 +152,16 @@ def test_steps_that_a_retry_runs_again_reach_the_page_that_is_open(
     assert list(series(whole)) == ["training loss", "training loss, attempt 2"]
 
 
-def test_the_curve_says_whether_more_will_come(browser: Client, filled: Filled) -> None:
+def test_the_curve_says_whether_more_will_come(browser: Client, filled: FilledCompany) -> None:
     assert browser.get(f"/jobs/{filled.running.uid}/curve/loss").json()["ended"] is False
     assert browser.get(f"/jobs/{filled.failed.uid}/curve/loss").json()["ended"] is True
     waiting = browser.get(f"/jobs/{filled.waiting.uid}/curve/loss").json()
     assert (waiting["series"], waiting["ended"]) == ([], False)
 
 
-def test_the_throughput_has_a_unit_and_a_chart_of_its_own(browser: Client, filled: Filled) -> None:
+def test_the_throughput_has_a_unit_and_a_chart_of_its_own(
+    browser: Client, filled: FilledCompany
+) -> None:
     answer = browser.get(f"/jobs/{filled.running.uid}/curve/throughput").json()
     assert answer["y"] == {"label": "throughput", "unit": "tokens/s"}
     assert answer["series"][0]["y"] == [1234.5] * 10
@@ -161,7 +171,7 @@ def test_the_throughput_has_a_unit_and_a_chart_of_its_own(browser: Client, fille
 
 
 def test_a_validation_that_comes_later_joins_the_loss_of_its_step(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     attempt = filled.running.attempts.get()
     at = timezone.now()
@@ -172,7 +182,7 @@ def test_a_validation_that_comes_later_joins_the_loss_of_its_step(
 
 
 def test_a_long_curve_is_thinned_out_and_keeps_its_end_and_its_validations(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     attempt = filled.running.attempts.get()
     points: list[dict[str, Any]] = [
@@ -186,7 +196,7 @@ def test_a_long_curve_is_thinned_out_and_keeps_its_end_and_its_validations(
     assert answer["validation loss"]["x"] == [500, 1500]
 
 
-def log_of(filled: Filled, content: bytes) -> Attempt:
+def log_of(filled: FilledCompany, content: bytes) -> Attempt:
     attempt = filled.succeeded.attempts.get()
     digest = factories.stored("log", content)[1]
     Attempt.objects.filter(pk=attempt.pk).update(log_digest=digest)
@@ -194,7 +204,9 @@ def log_of(filled: Filled, content: bytes) -> Attempt:
     return attempt
 
 
-def test_a_search_counts_and_goes_from_match_to_match(browser: Client, filled: Filled) -> None:
+def test_a_search_counts_and_goes_from_match_to_match(
+    browser: Client, filled: FilledCompany
+) -> None:
     lines = [
         f"line {number}: {'ERROR (x.y)' if number % 10 == 0 else 'fine'}" for number in range(1, 41)
     ]
@@ -212,7 +224,7 @@ def test_a_search_counts_and_goes_from_match_to_match(browser: Client, filled: F
 
 
 def test_a_search_takes_its_text_as_it_stands_and_escapes_what_it_marks(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     log_of(filled, b"a <script>alert(1)</script> b\n")
     text = browser.get(f"/jobs/{filled.succeeded.uid}?tab=log&q=%3Cscript%3E").text
@@ -222,7 +234,7 @@ def test_a_search_takes_its_text_as_it_stands_and_escapes_what_it_marks(
     assert "does not occur" in nothing
 
 
-def test_a_match_across_two_pieces_is_found_once_in_its_line(filled: Filled) -> None:
+def test_a_match_across_two_pieces_is_found_once_in_its_line(filled: FilledCompany) -> None:
     piece = 1 << 20
     content = (b"x" * 63 + b"\n") * (piece // 64)
     content = content[: piece - 3] + "断needle".encode() + b"\n" + content
@@ -235,7 +247,7 @@ def test_a_match_across_two_pieces_is_found_once_in_its_line(filled: Filled) -> 
 
 
 def test_a_large_log_is_read_by_ranges(
-    browser: Client, filled: Filled, monkeypatch: pytest.MonkeyPatch
+    browser: Client, filled: FilledCompany, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """100 MB: no look at it holds more than a small part."""
     line = b"step 1 loss 2.0 " + b"." * 83 + b"\n"
@@ -255,7 +267,7 @@ def test_a_large_log_is_read_by_ranges(
 
 
 def test_a_place_in_the_middle_begins_and_ends_with_whole_lines(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     content = "".join(f"第{number}行 of the log\n" for number in range(10_000))
     log_of(filled, content.encode())
@@ -267,7 +279,7 @@ def test_a_place_in_the_middle_begins_and_ends_with_whole_lines(
     assert browser.get(f"/jobs/{filled.succeeded.uid}?tab=log&at=999999999").status_code == 200
 
 
-def test_each_attempt_has_its_own_log(browser: Client, filled: Filled) -> None:
+def test_each_attempt_has_its_own_log(browser: Client, filled: FilledCompany) -> None:
     retried(filled)
     page = f"/jobs/{filled.failed.uid}?tab=log"
     assert "No space left on device" in browser.get(f"{page}&attempt=1").text
@@ -275,7 +287,7 @@ def test_each_attempt_has_its_own_log(browser: Client, filled: Filled) -> None:
     assert browser.get(f"{page}&attempt=7").status_code == 404
 
 
-def test_a_succeeded_run_leads_on(browser: Client, filled: Filled) -> None:
+def test_a_succeeded_run_leads_on(browser: Client, filled: FilledCompany) -> None:
     text = browser.get(f"/jobs/{filled.succeeded.uid}").text
     assert f"/jobs/new/evaluate?model={filled.tuned.uid}&amp;dataset={filled.dataset.uid}" in text
     assert f'action="{reverse("deployment-quick", args=[filled.tuned.uid])}"' in text
@@ -283,7 +295,7 @@ def test_a_succeeded_run_leads_on(browser: Client, filled: Filled) -> None:
     assert "+0.74" in text
 
 
-def test_a_job_that_is_being_stopped_says_so(browser: Client, filled: Filled) -> None:
+def test_a_job_that_is_being_stopped_says_so(browser: Client, filled: FilledCompany) -> None:
     attempt = filled.running.attempts.get()
     services.job_cancel(job=filled.running, actor=filled.user, at=timezone.now())
     services.attempt_move(
@@ -295,7 +307,7 @@ def test_a_job_that_is_being_stopped_says_so(browser: Client, filled: Filled) ->
     assert "It is being cancelled already." in text
 
 
-def test_a_clone_asks_for_the_same(browser: Client, filled: Filled) -> None:
+def test_a_clone_asks_for_the_same(browser: Client, filled: FilledCompany) -> None:
     job = factories.job(
         actor=filled.user,
         team=filled.team,
@@ -323,7 +335,7 @@ def test_a_clone_asks_for_the_same(browser: Client, filled: Filled) -> None:
         assert getattr(clone, name) == getattr(job, name)
 
 
-def test_a_cloned_script_keeps_its_code(browser: Client, filled: Filled) -> None:
+def test_a_cloned_script_keeps_its_code(browser: Client, filled: FilledCompany) -> None:
     code = Artifact.objects.create(
         team=filled.team, kind=Artifact.Kind.CODE, files=[], size=0, made_by="upload"
     )
@@ -342,7 +354,7 @@ def test_a_cloned_script_keeps_its_code(browser: Client, filled: Filled) -> None
 
 
 def test_nobody_clones_what_they_cannot_see_or_as_another_kind(
-    browser: Client, outsider: Client, filled: Filled
+    browser: Client, outsider: Client, filled: FilledCompany
 ) -> None:
     assert outsider.get(f"/jobs/new/finetune?clone={filled.running.uid}").status_code == 404
     assert browser.get(f"/jobs/new/script?clone={filled.running.uid}").status_code == 404

@@ -14,7 +14,7 @@ from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs import AttemptEvent, JobEvent
 from controlplane.domain.retries import Retry, RetryCause
 from tests import factories
-from tests.functional.sample_rows import Filled
+from tests.functional.sample_rows import FilledCompany
 
 CHINESE = {"accept-language": "zh-hans"}
 POLICY = {
@@ -26,7 +26,7 @@ POLICY = {
 
 
 @pytest.fixture
-def retried(filled: Filled) -> Job:
+def retried(filled: FilledCompany) -> Job:
     """The running job in the back-off of its first retry."""
     attempt = filled.running.attempts.get()
     services.attempt_end(
@@ -76,7 +76,7 @@ def test_a_cancelled_retry_no_longer_announces_its_start(browser: Client, retrie
 
 
 def test_every_form_asks_for_the_policy_and_a_clone_keeps_it(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     job = factories.job(
         actor=filled.user,
@@ -101,7 +101,7 @@ def test_every_form_asks_for_the_policy_and_a_clone_keeps_it(
         assert missing == [], kind
 
 
-def test_a_wrong_policy_is_refused_beside_its_field(browser: Client, filled: Filled) -> None:
+def test_a_wrong_policy_is_refused_beside_its_field(browser: Client, filled: FilledCompany) -> None:
     fields = {
         "team": filled.team.uid,
         "argv": "python",

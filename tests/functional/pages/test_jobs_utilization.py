@@ -14,14 +14,14 @@ from apps.models.models import ModelVersion
 from controlplane.domain.accelerators import Dtype
 from controlplane.ports import registry
 from tests import factories
-from tests.functional.sample_rows import Empty
+from tests.functional.sample_rows import EmptyCompany
 from tests.unit.domain.sizing.shapes import QWEN2_7B
 
 PARAMETERS = 7_615_616_512
 
 
 @pytest.fixture
-def job(empty: Empty) -> Job:
+def job(empty: EmptyCompany) -> Job:
     """A fine-tune of a model of which the build is known, on eight cards."""
     model = factories.model_version(actor=empty.user, team=empty.team)
     ModelVersion.objects.filter(pk=model.pk).update(config=QWEN2_7B, parameters=PARAMETERS)
@@ -92,7 +92,7 @@ def test_a_model_of_unknown_build_tells_nothing(job: Job) -> None:
 
 
 def test_runs_on_more_cards_tell_how_well_these_paid(
-    browser: Client, empty: Empty, job: Job
+    browser: Client, empty: EmptyCompany, job: Job
 ) -> None:
     assert job.model_version is not None
     assert job.dataset_version is not None

@@ -14,7 +14,7 @@ from apps.serving.models import ApiKey, Gateway
 from apps.serving.services.usage import usage_record
 from controlplane.domain.permissions import Role
 from tests import factories
-from tests.functional.sample_rows import Filled
+from tests.functional.sample_rows import FilledCompany
 
 HTMX = {"HX-Request": "true"}
 
@@ -38,7 +38,7 @@ def called(key: ApiKey, *, days_ago: float, calls: int, route: str = "parcels") 
     usage_record(gateway="g1", sequence=sequence, records=[record] * calls)
 
 
-def test_a_new_key_is_shown_once(browser: Client, filled: Filled) -> None:
+def test_a_new_key_is_shown_once(browser: Client, filled: FilledCompany) -> None:
     form = {"team": filled.team.uid, "name": "ci", "expires": "30", "routes": ["parcels"]}
     response = browser.post("/keys/new", form)
     key = ApiKey.objects.get(name="ci")
@@ -47,32 +47,34 @@ def test_a_new_key_is_shown_once(browser: Client, filled: Filled) -> None:
     assert response.context["text"] not in browser.get("/keys").text
 
 
-def test_a_limit_of_nothing_is_refused(browser: Client, filled: Filled) -> None:
+def test_a_limit_of_nothing_is_refused(browser: Client, filled: FilledCompany) -> None:
     form = {"team": filled.team.uid, "name": "ci", "expires": "", "concurrency": "0"}
     assert browser.post("/keys/new", form).status_code == 422
 
 
-def test_a_revoked_key_is_shown_only_when_asked_for(browser: Client, filled: Filled) -> None:
+def test_a_revoked_key_is_shown_only_when_asked_for(browser: Client, filled: FilledCompany) -> None:
     browser.post(f"/keys/{filled.key.uid}/revoke")
     assert filled.key.prefix not in browser.get("/keys").text
     assert 'data-state="revoked"' in browser.get("/keys?state=ended").text
 
 
 def test_only_the_team_and_its_role_revoke_a_key(
-    viewer: Client, outsider: Client, filled: Filled
+    viewer: Client, outsider: Client, filled: FilledCompany
 ) -> None:
     assert viewer.post(f"/keys/{filled.key.uid}/revoke").status_code == 403
     assert outsider.post(f"/keys/{filled.key.uid}/revoke").status_code == 404
 
 
-def test_a_viewer_is_told_why_there_is_no_key_for_them(viewer: Client, filled: Filled) -> None:
+def test_a_viewer_is_told_why_there_is_no_key_for_them(
+    viewer: Client, filled: FilledCompany
+) -> None:
     assert "let you look, not make keys" in viewer.get("/keys/new").text
     form = {"team": filled.team.uid, "name": "ci", "expires": "30"}
     assert viewer.post("/keys/new", form).status_code == 403
 
 
 def test_a_key_for_another_teams_deployment_is_refused_beside_the_field(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     other = factories.team("search")
     Membership.objects.create(user=filled.user, team=other, role=Role.ENGINEER)
@@ -83,7 +85,7 @@ def test_a_key_for_another_teams_deployment_is_refused_beside_the_field(
 
 
 def test_the_list_says_what_each_key_called_in_a_day_and_a_month(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     called(filled.key, days_ago=0.1, calls=2)
     called(filled.key, days_ago=3, calls=4)
@@ -99,7 +101,7 @@ def test_the_list_says_what_each_key_called_in_a_day_and_a_month(
     assert (state, may_change) == ("valid", True)
 
 
-def test_a_key_that_nobody_used_has_no_usage(browser: Client, filled: Filled) -> None:
+def test_a_key_that_nobody_used_has_no_usage(browser: Client, filled: FilledCompany) -> None:
     [(key, _state, _may)] = browser.get("/keys").context["rows"]
     assert key.lately is None
     assert key.last_used_at is None
@@ -109,7 +111,9 @@ def names(client: Client, query: str) -> list[str]:
     return [key.name for key, _state, _may in client.get(f"/keys?{query}").context["rows"]]
 
 
-def test_keys_are_found_by_state_beginning_and_deployment(browser: Client, filled: Filled) -> None:
+def test_keys_are_found_by_state_beginning_and_deployment(
+    browser: Client, filled: FilledCompany
+) -> None:
     own: dict[str, Any] = {"actor": filled.user, "team": filled.team}
     narrow, _text = factories.api_key(**own, name="narrow")
     ApiKey.objects.filter(pk=narrow.pk).update(routes=["shaky"])
@@ -124,7 +128,7 @@ def test_keys_are_found_by_state_beginning_and_deployment(browser: Client, fille
 
 
 def test_keys_that_the_playground_made_are_listed_only_when_asked_for(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     made, _text = factories.api_key(actor=filled.user, team=filled.team, name="playground (ada)")
     assert "playground (ada)" in names(browser, "")
@@ -133,7 +137,7 @@ def test_keys_that_the_playground_made_are_listed_only_when_asked_for(
     assert "playground (ada)" in names(browser, "playground=on")
 
 
-def test_the_list_comes_as_csv(browser: Client, filled: Filled) -> None:
+def test_the_list_comes_as_csv(browser: Client, filled: FilledCompany) -> None:
     called(filled.key, days_ago=3, calls=4)
     text = b"".join(browser.get("/keys?format=csv")).decode()
     assert "batch labels" in text
@@ -141,7 +145,7 @@ def test_the_list_comes_as_csv(browser: Client, filled: Filled) -> None:
 
 
 def test_the_page_of_a_key_says_which_deployments_it_called(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     called(filled.key, days_ago=1, calls=2, route="parcels")
     called(filled.key, days_ago=2, calls=3, route="shaky")
@@ -157,7 +161,7 @@ def rotate(client: Client, key: ApiKey, overlap: str) -> Any:
 
 
 def test_a_replaced_key_keeps_what_it_may_do_and_works_for_a_while(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     old = filled.key
     ApiKey.objects.filter(pk=old.pk).update(routes=["parcels"], concurrency=3)
@@ -178,7 +182,7 @@ def test_a_replaced_key_keeps_what_it_may_do_and_works_for_a_while(
 
 
 def test_a_key_that_ends_sooner_is_not_kept_longer_by_its_replacement(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     soon = timezone.now() + timedelta(hours=2)
     ApiKey.objects.filter(pk=filled.key.pk).update(expires_at=soon)
@@ -187,13 +191,13 @@ def test_a_key_that_ends_sooner_is_not_kept_longer_by_its_replacement(
     assert filled.key.expires_at == soon
 
 
-def test_a_key_replaced_at_once_is_revoked(browser: Client, filled: Filled) -> None:
+def test_a_key_replaced_at_once_is_revoked(browser: Client, filled: FilledCompany) -> None:
     assert "was revoked" in rotate(browser, filled.key, "0").text
     filled.key.refresh_from_db()
     assert filled.key.revoked_at is not None
 
 
-def test_a_key_that_has_ended_is_not_replaced(browser: Client, filled: Filled) -> None:
+def test_a_key_that_has_ended_is_not_replaced(browser: Client, filled: FilledCompany) -> None:
     browser.post(f"/keys/{filled.key.uid}/revoke")
     response = browser.post(f"/keys/{filled.key.uid}/rotate", {"overlap": "24"}, follow=True)
     assert "nothing can replace it" in response.text
@@ -201,7 +205,7 @@ def test_a_key_that_has_ended_is_not_replaced(browser: Client, filled: Filled) -
 
 
 def test_only_the_team_and_its_role_replace_a_key(
-    viewer: Client, outsider: Client, filled: Filled
+    viewer: Client, outsider: Client, filled: FilledCompany
 ) -> None:
     assert rotate(viewer, filled.key, "24").status_code == 403
     assert rotate(outsider, filled.key, "24").status_code == 404
@@ -212,7 +216,7 @@ def gateway(name: str, *, version: int) -> None:
 
 
 def test_the_new_keys_page_looks_until_every_gateway_knows_it(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     gateway("g1", version=0)
     form = {"team": filled.team.uid, "name": "ci", "expires": "30"}
@@ -228,11 +232,13 @@ def test_the_new_keys_page_looks_until_every_gateway_knows_it(
     assert "it works now" in known.text
 
 
-def test_without_a_gateway_the_new_keys_page_says_so(browser: Client, filled: Filled) -> None:
+def test_without_a_gateway_the_new_keys_page_says_so(
+    browser: Client, filled: FilledCompany
+) -> None:
     form = {"team": filled.team.uid, "name": "ci", "expires": "30"}
     assert "No gateway has asked" in browser.post("/keys/new", form).text
 
 
-def test_an_address_with_no_version_is_no_error(browser: Client, filled: Filled) -> None:
+def test_an_address_with_no_version_is_no_error(browser: Client, filled: FilledCompany) -> None:
     address = f"/keys/{filled.key.uid}/heard?version=%C2%B2{'9' * 40}"
     assert browser.get(address, headers=HTMX).status_code == 200

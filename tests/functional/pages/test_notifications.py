@@ -15,14 +15,14 @@ from controlplane.domain.egress import EgressPolicy
 from controlplane.domain.news import NewsKind
 from controlplane.domain.permissions import Role
 from tests import factories
-from tests.functional.sample_rows import Empty
+from tests.functional.sample_rows import EmptyCompany
 from tests.integration.monitoring.news import tell
 
 HTMX = {"HX-Request": "true"}
 HOOK = {"name": "chat", "url": "https://203.0.114.7/hook", "kinds": ["job.failed"]}
 
 
-def fail(empty: Empty, number: int = 0, *, seconds: int = 0) -> None:
+def fail(empty: EmptyCompany, number: int = 0, *, seconds: int = 0) -> None:
     tell(
         NewsKind.JOB_FAILED,
         team=empty.team,
@@ -35,14 +35,14 @@ def fail(empty: Empty, number: int = 0, *, seconds: int = 0) -> None:
 
 
 @pytest.fixture
-def administrator(empty: Empty) -> Client:
+def administrator(empty: EmptyCompany) -> Client:
     client = Client()
     client.force_login(factories.person("vera", team=empty.team, role=Role.ADMINISTRATOR))
     return client
 
 
 def test_the_list_says_what_happened_and_why_and_an_empty_one_what_will_be_here(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     assert "Nothing to tell yet" in browser.get("/notifications").text
     fail(empty)
@@ -51,7 +51,7 @@ def test_the_list_says_what_happened_and_why_and_an_empty_one_what_will_be_here(
     assert "the disk is full" in page
 
 
-def test_the_list_is_narrowed_by_its_address(browser: Client, empty: Empty) -> None:
+def test_the_list_is_narrowed_by_its_address(browser: Client, empty: EmptyCompany) -> None:
     fail(empty)
     tell(NewsKind.MODEL_IMPORTED, team=empty.team, maker=empty.user, at=timezone.now(), name="qwen")
     assert "qwen" not in browser.get("/notifications?kind=job.failed").text
@@ -62,7 +62,7 @@ def test_the_list_is_narrowed_by_its_address(browser: Client, empty: Empty) -> N
     assert "job <0> has failed,the disk is full" in lines
 
 
-def test_looking_at_what_it_tells_of_is_reading_it(browser: Client, empty: Empty) -> None:
+def test_looking_at_what_it_tells_of_is_reading_it(browser: Client, empty: EmptyCompany) -> None:
     fail(empty)
     row = Notification.objects.get()
     answer = browser.get(f"/notifications/{row.uid}")
@@ -71,7 +71,7 @@ def test_looking_at_what_it_tells_of_is_reading_it(browser: Client, empty: Empty
     assert row.read_at is not None
 
 
-def test_nobody_opens_or_reads_what_another_was_told(outsider: Client, empty: Empty) -> None:
+def test_nobody_opens_or_reads_what_another_was_told(outsider: Client, empty: EmptyCompany) -> None:
     fail(empty)
     row = Notification.objects.get()
     assert outsider.get(f"/notifications/{row.uid}").status_code == 404
@@ -80,7 +80,7 @@ def test_nobody_opens_or_reads_what_another_was_told(outsider: Client, empty: Em
     assert row.read_at is None
 
 
-def test_marking_all_as_read_can_be_undone(browser: Client, empty: Empty) -> None:
+def test_marking_all_as_read_can_be_undone(browser: Client, empty: EmptyCompany) -> None:
     for number in range(3):
         fail(empty, number)
     answer = browser.post("/notifications/read", {"all": "1"}, follow=True)
@@ -91,14 +91,16 @@ def test_marking_all_as_read_can_be_undone(browser: Client, empty: Empty) -> Non
 
 
 @pytest.mark.parametrize("read_at", ["", "yesterday", "2026-01-01T00:00:00", "9999-99-99T00:00Z"])
-def test_an_undo_of_nothing_changes_nothing(browser: Client, empty: Empty, read_at: str) -> None:
+def test_an_undo_of_nothing_changes_nothing(
+    browser: Client, empty: EmptyCompany, read_at: str
+) -> None:
     fail(empty)
     assert browser.post("/notifications/undo", {"read_at": read_at}).status_code == 302
     assert browser.get("/notifications", {"read": read_at}).status_code == 200
 
 
 def test_the_bell_counts_what_is_unread_and_is_silent_while_nothing_is_new(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     first = browser.get("/notifications/bell", headers=HTMX)
     assert first.status_code == 200
@@ -114,7 +116,7 @@ def test_the_bell_counts_what_is_unread_and_is_silent_while_nothing_is_new(
     }
 
 
-def test_a_page_that_shows_the_subject_needs_no_toast(browser: Client, empty: Empty) -> None:
+def test_a_page_that_shows_the_subject_needs_no_toast(browser: Client, empty: EmptyCompany) -> None:
     mark = browser.get("/notifications/bell", headers=HTMX).context["mark"]
     fail(empty)
     here = {**HTMX, "HX-Current-URL": f"http://testserver/jobs/{0:032x}"}
@@ -122,7 +124,7 @@ def test_a_page_that_shows_the_subject_needs_no_toast(browser: Client, empty: Em
 
 
 def test_a_page_that_has_just_been_opened_repeats_no_old_news(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     fail(empty)
     assert "HX-Trigger" not in browser.get("/notifications/bell", headers=HTMX)
@@ -134,7 +136,7 @@ def test_the_bell_of_somebody_who_was_logged_out_stops_asking(client: Client, db
 
 
 def test_the_bell_costs_four_queries_however_much_there_is(
-    browser: Client, empty: Empty, django_assert_num_queries: DjangoAssertNumQueries
+    browser: Client, empty: EmptyCompany, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(12):
         fail(empty, number)
@@ -143,7 +145,7 @@ def test_the_bell_costs_four_queries_however_much_there_is(
         browser.get("/notifications/bell", headers=HTMX)
 
 
-def test_wishes_are_kept_as_they_were_ticked(browser: Client, empty: Empty) -> None:
+def test_wishes_are_kept_as_they_were_ticked(browser: Client, empty: EmptyCompany) -> None:
     assert "E-mail is not configured" in browser.get("/notifications/settings").text
     browser.post("/notifications/settings", {"wish": ["job.succeeded:page", "job.failed:team"]})
     fail(empty)
@@ -152,13 +154,13 @@ def test_wishes_are_kept_as_they_were_ticked(browser: Client, empty: Empty) -> N
     assert Notification.objects.count() == 1
 
 
-def test_a_test_comes_into_the_bell(browser: Client, empty: Empty) -> None:
+def test_a_test_comes_into_the_bell(browser: Client, empty: EmptyCompany) -> None:
     assert "It is in the bell." in browser.post("/notifications/test", follow=True).text
     assert "A test, sent by ada" in browser.get("/notifications/bell", headers=HTMX).text
 
 
 def test_a_webhook_is_made_its_secret_shown_once_and_never_again(
-    administrator: Client, empty: Empty
+    administrator: Client, empty: EmptyCompany
 ) -> None:
     assert "No webhooks yet" in administrator.get("/teams/maps/webhooks").text
     made = administrator.post("/teams/maps/webhooks/new", HOOK)
@@ -174,7 +176,7 @@ def test_a_webhook_is_made_its_secret_shown_once_and_never_again(
 
 
 def test_an_address_that_may_not_be_called_is_refused_beside_its_field(
-    administrator: Client, empty: Empty
+    administrator: Client, empty: EmptyCompany
 ) -> None:
     given = {**HOOK, "url": "https://169.254.169.254/latest"}
     answer = administrator.post("/teams/maps/webhooks/new", given)
@@ -184,7 +186,7 @@ def test_an_address_that_may_not_be_called_is_refused_beside_its_field(
 
 
 def test_a_webhook_is_changed_paused_resumed_tested_and_deleted(
-    administrator: Client, empty: Empty
+    administrator: Client, empty: EmptyCompany
 ) -> None:
     administrator.post("/teams/maps/webhooks/new", HOOK)
     webhook = Webhook.objects.get()
@@ -210,7 +212,7 @@ def test_a_webhook_is_changed_paused_resumed_tested_and_deleted(
 
 
 def test_webhooks_are_for_those_who_manage_the_team(
-    browser: Client, outsider: Client, administrator: Client, empty: Empty
+    browser: Client, outsider: Client, administrator: Client, empty: EmptyCompany
 ) -> None:
     administrator.post("/teams/maps/webhooks/new", HOOK)
     uid = Webhook.objects.get().uid
@@ -222,14 +224,14 @@ def test_webhooks_are_for_those_who_manage_the_team(
 
 
 def test_an_address_can_be_allowed_by_its_network(
-    administrator: Client, empty: Empty, settings: Settings
+    administrator: Client, empty: EmptyCompany, settings: Settings
 ) -> None:
     settings.NINEFOLD_EGRESS = EgressPolicy.parse(allow=["10.9.0.0/16"])
     administrator.post("/teams/maps/webhooks/new", {**HOOK, "url": "https://10.9.0.4/x"})
     assert Webhook.objects.get().url == "https://10.9.0.4/x"
 
 
-def test_home_tells_each_role_what_needs_it(empty: Empty, browser: Client) -> None:
+def test_home_tells_each_role_what_needs_it(empty: EmptyCompany, browser: Client) -> None:
     cluster = factories.cluster(cards=1)
     cluster.nodes.get().cards.update(state="isolated", state_reason="too many memory errors")
     boss = Client()

@@ -16,14 +16,14 @@ from controlplane.domain.permissions import Role
 from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests import factories
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 HTMX = {"HX-Request": "true"}
 FORM = "/jobs/new/finetune"
 
 
 @pytest.fixture
-def finetune(empty: Empty) -> dict[str, str]:
+def finetune(empty: EmptyCompany) -> dict[str, str]:
     """A form of which nothing is wrong."""
     model = factories.model_version(actor=empty.user, team=empty.team)
     dataset = factories.dataset_version(actor=empty.user, team=empty.team, name="lessons")
@@ -38,7 +38,7 @@ def finetune(empty: Empty) -> dict[str, str]:
 
 
 @pytest.fixture
-def accelerators(empty: Empty) -> None:
+def accelerators(empty: EmptyCompany) -> None:
     """The fleet has eight GPUs and eight NPUs."""
     cluster = fleet.cluster_ensure(name="racks", kind="fake")
     nodes = [
@@ -66,7 +66,7 @@ def choice(options: list[dict[str, object]], value: str) -> dict[str, object]:
     return next(option for option in options if option["value"] == value)
 
 
-def test_every_field_of_the_table_can_be_set(browser: Client, empty: Empty) -> None:
+def test_every_field_of_the_table_can_be_set(browser: Client, empty: EmptyCompany) -> None:
     text = browser.get(FORM).text
     names = ("objective", "lora_rank", "dpo_beta", "grpo_generations", "parallel_tensor")
     for name in (*names, "communication_dtype", "fused_operators", "recompute", "precision"):
@@ -74,7 +74,7 @@ def test_every_field_of_the_table_can_be_set(browser: Client, empty: Empty) -> N
 
 
 def test_what_the_engine_cannot_do_is_greyed_out_with_the_reason(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     page = browser.get(FORM).text
     assert 'value="qlora" class="form-check-input" disabled' in page or (
@@ -107,7 +107,9 @@ def test_any_chip_becomes_one_of_the_fleet_and_the_job_keeps_both(
     assert "asked for: npu" in text
 
 
-def test_a_kind_that_the_fleet_has_not_cannot_be_chosen(browser: Client, empty: Empty) -> None:
+def test_a_kind_that_the_fleet_has_not_cannot_be_chosen(
+    browser: Client, empty: EmptyCompany
+) -> None:
     assert "the fleet has no card that &#x27;npu&#x27; means" in browser.get(FORM).text
 
 
@@ -122,7 +124,7 @@ def test_a_queue_and_a_priority_can_be_asked_for(browser: Client, finetune: dict
 
 
 def test_priorities_are_offered_by_name_and_the_urgent_ones_to_queue_admins_only(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     low = "low (-10): When nothing else waits; the first to stop."
     urgent = "urgent (100): Before everything else of its queue."
@@ -137,7 +139,7 @@ def test_priorities_are_offered_by_name_and_the_urgent_ones_to_queue_admins_only
 
 
 def test_the_rendering_of_a_job_shows_both_chips_and_no_secret(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     Job.objects.filter(pk=filled.running.pk).update(engine="ms_swift")
     address = f"/jobs/{filled.running.uid}?tab=rendered&left=nvidia-h800&right=ascend-910b3"
@@ -150,7 +152,7 @@ def test_the_rendering_of_a_job_shows_both_chips_and_no_secret(
 
 
 def test_the_rendering_of_a_job_says_where_its_engine_lacks_the_chips_torch(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     address = f"/jobs/{filled.running.uid}?tab=rendered&left=nvidia-h800&right=ascend-910b3"
     text = unescape(browser.get(address).text)
@@ -183,6 +185,8 @@ def test_a_form_that_is_not_right_yet_says_so_instead(
     assert "Something above is still to be put right" in text
 
 
-def test_an_unknown_chip_in_the_address_is_another_choice(browser: Client, filled: Filled) -> None:
+def test_an_unknown_chip_in_the_address_is_another_choice(
+    browser: Client, filled: FilledCompany
+) -> None:
     response = browser.get(f"/jobs/{filled.running.uid}?tab=rendered&left=abacus&right=abacus")
     assert response.status_code == 200

@@ -12,13 +12,13 @@ from apps.accounts.models import AuditEntry
 from apps.workflows.models import Pipeline, Step
 from tests import factories
 from tests.functional.pages.test_repeats import token
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 NEW = "/pipelines/new"
 
 
 @pytest.fixture
-def form(filled: Filled) -> dict[str, str]:
+def form(filled: FilledCompany) -> dict[str, str]:
     """What a browser sends of the form as it comes, for a model and its rows."""
     return {
         "team": filled.team.uid,
@@ -60,7 +60,7 @@ def without(form: dict[str, str], *prefixes: str) -> dict[str, str]:
 
 
 def test_a_form_that_is_sent_as_it_comes_names_everything_itself(
-    browser: Client, form: dict[str, str], filled: Filled
+    browser: Client, form: dict[str, str], filled: FilledCompany
 ) -> None:
     pipeline = submitted(browser, form)
     dataset = filled.dataset.dataset.name
@@ -148,7 +148,7 @@ def test_no_step_at_all_is_refused(browser: Client, form: dict[str, str]) -> Non
 
 
 def test_the_check_says_what_will_happen_and_keeps_nothing(
-    browser: Client, form: dict[str, str], filled: Filled
+    browser: Client, form: dict[str, str], filled: FilledCompany
 ) -> None:
     before = Pipeline.objects.count()
     text = browser.post(f"{NEW}/check", form).text
@@ -171,14 +171,14 @@ def test_a_form_that_is_sent_twice_makes_one_pipeline(
 
 
 def test_the_model_and_dataset_of_the_address_are_chosen_already(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     text = browser.get(f"{NEW}?model={filled.base.uid}&dataset={filled.dataset.uid}").text
     assert f'<option value="{filled.base.uid}" selected>' in text
 
 
 def test_the_list_shows_each_pipeline_with_the_states_of_its_steps(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     text = browser.get("/pipelines").text
     assert text.count('class="nf-strip"') == 2
@@ -192,7 +192,7 @@ def test_the_list_shows_each_pipeline_with_the_states_of_its_steps(
 
 
 def test_the_list_polls_while_something_runs_and_stops_by_itself(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     fragment: dict[str, Any] = {"headers": {"HX-Request": "true"}}
     assert browser.get("/pipelines", **fragment).status_code == 200
@@ -201,7 +201,7 @@ def test_the_list_polls_while_something_runs_and_stops_by_itself(
 
 
 def test_a_held_pipeline_says_why_and_is_waved_through_with_a_reason(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     page = f"/pipelines/{filled.held.uid}"
     text = browser.get(page).text
@@ -218,7 +218,7 @@ def test_a_held_pipeline_says_why_and_is_waved_through_with_a_reason(
 
 
 def test_a_running_pipeline_is_cancelled_and_a_failed_one_taken_up_again(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     running = f"/pipelines/{filled.pipeline.uid}"
     assert "is being cancelled" in browser.post(f"{running}/cancel", follow=True).text
@@ -243,7 +243,7 @@ def test_a_running_pipeline_is_cancelled_and_a_failed_one_taken_up_again(
 
 
 def test_a_clone_asks_for_the_same_and_for_what_the_form_does_not_show(
-    browser: Client, form: dict[str, str], filled: Filled
+    browser: Client, form: dict[str, str], filled: FilledCompany
 ) -> None:
     form |= {
         "tune-rest": '{"weight_decay": 0.01}',
@@ -278,7 +278,7 @@ def test_a_clone_asks_for_the_same_and_for_what_the_form_does_not_show(
 
 
 def test_what_cannot_be_done_is_shown_with_the_reason(
-    viewer: Client, filled: Filled, browser: Client
+    viewer: Client, filled: FilledCompany, browser: Client
 ) -> None:
     text = viewer.get(f"/pipelines/{filled.held.uid}").text
     assert text.count("lets you look, not run") >= 3
@@ -288,7 +288,7 @@ def test_what_cannot_be_done_is_shown_with_the_reason(
 
 
 def test_nobody_submits_for_a_team_in_which_they_may_only_look(
-    viewer: Client, form: dict[str, str], empty: Empty
+    viewer: Client, form: dict[str, str], empty: EmptyCompany
 ) -> None:
     before = Pipeline.objects.count()
     assert viewer.post(NEW, form).status_code == 403

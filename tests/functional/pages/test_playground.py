@@ -15,7 +15,7 @@ from pytest_django import Settings
 from apps.accounts.services import digest_of
 from apps.serving.models import ApiKey
 from tests import factories
-from tests.functional.sample_rows import Filled
+from tests.functional.sample_rows import FilledCompany
 
 
 class Gateway:
@@ -73,7 +73,7 @@ def gateway(settings: Settings) -> Iterator[Gateway]:
     found.server.server_close()
 
 
-def ask(client: Client, filled: Filled, body: object) -> Any:
+def ask(client: Client, filled: FilledCompany, body: object) -> Any:
     return client.post(
         f"/playground/{filled.ready.uid}/chat",
         json.dumps(body),
@@ -85,7 +85,7 @@ QUESTION = {"messages": [{"role": "user", "content": "hello"}], "temperature": 0
 
 
 def test_the_playground_passes_the_stream_on_under_a_key_of_its_own(
-    browser: Client, filled: Filled, gateway: Gateway
+    browser: Client, filled: FilledCompany, gateway: Gateway
 ) -> None:
     response = ask(browser, filled, {**QUESTION, "model": "another", "n": 5})
     assert response.status_code == 200
@@ -101,7 +101,7 @@ def test_the_playground_passes_the_stream_on_under_a_key_of_its_own(
 
 
 def test_the_playgrounds_key_is_made_once_and_sealed_in_the_session(
-    browser: Client, filled: Filled, gateway: Gateway
+    browser: Client, filled: FilledCompany, gateway: Gateway
 ) -> None:
     for _ in range(2):
         b"".join(ask(browser, filled, QUESTION))
@@ -110,7 +110,7 @@ def test_the_playgrounds_key_is_made_once_and_sealed_in_the_session(
 
 
 def test_without_scripts_the_answer_is_on_the_page(
-    browser: Client, filled: Filled, gateway: Gateway
+    browser: Client, filled: FilledCompany, gateway: Gateway
 ) -> None:
     form = {"deployment": filled.ready.uid, "message": "hello", "max_tokens": "8"}
     text = browser.post("/playground", form).text
@@ -119,7 +119,7 @@ def test_without_scripts_the_answer_is_on_the_page(
 
 
 def test_a_gateway_that_is_away_is_said_so(
-    browser: Client, filled: Filled, settings: Settings
+    browser: Client, filled: FilledCompany, settings: Settings
 ) -> None:
     settings.NINEFOLD_GATEWAY_URL = "http://127.0.0.1:9"
     response = ask(browser, filled, QUESTION)
@@ -127,7 +127,7 @@ def test_a_gateway_that_is_away_is_said_so(
     assert "does not answer" in response.json()["error"]["message"]
 
 
-def test_a_body_that_is_no_json_is_refused(browser: Client, filled: Filled) -> None:
+def test_a_body_that_is_no_json_is_refused(browser: Client, filled: FilledCompany) -> None:
     response = browser.post(
         f"/playground/{filled.ready.uid}/chat", "hello", content_type="application/json"
     )
@@ -135,13 +135,13 @@ def test_a_body_that_is_no_json_is_refused(browser: Client, filled: Filled) -> N
 
 
 def test_the_playground_is_for_those_who_may_have_keys(
-    viewer: Client, outsider: Client, filled: Filled
+    viewer: Client, outsider: Client, filled: FilledCompany
 ) -> None:
     assert ask(viewer, filled, QUESTION).status_code == 403
     assert ask(outsider, filled, QUESTION).status_code == 404
 
 
-def test_a_viewer_sees_why_they_may_not_ask(viewer: Client, filled: Filled) -> None:
+def test_a_viewer_sees_why_they_may_not_ask(viewer: Client, filled: FilledCompany) -> None:
     text = viewer.get("/playground").text
     assert "lets you look, not call" in text
     refused = ask(viewer, filled, QUESTION)
@@ -150,7 +150,7 @@ def test_a_viewer_sees_why_they_may_not_ask(viewer: Client, filled: Filled) -> N
 
 
 def test_somebody_who_lost_the_role_may_not_ask_by_the_key_that_they_had(
-    browser: Client, filled: Filled, gateway: Gateway
+    browser: Client, filled: FilledCompany, gateway: Gateway
 ) -> None:
     b"".join(ask(browser, filled, QUESTION))
     filled.user.memberships.update(role="viewer")
@@ -159,7 +159,9 @@ def test_somebody_who_lost_the_role_may_not_ask_by_the_key_that_they_had(
     assert len(gateway.keys) == asked
 
 
-def test_the_playgrounds_key_has_limits(browser: Client, filled: Filled, gateway: Gateway) -> None:
+def test_the_playgrounds_key_has_limits(
+    browser: Client, filled: FilledCompany, gateway: Gateway
+) -> None:
     b"".join(ask(browser, filled, QUESTION))
     key = ApiKey.objects.get(name="playground (ada)")
     assert key.requests_per_minute == 60
@@ -167,7 +169,7 @@ def test_the_playgrounds_key_has_limits(browser: Client, filled: Filled, gateway
 
 
 def test_a_refusal_of_the_gateway_keeps_its_status_words_and_when_to_try_again(
-    browser: Client, filled: Filled, gateway: Gateway
+    browser: Client, filled: FilledCompany, gateway: Gateway
 ) -> None:
     gateway.refusal = (429, b'{"error": {"message": "too many requests"}}')
     response = ask(browser, filled, QUESTION)
@@ -177,14 +179,14 @@ def test_a_refusal_of_the_gateway_keeps_its_status_words_and_when_to_try_again(
 
 
 def test_a_refusal_that_is_no_json_is_still_told(
-    browser: Client, filled: Filled, gateway: Gateway
+    browser: Client, filled: FilledCompany, gateway: Gateway
 ) -> None:
     gateway.refusal = (504, b"<html>")
     assert "status 504" in ask(browser, filled, QUESTION).json()["error"]["message"]
 
 
 def test_the_system_prompt_comes_before_the_question(
-    browser: Client, filled: Filled, gateway: Gateway
+    browser: Client, filled: FilledCompany, gateway: Gateway
 ) -> None:
     form = {"deployment": filled.ready.uid, "message": "hello", "system": "Be brief."}
     browser.post("/playground", form)
@@ -194,18 +196,20 @@ def test_the_system_prompt_comes_before_the_question(
     ]
 
 
-def test_a_deployment_that_is_gone_is_said_so(browser: Client, filled: Filled) -> None:
+def test_a_deployment_that_is_gone_is_said_so(browser: Client, filled: FilledCompany) -> None:
     assert "is not there" in browser.get("/playground?deployment=gone").text
 
 
 def test_a_deployment_without_a_replica_says_so_before_anybody_asks(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     text = browser.get(f"/playground?deployment={filled.degraded.uid}").text
     assert "No replica is ready yet" in text
 
 
-def test_the_playground_opens_on_a_deployment_that_answers(browser: Client, filled: Filled) -> None:
+def test_the_playground_opens_on_a_deployment_that_answers(
+    browser: Client, filled: FilledCompany
+) -> None:
     """Not on the first by name, which has no replica; those that answer come first in the list."""
     waits = factories.deployment(
         actor=filled.user, team=filled.team, queue=filled.queue, model=filled.base, name="a-new-one"

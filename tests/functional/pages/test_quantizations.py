@@ -11,14 +11,14 @@ from apps.jobs.models import Job
 from apps.models.models import DatasetVersion, ModelVersion
 from controlplane.domain.models import Acceptance
 from tests import factories
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 
 def _page_of(version: ModelVersion) -> str:
     return f"/models/versions/{version.uid}/quantization"
 
 
-def _asked(filled: Filled, **changes: Any) -> dict[str, Any]:
+def _asked(filled: FilledCompany, **changes: Any) -> dict[str, Any]:
     return {
         "team": filled.team.uid,
         "model_version": filled.tuned.uid,
@@ -33,14 +33,14 @@ def _asked(filled: Filled, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def unfit(filled: Filled) -> ModelVersion:
+def unfit(filled: FilledCompany) -> ModelVersion:
     return factories.quantized_version(
         actor=filled.user, team=filled.team, base=filled.tuned, lost=9
     )
 
 
 def test_a_quantization_is_submitted_with_what_was_left_open_filled_in(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     page = browser.get("/jobs/new/quantize", {"model": filled.tuned.uid})
     assert page.status_code == 200
@@ -68,7 +68,7 @@ def test_a_quantization_is_submitted_with_what_was_left_open_filled_in(
     ],
 )
 def test_what_is_wrong_stands_beside_its_field(
-    browser: Client, filled: Filled, changes: dict[str, str], field: str, words: str
+    browser: Client, filled: FilledCompany, changes: dict[str, str], field: str, words: str
 ) -> None:
     statistics = filled.dataset.statistics
     statistics["rows_by_split"]["test"] = 0
@@ -80,7 +80,7 @@ def test_what_is_wrong_stands_beside_its_field(
 
 
 def test_a_version_that_is_quantized_already_cannot_be_quantized_or_trained(
-    browser: Client, filled: Filled, unfit: ModelVersion
+    browser: Client, filled: FilledCompany, unfit: ModelVersion
 ) -> None:
     response = browser.post("/jobs/new/quantize", _asked(filled, model_version=unfit.uid))
     assert response.status_code == 422
@@ -91,7 +91,7 @@ def test_a_version_that_is_quantized_already_cannot_be_quantized_or_trained(
 
 
 def test_a_scheme_that_does_not_fit_the_model_is_greyed_out_with_the_reason(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     ModelVersion.objects.filter(pk=filled.tuned.pk).update(config={"hidden_size": 100})
     page = browser.get("/jobs/new/quantize", {"model": filled.tuned.uid}).content.decode()
@@ -101,7 +101,7 @@ def test_a_scheme_that_does_not_fit_the_model_is_greyed_out_with_the_reason(
 
 
 def test_an_engine_that_does_not_run_on_the_chip_is_greyed_out_with_the_reason(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     page = browser.get("/jobs/new/quantize").content.decode()
     option = page[page.index('<option value="msmodelslim"') :]
@@ -110,7 +110,7 @@ def test_an_engine_that_does_not_run_on_the_chip_is_greyed_out_with_the_reason(
 
 
 def test_before_and_after_stand_side_by_side(
-    browser: Client, filled: Filled, unfit: ModelVersion
+    browser: Client, filled: FilledCompany, unfit: ModelVersion
 ) -> None:
     page = browser.get(_page_of(unfit)).content.decode()
     for words in (
@@ -127,12 +127,12 @@ def test_before_and_after_stand_side_by_side(
     assert _page_of(unfit) in browser.get(f"/models/versions/{unfit.uid}").content.decode()
 
 
-def test_plain_weights_have_no_such_page(browser: Client, filled: Filled) -> None:
+def test_plain_weights_have_no_such_page(browser: Client, filled: FilledCompany) -> None:
     assert browser.get(_page_of(filled.tuned)).status_code == 404
 
 
 def test_a_version_that_lost_too_much_is_deployed_only_once_it_was_accepted(
-    browser: Client, filled: Filled, unfit: ModelVersion
+    browser: Client, filled: FilledCompany, unfit: ModelVersion
 ) -> None:
     version = f"/models/versions/{unfit.uid}"
     assert "somebody must accept it first" in browser.get(version).content.decode()
@@ -151,7 +151,7 @@ def test_a_version_that_lost_too_much_is_deployed_only_once_it_was_accepted(
 
 
 def test_a_decision_without_a_reason_changes_nothing(
-    browser: Client, filled: Filled, unfit: ModelVersion
+    browser: Client, filled: FilledCompany, unfit: ModelVersion
 ) -> None:
     response = browser.post(f"/models/versions/{unfit.uid}/accept", {"reason": " "}, follow=True)
     assert "Say why" in response.content.decode()
@@ -160,7 +160,7 @@ def test_a_decision_without_a_reason_changes_nothing(
 
 
 def test_what_was_quantized_elsewhere_is_accepted_without_figures(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     base = factories.model_version(actor=empty.user, team=empty.team)
     version = factories.quantized_version(actor=empty.user, team=empty.team, base=base)

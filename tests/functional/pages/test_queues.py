@@ -21,7 +21,7 @@ from controlplane.domain.scheduling.questions import WhatIfState
 from tests import factories
 from tests.factories import usage
 from tests.functional.pages.test_every_page import check
-from tests.functional.sample_rows import Filled
+from tests.functional.sample_rows import FilledCompany
 
 pytestmark = pytest.mark.django_db
 
@@ -171,7 +171,7 @@ def test_a_panel_asks_on_while_the_claim_waits_and_then_stops(
     assert browser.get(f"/claims/{small.running.uid}", headers=asked).status_code == 286
 
 
-def test_jobs_that_wait_or_run_show_the_panel(client: Client, filled: Filled) -> None:
+def test_jobs_that_wait_or_run_show_the_panel(client: Client, filled: FilledCompany) -> None:
     client.force_login(filled.user)
     claim = Claim.objects.get(owner_uid=filled.waiting.attempts.get().uid)
     assert f'hx-get="/claims/{claim.uid}"' in client.get(f"/jobs/{filled.waiting.uid}").text

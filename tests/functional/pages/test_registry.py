@@ -17,13 +17,13 @@ from apps.models.selectors import artifact_store
 from apps.models.services.versions import model_version_failed
 from apps.serving.models import Deployment
 from tests import factories
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 HTMX = {"HX-Request": "true"}
 
 
 def upload(
-    empty: Empty, content: str, name: str = "rows.jsonl", **fields: str
+    empty: EmptyCompany, content: str, name: str = "rows.jsonl", **fields: str
 ) -> dict[str, object]:
     file = SimpleUploadedFile(name, content.encode())
     return {"team": empty.team.uid, "name": "addresses", "file": file, **fields}
@@ -33,7 +33,7 @@ def row(number: int) -> str:
     return json.dumps({"instruction": f"question {number}", "output": f"answer {number}"})
 
 
-def test_an_upload_leads_to_the_new_version(browser: Client, empty: Empty) -> None:
+def test_an_upload_leads_to_the_new_version(browser: Client, empty: EmptyCompany) -> None:
     content = "\n".join(row(number) for number in range(20))
     response = browser.post("/datasets/new", upload(empty, content), follow=True)
     version = DatasetVersion.objects.get()
@@ -42,7 +42,7 @@ def test_an_upload_leads_to_the_new_version(browser: Client, empty: Empty) -> No
 
 
 def test_wrong_rows_come_back_as_a_table_and_what_was_typed_stays(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     lines = [row(number) for number in range(3001)]
     lines[3000] = '{"instruction": "no answer"}'
@@ -55,7 +55,7 @@ def test_wrong_rows_come_back_as_a_table_and_what_was_typed_stays(
 
 
 def test_the_same_rows_again_lead_to_the_version_that_is_there(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     content = "\n".join(row(number) for number in range(20))
     browser.post("/datasets/new", upload(empty, content))
@@ -64,14 +64,16 @@ def test_the_same_rows_again_lead_to_the_version_that_is_there(
     assert DatasetVersion.objects.count() == 1
 
 
-def test_columns_of_other_names_can_be_named(browser: Client, empty: Empty) -> None:
+def test_columns_of_other_names_can_be_named(browser: Client, empty: EmptyCompany) -> None:
     content = "frage,antwort\n" + "\n".join(f"q{n},a{n}" for n in range(20))
     form = upload(empty, content, "rows.csv", instruction="frage", output="antwort")
     browser.post("/datasets/new", form)
     assert DatasetVersion.objects.get().row_count == 20
 
 
-def test_a_viewer_may_not_upload_and_is_told_what_is_missing(viewer: Client, empty: Empty) -> None:
+def test_a_viewer_may_not_upload_and_is_told_what_is_missing(
+    viewer: Client, empty: EmptyCompany
+) -> None:
     response = viewer.post("/datasets/new", upload(empty, row(1)))
     assert response.status_code == 403
     assert "permission to contribute in team maps" in response.text
@@ -92,7 +94,7 @@ def model_root(tmp_path: Path, settings: Settings) -> Path:
 
 
 def test_a_folder_is_registered_under_its_own_name(
-    browser: Client, empty: Empty, model_root: Path
+    browser: Client, empty: EmptyCompany, model_root: Path
 ) -> None:
     form = {"team": empty.team.uid, "path": str(model_root), "name": ""}
     response = browser.post("/models/import", form, follow=True)
@@ -102,14 +104,16 @@ def test_a_folder_is_registered_under_its_own_name(
 
 
 def test_a_folder_that_is_not_offered_is_refused(
-    browser: Client, empty: Empty, model_root: Path
+    browser: Client, empty: EmptyCompany, model_root: Path
 ) -> None:
     form = {"team": empty.team.uid, "path": "/etc", "name": "x"}
     assert browser.post("/models/import", form).status_code == 422
     assert not ModelVersion.objects.exists()
 
 
-def test_an_import_is_polled_until_it_ends(browser: Client, empty: Empty, model_root: Path) -> None:
+def test_an_import_is_polled_until_it_ends(
+    browser: Client, empty: EmptyCompany, model_root: Path
+) -> None:
     browser.post("/models/import", {"team": empty.team.uid, "path": str(model_root)})
     version = ModelVersion.objects.get()
     address = f"/models/versions/{version.uid}"
@@ -125,7 +129,7 @@ def test_an_import_is_polled_until_it_ends(browser: Client, empty: Empty, model_
 
 
 def test_a_failed_import_is_tried_again_once(
-    browser: Client, empty: Empty, model_root: Path
+    browser: Client, empty: EmptyCompany, model_root: Path
 ) -> None:
     browser.post("/models/import", {"team": empty.team.uid, "path": str(model_root)})
     version = ModelVersion.objects.get()
@@ -136,7 +140,7 @@ def test_a_failed_import_is_tried_again_once(
 
 
 def test_a_version_shows_its_lineage_and_its_base_beside_it(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     text = browser.get(f"/models/versions/{filled.tuned.uid}").text
     assert f"/models/versions/{filled.base.uid}" in text
@@ -145,7 +149,7 @@ def test_a_version_shows_its_lineage_and_its_base_beside_it(
         assert f">{figure}<" in text
 
 
-def test_one_press_deploys_under_a_free_name(browser: Client, filled: Filled) -> None:
+def test_one_press_deploys_under_a_free_name(browser: Client, filled: FilledCompany) -> None:
     address = f"/deployments/of/{filled.tuned.uid}"
     first = browser.post(address)
     second = browser.post(address)
@@ -154,7 +158,7 @@ def test_one_press_deploys_under_a_free_name(browser: Client, filled: Filled) ->
 
 
 def test_home_shows_the_first_steps_until_a_tuned_model_is_deployed(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     assert "in five steps" in browser.get("/").text
     own: dict[str, Any] = {"actor": empty.user, "team": empty.team}

@@ -12,14 +12,14 @@ from apps.models.models import ModelLine, ModelVersion
 from apps.models.services import outputs
 from apps.serving.selectors.lineage import MOST_VERSIONS, lineage_of_versions
 from tests import factories
-from tests.functional.sample_rows import Filled
+from tests.functional.sample_rows import FilledCompany
 
 
 def names(drawing: Any) -> list[str]:
     return [box.node.name for box in drawing.boxes]
 
 
-def child(filled: Filled, base: ModelVersion | None, number: int) -> ModelVersion:
+def child(filled: FilledCompany, base: ModelVersion | None, number: int) -> ModelVersion:
     origin = outputs.Origin(
         team=filled.team, actor=filled.user, job_uid="", attempt_uid=f"child-{number}"
     )
@@ -33,7 +33,9 @@ def child(filled: Filled, base: ModelVersion | None, number: int) -> ModelVersio
     )
 
 
-def test_a_version_shows_its_way_from_rows_to_deployment(browser: Client, filled: Filled) -> None:
+def test_a_version_shows_its_way_from_rows_to_deployment(
+    browser: Client, filled: FilledCompany
+) -> None:
     page = browser.get(f"/models/versions/{filled.tuned.uid}?tab=lineage")
     drawing = page.context["drawing"]
     shown = [box.node.uid for box in drawing.boxes]
@@ -51,7 +53,7 @@ def test_a_version_shows_its_way_from_rows_to_deployment(browser: Client, filled
         assert page.text.count(f'href="{address}"') >= 2
 
 
-def test_a_line_and_a_dataset_have_theirs_too(browser: Client, filled: Filled) -> None:
+def test_a_line_and_a_dataset_have_theirs_too(browser: Client, filled: FilledCompany) -> None:
     line = browser.get(f"/models/{filled.base.line.uid}?tab=lineage").context["drawing"]
     assert {str(filled.base), str(filled.tuned)} <= set(names(line))
     data = browser.get(f"/datasets/versions/{filled.dataset.uid}/lineage").context["drawing"]
@@ -60,13 +62,13 @@ def test_a_line_and_a_dataset_have_theirs_too(browser: Client, filled: Filled) -
     assert [box.node.name for box in data.boxes if box.here] == [str(filled.dataset)]
 
 
-def test_a_dataset_that_nobody_used_stands_alone(browser: Client, filled: Filled) -> None:
+def test_a_dataset_that_nobody_used_stands_alone(browser: Client, filled: FilledCompany) -> None:
     fresh = factories.dataset_version(actor=filled.user, team=filled.team, name="fresh", rows=12)
     drawing = browser.get(f"/datasets/versions/{fresh.uid}/lineage").context["drawing"]
     assert names(drawing) == [str(fresh)]
 
 
-def test_a_long_way_is_shown_step_by_step(browser: Client, filled: Filled) -> None:
+def test_a_long_way_is_shown_step_by_step(browser: Client, filled: FilledCompany) -> None:
     version: ModelVersion | None = None
     for number in range(6):
         version = child(filled, version, number)
@@ -82,7 +84,7 @@ def test_a_long_way_is_shown_step_by_step(browser: Client, filled: Filled) -> No
 
 
 def test_any_lineage_takes_the_same_few_queries(
-    filled: Filled, django_assert_max_num_queries: DjangoAssertNumQueries
+    filled: FilledCompany, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(MOST_VERSIONS + 5):
         child(filled, filled.base, number)
@@ -95,7 +97,7 @@ def test_any_lineage_takes_the_same_few_queries(
 
 
 def test_what_another_team_has_is_neither_drawn_nor_passed_through(
-    outsider: Client, filled: Filled
+    outsider: Client, filled: FilledCompany
 ) -> None:
     ModelLine.objects.filter(pk=filled.base.line_id).update(team=None)
     page = outsider.get(f"/models/versions/{filled.base.uid}?tab=lineage")
@@ -111,7 +113,7 @@ def test_what_another_team_has_is_neither_drawn_nor_passed_through(
 
 
 def test_the_picture_is_read_in_order_and_has_no_inline_style(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     text = browser.get(f"/models/versions/{filled.tuned.uid}?tab=lineage").text
     picture = text[text.index("<svg width") : text.index("</svg>\n  </div>")]

@@ -14,7 +14,7 @@ from apps.models.services import outputs
 from apps.models.services.artifacts import artifact_create
 from apps.models.services.versions import model_version_failed
 from tests import factories
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 CONFIG = {
     "architectures": ["Qwen2ForCausalLM"],
@@ -30,7 +30,7 @@ CONFIG = {
 CARD = "---\nlicense: apache-2.0\ntags:\n- small\n---\n# A model\n"
 
 
-def described(empty: Empty, *, config: object = CONFIG, card: str = CARD) -> ModelVersion:
+def described(empty: EmptyCompany, *, config: object = CONFIG, card: str = CARD) -> ModelVersion:
     """A version whose files say more than a test's usually do."""
     version = factories.model_version(actor=empty.user, team=empty.team, name="told")
     files = [
@@ -48,7 +48,7 @@ def names_in(response: Any) -> set[str]:
 
 
 def test_the_list_tells_what_a_line_is_and_whether_it_serves(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     response = browser.get("/models")
     by_name = {line.name: line for line in response.context["table"].rows}
@@ -58,7 +58,7 @@ def test_the_list_tells_what_a_line_is_and_whether_it_serves(
 
 
 def test_the_list_is_narrowed_by_name_architecture_and_what_serves(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     factories.model_version(actor=filled.user, team=filled.team, name="idle")
     assert names_in(browser.get("/models?text=idl")) == {"idle"}
@@ -67,13 +67,13 @@ def test_the_list_is_narrowed_by_name_architecture_and_what_serves(
     assert "No model matches" in browser.get("/models?text=nothing-is-called-so").text
 
 
-def test_the_list_comes_as_a_spreadsheet(browser: Client, filled: Filled) -> None:
+def test_the_list_comes_as_a_spreadsheet(browser: Client, filled: FilledCompany) -> None:
     body = b"".join(browser.get("/models?format=csv")).decode()
     assert "addresses,1,ready,Qwen2ForCausalLM,32," in body
 
 
 def test_a_deployment_of_another_team_is_not_counted(
-    browser: Client, filled: Filled, empty: Empty
+    browser: Client, filled: FilledCompany, empty: EmptyCompany
 ) -> None:
     ModelLine.objects.filter(pk=filled.base.line_id).update(team=None)
     search = factories.team("search")
@@ -91,14 +91,14 @@ def test_a_deployment_of_another_team_is_not_counted(
 
 
 def test_a_line_shows_how_its_versions_were_measured_and_where_they_serve(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     text = browser.get(f"/models/{filled.tuned.line.uid}").text
     assert "0.75" in text
     assert f"/deployments/{filled.ready.uid}" in text
 
 
-def test_versions_are_compared_on_the_same_rows(browser: Client, filled: Filled) -> None:
+def test_versions_are_compared_on_the_same_rows(browser: Client, filled: FilledCompany) -> None:
     second = _second_version(filled)
     factories.evaluation(model=second, dataset=filled.dataset, exact_match=0.875, actor=filled.user)
     response = browser.get(f"/models/{filled.tuned.line.uid}?tab=compare")
@@ -112,7 +112,7 @@ def test_versions_are_compared_on_the_same_rows(browser: Client, filled: Filled)
     assert [version.uid for version in one.context["chosen"]] == [second.uid]
 
 
-def _second_version(filled: Filled) -> ModelVersion:
+def _second_version(filled: FilledCompany) -> ModelVersion:
     origin = outputs.Origin(
         team=filled.team, actor=filled.user, job_uid="", attempt_uid="another-attempt"
     )
@@ -127,7 +127,7 @@ def _second_version(filled: Filled) -> ModelVersion:
 
 
 def test_a_version_tells_what_its_configuration_and_its_card_say(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     text = browser.get(f"/models/versions/{described(empty).uid}").text
     for fact in (
@@ -143,7 +143,7 @@ def test_a_version_tells_what_its_configuration_and_its_card_say(
 
 @pytest.mark.parametrize("config", [[], {"num_hidden_layers": "many", "torch_dtype": 7}, "x"])
 def test_a_strange_configuration_only_tells_less(
-    browser: Client, empty: Empty, config: object
+    browser: Client, empty: EmptyCompany, config: object
 ) -> None:
     response = browser.get(f"/models/versions/{described(empty, config=config).uid}")
     assert response.status_code == 200
@@ -151,7 +151,7 @@ def test_a_strange_configuration_only_tells_less(
 
 
 def test_files_are_listed_with_their_digests_and_can_be_saved(
-    browser: Client, outsider: Client, filled: Filled
+    browser: Client, outsider: Client, filled: FilledCompany
 ) -> None:
     page = browser.get(f"/models/versions/{filled.tuned.uid}?tab=files").text
     assert filled.tuned.artifact is not None
@@ -166,7 +166,7 @@ def test_files_are_listed_with_their_digests_and_can_be_saved(
 
 
 def test_what_cannot_be_done_is_not_offered_and_says_why(
-    browser: Client, viewer: Client, filled: Filled
+    browser: Client, viewer: Client, filled: FilledCompany
 ) -> None:
     ready = browser.get(f"/models/versions/{filled.tuned.uid}")
     assert ready.context["steps"].reasons == []
@@ -175,7 +175,9 @@ def test_what_cannot_be_done_is_not_offered_and_says_why(
     assert "/deployments/of/" not in looking.text
 
 
-def test_a_failed_import_offers_nothing_but_another_try(browser: Client, empty: Empty) -> None:
+def test_a_failed_import_offers_nothing_but_another_try(
+    browser: Client, empty: EmptyCompany
+) -> None:
     version = factories.model_version(actor=empty.user, team=empty.team, name="cut")
     ModelVersion.objects.filter(pk=version.pk).update(state="importing", artifact=None)
     version.refresh_from_db()
@@ -189,7 +191,7 @@ def test_a_failed_import_offers_nothing_but_another_try(browser: Client, empty: 
 
 
 def test_what_a_shared_version_was_made_from_stays_with_its_team(
-    outsider: Client, filled: Filled
+    outsider: Client, filled: FilledCompany
 ) -> None:
     ModelLine.objects.filter(pk=filled.tuned.line_id).update(team=None)
     version = outsider.get(f"/models/versions/{filled.tuned.uid}")
@@ -200,7 +202,7 @@ def test_what_a_shared_version_was_made_from_stays_with_its_team(
             assert hidden not in text
 
 
-def test_figures_are_named_in_the_readers_language(browser: Client, filled: Filled) -> None:
+def test_figures_are_named_in_the_readers_language(browser: Client, filled: FilledCompany) -> None:
     text = browser.get(
         f"/models/versions/{filled.tuned.uid}", headers={"Accept-Language": "zh-hans"}
     ).text

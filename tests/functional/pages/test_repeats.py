@@ -17,7 +17,7 @@ from apps.jobs.models import Job
 from apps.models.models import Artifact, StorageQuota
 from apps.serving.models import Deployment
 from tests import factories
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 SCRIPT = "/jobs/new/script"
 
@@ -42,7 +42,7 @@ def archive(content: bytes = b"print(1)") -> SimpleUploadedFile:
 
 
 @pytest.fixture
-def script(browser: Client, empty: Empty) -> dict[str, str]:
+def script(browser: Client, empty: EmptyCompany) -> dict[str, str]:
     """A form as the page gave it, filled in."""
     return {
         "team": empty.team.uid,
@@ -85,7 +85,7 @@ def codes(team: Team) -> int:
 
 
 def test_the_archive_of_a_form_that_is_sent_twice_is_kept_once(
-    browser: Client, script: dict[str, str], empty: Empty
+    browser: Client, script: dict[str, str], empty: EmptyCompany
 ) -> None:
     first, second = (browser.post(SCRIPT, {**script, "code": archive()}) for _ in range(2))
     assert first["Location"] == second["Location"]
@@ -93,7 +93,7 @@ def test_the_archive_of_a_form_that_is_sent_twice_is_kept_once(
 
 
 def test_a_form_that_is_sent_twice_needs_room_for_its_archive_once(
-    browser: Client, script: dict[str, str], empty: Empty
+    browser: Client, script: dict[str, str], empty: EmptyCompany
 ) -> None:
     StorageQuota.objects.create(team=empty.team, limit=(archive().size or 0) + 1)
     for _ in range(2):
@@ -105,7 +105,7 @@ def test_a_form_that_is_sent_twice_needs_room_for_its_archive_once(
 
 
 def test_a_job_that_is_refused_leaves_no_archive(
-    browser: Client, script: dict[str, str], empty: Empty
+    browser: Client, script: dict[str, str], empty: EmptyCompany
 ) -> None:
     assert browser.post(SCRIPT, {**script, "cards": "5000", "code": archive()}).status_code == 422
     assert codes(empty.team) == 0
@@ -124,7 +124,7 @@ def test_a_form_that_was_refused_may_be_sent_again(browser: Client, script: dict
 
 
 def test_the_same_token_of_somebody_else_is_another_form(
-    browser: Client, script: dict[str, str], empty: Empty
+    browser: Client, script: dict[str, str], empty: EmptyCompany
 ) -> None:
     other = Client()
     other.force_login(factories.person("bob", team=empty.team))
@@ -142,7 +142,7 @@ def test_a_token_that_no_page_gave_does_no_harm(
     assert Job.objects.count() == 2
 
 
-def test_deploy_pressed_twice_makes_one_deployment(browser: Client, filled: Filled) -> None:
+def test_deploy_pressed_twice_makes_one_deployment(browser: Client, filled: FilledCompany) -> None:
     before = Deployment.objects.count()
     once = token(browser, reverse("model-version", args=[filled.tuned.uid]))
     quick = reverse("deployment-quick", args=[filled.tuned.uid])
@@ -174,7 +174,9 @@ def test_a_form_in_progress_stays_and_says_so(client: Client, db: None) -> None:
     assert "in another tab" in response["HX-Trigger"]
 
 
-def test_a_script_that_is_logged_out_hears_it_in_words(client: Client, filled: Filled) -> None:
+def test_a_script_that_is_logged_out_hears_it_in_words(
+    client: Client, filled: FilledCompany
+) -> None:
     address = reverse("playground-chat", args=[filled.ready.uid])
     response = client.post(address, headers={"Sec-Fetch-Mode": "cors"})
     assert response.status_code == 401
@@ -187,7 +189,7 @@ def test_a_page_that_somebody_opens_leads_to_the_log_in_as_ever(client: Client, 
     assert response["Location"] == "/login?next=/jobs"
 
 
-def test_what_came_last_is_chosen_already(browser: Client, filled: Filled) -> None:
+def test_what_came_last_is_chosen_already(browser: Client, filled: FilledCompany) -> None:
     form = browser.get("/jobs/new/finetune").context["form"]
     assert form["model_version"].value() == filled.tuned.uid
     assert form["dataset_version"].value() == filled.dataset.uid
@@ -195,13 +197,13 @@ def test_what_came_last_is_chosen_already(browser: Client, filled: Filled) -> No
 
 
 def test_what_the_address_names_comes_before_what_came_last(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     form = browser.get(f"/jobs/new/finetune?model={filled.base.uid}").context["form"]
     assert form["model_version"].value() == filled.base.uid
 
 
-def test_nothing_of_another_team_is_chosen(outsider: Client, filled: Filled) -> None:
+def test_nothing_of_another_team_is_chosen(outsider: Client, filled: FilledCompany) -> None:
     assert User.objects.filter(username="bob").exists()
     form = outsider.get("/jobs/new/finetune").context["form"]
     assert form["model_version"].value() is None

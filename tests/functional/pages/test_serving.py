@@ -10,12 +10,12 @@ from pytest_django import Settings
 from apps.serving.models import Deployment, Revision
 from apps.serving.services import deployments as services
 from controlplane.domain.serving import DeploymentEvent
-from tests.functional.sample_rows import Filled
+from tests.functional.sample_rows import FilledCompany
 
 HTMX = {"HX-Request": "true"}
 
 
-def form_of(filled: Filled, **changes: str) -> dict[str, str]:
+def form_of(filled: FilledCompany, **changes: str) -> dict[str, str]:
     return {
         "team": filled.team.uid,
         "model_version": filled.tuned.uid,
@@ -34,26 +34,26 @@ def stopped(deployment: Deployment) -> Deployment:
     return deployment
 
 
-def test_a_plain_form_makes_a_deployment(browser: Client, filled: Filled) -> None:
+def test_a_plain_form_makes_a_deployment(browser: Client, filled: FilledCompany) -> None:
     response = browser.post("/deployments/new", form_of(filled))
     made = Deployment.objects.get(name="fresh")
     assert response["Location"] == f"/deployments/{made.uid}"
     assert made.replica_count == 2
 
 
-def test_a_taken_name_is_refused_beside_the_field(browser: Client, filled: Filled) -> None:
+def test_a_taken_name_is_refused_beside_the_field(browser: Client, filled: FilledCompany) -> None:
     response = browser.post("/deployments/new", form_of(filled, name="parcels"))
     assert response.status_code == 422
     assert "is taken" in response.context["form"].errors["name"][0]
 
 
-def test_a_viewer_may_not_deploy(viewer: Client, filled: Filled) -> None:
+def test_a_viewer_may_not_deploy(viewer: Client, filled: FilledCompany) -> None:
     assert viewer.post("/deployments/new", form_of(filled)).status_code == 403
     assert viewer.post(f"/deployments/of/{filled.tuned.uid}").status_code == 403
 
 
 def test_a_replica_in_back_off_shows_its_crashes_and_its_next_start(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     text = browser.get(f"/deployments/{filled.degraded.uid}").text
     assert 'data-state="backoff"' in text
@@ -61,7 +61,7 @@ def test_a_replica_in_back_off_shows_its_crashes_and_its_next_start(
     assert "out of memory" in text
 
 
-def test_a_deployment_is_polled_until_it_is_settled(browser: Client, filled: Filled) -> None:
+def test_a_deployment_is_polled_until_it_is_settled(browser: Client, filled: FilledCompany) -> None:
     moving = browser.get(f"/deployments/{filled.degraded.uid}", headers=HTMX)
     assert moving.status_code == 200
     settled = browser.get(f"/deployments/{filled.ready.uid}", headers=HTMX)
@@ -70,7 +70,7 @@ def test_a_deployment_is_polled_until_it_is_settled(browser: Client, filled: Fil
 
 
 def test_the_examples_name_the_gateway_and_the_deployment(
-    browser: Client, filled: Filled, settings: Settings
+    browser: Client, filled: FilledCompany, settings: Settings
 ) -> None:
     settings.NINEFOLD_GATEWAY_URL = "https://models.example"
     text = browser.get(f"/deployments/{filled.ready.uid}").text
@@ -78,7 +78,7 @@ def test_the_examples_name_the_gateway_and_the_deployment(
     assert "parcels" in text
 
 
-def test_scaling_keeps_to_its_bounds(browser: Client, filled: Filled) -> None:
+def test_scaling_keeps_to_its_bounds(browser: Client, filled: FilledCompany) -> None:
     address = f"/deployments/{filled.ready.uid}/scale"
     browser.post(address, {"replicas": "3"})
     filled.ready.refresh_from_db()
@@ -87,7 +87,9 @@ def test_scaling_keeps_to_its_bounds(browser: Client, filled: Filled) -> None:
     assert "whole number" in browser.post(address, {"replicas": "many"}, follow=True).text
 
 
-def test_a_new_revision_begins_with_the_fields_of_the_last(browser: Client, filled: Filled) -> None:
+def test_a_new_revision_begins_with_the_fields_of_the_last(
+    browser: Client, filled: FilledCompany
+) -> None:
     address = f"/deployments/{filled.ready.uid}/revise"
     assert f'value="{filled.tuned.uid}" selected' in browser.get(address).text
     form = {"model_version": filled.base.uid, "chip": "cpu", "cards": "1"}
@@ -96,20 +98,22 @@ def test_a_new_revision_begins_with_the_fields_of_the_last(browser: Client, fill
     assert newest.model_version == filled.base
 
 
-def test_stopping_twice_is_a_message(browser: Client, filled: Filled) -> None:
+def test_stopping_twice_is_a_message(browser: Client, filled: FilledCompany) -> None:
     address = f"/deployments/{filled.ready.uid}/stop"
     assert "being stopped" in browser.post(address, follow=True).text
     assert "cannot stop" in browser.post(address, follow=True).text
 
 
-def test_a_stopped_deployment_is_started_again(browser: Client, filled: Filled) -> None:
+def test_a_stopped_deployment_is_started_again(browser: Client, filled: FilledCompany) -> None:
     stopped(filled.ready)
     browser.post(f"/deployments/{filled.ready.uid}/start")
     filled.ready.refresh_from_db()
     assert filled.ready.state == "starting"
 
 
-def test_deleting_needs_the_name_typed_and_a_stop_before(browser: Client, filled: Filled) -> None:
+def test_deleting_needs_the_name_typed_and_a_stop_before(
+    browser: Client, filled: FilledCompany
+) -> None:
     address = f"/deployments/{filled.ready.uid}/delete"
     assert "cannot be deleted" in browser.post(address, {"name": "parcels"}, follow=True).text
     stopped(filled.ready)
@@ -120,7 +124,7 @@ def test_deleting_needs_the_name_typed_and_a_stop_before(browser: Client, filled
 
 @pytest.mark.parametrize("action", ["scale", "stop", "start", "delete"])
 def test_actions_need_the_role_the_team_and_a_post(
-    browser: Client, viewer: Client, outsider: Client, filled: Filled, action: str
+    browser: Client, viewer: Client, outsider: Client, filled: FilledCompany, action: str
 ) -> None:
     address = f"/deployments/{filled.ready.uid}/{action}"
     assert browser.get(address).status_code == 405
@@ -129,7 +133,7 @@ def test_actions_need_the_role_the_team_and_a_post(
 
 
 def test_the_fleet_names_holders_only_to_their_team(
-    browser: Client, outsider: Client, filled: Filled
+    browser: Client, outsider: Client, filled: FilledCompany
 ) -> None:
     link = f"/jobs/{filled.running.uid}"
     assert link in browser.get("/fleet").text

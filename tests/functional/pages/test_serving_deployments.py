@@ -15,10 +15,12 @@ from apps.serving.models import Deployment, Replica, Revision
 from apps.serving.services import deployments as services
 from apps.serving.services.configurations import Configuration
 from apps.serving.services.usage import usage_record
-from tests.functional.sample_rows import Filled
+from tests.functional.sample_rows import FilledCompany
 
 
-def called(filled: Filled, *, ago: timedelta, outcome: str = "ok", first: float = 200) -> None:
+def called(
+    filled: FilledCompany, *, ago: timedelta, outcome: str = "ok", first: float = 200
+) -> None:
     """One call to the ready deployment that long ago."""
     Deployment.objects.filter(pk=filled.ready.pk).update(
         created_at=timezone.now() - timedelta(days=40)
@@ -40,7 +42,7 @@ def called(filled: Filled, *, ago: timedelta, outcome: str = "ok", first: float 
     usage_record(gateway="g", sequence=sequence, records=[record])
 
 
-def revised(filled: Filled) -> Revision:
+def revised(filled: FilledCompany) -> Revision:
     return services.deployment_revise(
         deployment=filled.ready,
         configuration=Configuration(model_version=filled.base, cards=2),
@@ -49,11 +51,11 @@ def revised(filled: Filled) -> Revision:
     )
 
 
-def part(client: Client, filled: Filled, tab: str, more: str = "") -> Any:
+def part(client: Client, filled: FilledCompany, tab: str, more: str = "") -> Any:
     return client.get(f"/deployments/{filled.ready.uid}?tab={tab}{more}")
 
 
-def chart(client: Client, filled: Filled, name: str, window: str = "hour") -> Any:
+def chart(client: Client, filled: FilledCompany, name: str, window: str = "hour") -> Any:
     answer = client.get(f"/deployments/{filled.ready.uid}/charts/{name}?window={window}")
     assert answer.status_code == 200
     return answer.json()
@@ -71,14 +73,14 @@ def chart(client: Client, filled: Filled, name: str, window: str = "hour") -> An
     ],
 )
 def test_the_list_is_narrowed_by_its_address(
-    browser: Client, filled: Filled, query: str, names: set[str]
+    browser: Client, filled: FilledCompany, query: str, names: set[str]
 ) -> None:
     response = browser.get(f"/deployments?{query}")
     assert {row.name for row in response.context["table"].rows} == names
 
 
 def test_the_list_counts_the_calls_of_a_day_and_comes_as_csv(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     called(filled, ago=timedelta(hours=3))
     called(filled, ago=timedelta(days=3))
@@ -88,14 +90,14 @@ def test_the_list_counts_the_calls_of_a_day_and_comes_as_csv(
     assert any(line.startswith("parcels,ready,") and ",1 of 1,1," in line for line in lines)
 
 
-def test_a_replica_names_the_card_that_it_holds(browser: Client, filled: Filled) -> None:
+def test_a_replica_names_the_card_that_it_holds(browser: Client, filled: FilledCompany) -> None:
     rows = browser.get(f"/deployments/{filled.ready.uid}").context["replicas"]
     (held,) = Allocation.objects.filter(claim__uid=rows[0].replica.claim_uid)
     assert [row.place for row in rows] == [f"{held.node.name} · {held.card.index}"]
 
 
 def test_the_shortest_time_with_a_call_in_it_is_shown_first(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     assert "Nobody has called it yet" in part(browser, filled, "calls").text
     called(filled, ago=timedelta(days=3))
@@ -110,7 +112,7 @@ def test_the_shortest_time_with_a_call_in_it_is_shown_first(
 
 @pytest.mark.parametrize(("window", "steps"), [("hour", 60), ("day", 48), ("month", 30)])
 def test_a_chart_has_every_step_and_each_call_in_one(
-    browser: Client, filled: Filled, window: str, steps: int
+    browser: Client, filled: FilledCompany, window: str, steps: int
 ) -> None:
     called(filled, ago=timedelta(minutes=1), first=100)
     called(filled, ago=timedelta(minutes=2), outcome="error", first=9000)
@@ -123,20 +125,22 @@ def test_a_chart_has_every_step_and_each_call_in_one(
     assert [one for one in median if one is not None] == [0.1]
 
 
-def test_a_chart_of_nothing_is_empty(browser: Client, filled: Filled) -> None:
+def test_a_chart_of_nothing_is_empty(browser: Client, filled: FilledCompany) -> None:
     assert chart(browser, filled, "calls")["series"] == []
     assert browser.get(f"/deployments/{filled.ready.uid}/charts/mood").status_code == 404
 
 
 def test_calls_of_an_earlier_deployment_of_the_name_are_not_counted(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     called(filled, ago=timedelta(minutes=5))
     Deployment.objects.filter(pk=filled.ready.pk).update(created_at=timezone.now())
     assert chart(browser, filled, "calls")["series"] == []
 
 
-def test_revisions_say_what_changed_and_which_serves(browser: Client, filled: Filled) -> None:
+def test_revisions_say_what_changed_and_which_serves(
+    browser: Client, filled: FilledCompany
+) -> None:
     revised(filled)
     newer, first = part(browser, filled, "revisions").context["revisions"]
     assert {(str(one.before), str(one.after)) for one in newer["changes"]} == {
@@ -149,7 +153,7 @@ def test_revisions_say_what_changed_and_which_serves(browser: Client, filled: Fi
 
 
 def test_going_back_makes_a_new_revision_of_the_old_configuration(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     revised(filled)
     first = Revision.objects.get(deployment=filled.ready, number=1)
@@ -163,7 +167,7 @@ def test_going_back_makes_a_new_revision_of_the_old_configuration(
 
 
 def test_a_viewer_sees_revisions_and_why_they_may_not_go_back(
-    viewer: Client, filled: Filled
+    viewer: Client, filled: FilledCompany
 ) -> None:
     revised(filled)
     text = part(viewer, filled, "revisions").text
@@ -173,7 +177,9 @@ def test_a_viewer_sees_revisions_and_why_they_may_not_go_back(
     assert viewer.post(address).status_code == 403
 
 
-def test_events_tell_of_the_deployment_and_of_its_replicas(browser: Client, filled: Filled) -> None:
+def test_events_tell_of_the_deployment_and_of_its_replicas(
+    browser: Client, filled: FilledCompany
+) -> None:
     events = part(browser, filled, "events").context["events"]
     assert {event["subject"] for event in events} == {"deployment", "replica"}
     times = [event["at"] for event in events]
@@ -181,7 +187,7 @@ def test_events_tell_of_the_deployment_and_of_its_replicas(browser: Client, fill
 
 
 def test_the_log_of_a_replica_without_a_file_is_what_was_kept_of_its_crash(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     crashed = Replica.objects.get(backend__revision__deployment=filled.degraded)
     address = f"/deployments/{filled.degraded.uid}"
@@ -191,7 +197,7 @@ def test_the_log_of_a_replica_without_a_file_is_what_was_kept_of_its_crash(
     assert browser.get(strange).status_code == 404
 
 
-def asked(filled: Filled, **changes: str) -> dict[str, str]:
+def asked(filled: FilledCompany, **changes: str) -> dict[str, str]:
     return {
         "team": filled.team.uid,
         "model_version": filled.tuned.uid,
@@ -204,7 +210,7 @@ def asked(filled: Filled, **changes: str) -> dict[str, str]:
 
 
 def test_the_form_says_in_words_what_will_happen_and_keeps_nothing(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     text = browser.post("/deployments/check", asked(filled)).text
     assert "2 replicas of" in text
@@ -212,7 +218,9 @@ def test_the_form_says_in_words_what_will_happen_and_keeps_nothing(
     assert not Deployment.objects.filter(name="fresh").exists()
 
 
-def test_the_form_names_a_free_name_for_one_that_is_taken(browser: Client, filled: Filled) -> None:
+def test_the_form_names_a_free_name_for_one_that_is_taken(
+    browser: Client, filled: FilledCompany
+) -> None:
     text = browser.post("/deployments/check", asked(filled, name="parcels")).text
     assert "parcels-2" in text
     page = browser.get(f"/deployments/new?model={filled.tuned.uid}")
@@ -220,7 +228,7 @@ def test_the_form_names_a_free_name_for_one_that_is_taken(browser: Client, fille
 
 
 def test_a_chip_that_is_not_here_is_told_before_it_is_waited_for(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     Card.objects.update(chip="another")
     chips = browser.get("/deployments/new").context["form"].fields["chip"].choices
@@ -230,7 +238,7 @@ def test_a_chip_that_is_not_here_is_told_before_it_is_waited_for(
 
 
 def test_a_revision_is_told_with_the_replicas_that_the_deployment_has(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     form = {"model_version": filled.base.uid, "chip": "cpu", "cards": "1"}
     text = browser.post(f"/deployments/{filled.ready.uid}/revise/check", form).text
@@ -238,7 +246,7 @@ def test_a_revision_is_told_with_the_replicas_that_the_deployment_has(
 
 
 def test_fields_that_the_form_does_not_show_stay_in_the_next_revision(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     newest = Revision.objects.get(deployment=filled.ready)
     Revision.objects.filter(pk=newest.pk).update(spec={**newest.spec, "model_name": "kept"})
@@ -249,7 +257,7 @@ def test_fields_that_the_form_does_not_show_stay_in_the_next_revision(
     assert made.spec["queue_size"] == 0
 
 
-def test_a_form_sent_twice_makes_one_deployment(browser: Client, filled: Filled) -> None:
+def test_a_form_sent_twice_makes_one_deployment(browser: Client, filled: FilledCompany) -> None:
     form = asked(filled, once="a" * 32)
     first = browser.post("/deployments/new", form)
     again = browser.post("/deployments/new", form)

@@ -20,7 +20,7 @@ from pytest_django import DjangoAssertNumQueries
 from controlplane.web.templatetags.ninefold import ago
 from tests import factories
 from tests.functional.pages.test_every_page import OF_ONE, PLAIN, check
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 HTMX = {"hx-request": "true"}
 MOST_BYTES = 250_000
@@ -38,14 +38,14 @@ def test_the_rail_says_where_one_is(browser: Client, address: str, name: str) ->
     assert current == [name]
 
 
-def test_the_rail_leads_to_the_admin_for_staff_only(browser: Client, empty: Empty) -> None:
+def test_the_rail_leads_to_the_admin_for_staff_only(browser: Client, empty: EmptyCompany) -> None:
     assert reverse("admin:index") not in browser.get("/").text
     staff = Client()
     staff.force_login(factories.person("root", admin=True))
     assert f'href="{reverse("admin:index")}"' in staff.get("/").text
 
 
-def test_every_shortcut_leads_somewhere(browser: Client, filled: Filled) -> None:
+def test_every_shortcut_leads_somewhere(browser: Client, filled: FilledCompany) -> None:
     links = re.findall(r'data-go="(\w)" href="([^"]+)"', browser.get("/").text)
     assert len({key for key, _ in links}) == len(links) >= 8
     assert {href: browser.get(href).status_code for _, href in links} == {
@@ -54,7 +54,7 @@ def test_every_shortcut_leads_somewhere(browser: Client, filled: Filled) -> None
 
 
 def test_search_finds_by_name_and_by_the_beginning_of_an_id(
-    browser: Client, filled: Filled
+    browser: Client, filled: FilledCompany
 ) -> None:
     by_name = browser.get("/search", {"q": "ADDRESSES"}, headers=HTMX).text
     assert reverse("job", args=[filled.running.uid]) in by_name
@@ -66,7 +66,7 @@ def test_search_finds_pages(browser: Client) -> None:
     assert 'href="/playground"' in browser.get("/search", {"q": "playg"}, headers=HTMX).text
 
 
-def test_search_shows_nothing_of_other_teams(outsider: Client, filled: Filled) -> None:
+def test_search_shows_nothing_of_other_teams(outsider: Client, filled: FilledCompany) -> None:
     for thing in (filled.running, filled.ready, filled.dataset, filled.tuned.line):
         for text in (thing.uid, str(thing)):
             found = outsider.get("/search", {"q": text}, headers=HTMX).text
@@ -74,14 +74,16 @@ def test_search_shows_nothing_of_other_teams(outsider: Client, filled: Filled) -
 
 
 def test_search_costs_one_query_a_kind(
-    browser: Client, filled: Filled, django_assert_max_num_queries: DjangoAssertNumQueries
+    browser: Client, filled: FilledCompany, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     browser.get("/search")
     with django_assert_max_num_queries(SEARCH_QUERIES):
         browser.get("/search", {"q": "a"}, headers=HTMX)
 
 
-def test_search_takes_any_text(browser: Client, filled: Filled, subtests: pytest.Subtests) -> None:
+def test_search_takes_any_text(
+    browser: Client, filled: FilledCompany, subtests: pytest.Subtests
+) -> None:
     for text in ("", "%", "_", "\0", "'", "x" * 500, "<script>", "无"):
         with subtests.test(text=text):
             response = browser.get("/search", {"q": text})
@@ -90,13 +92,13 @@ def test_search_takes_any_text(browser: Client, filled: Filled, subtests: pytest
             check(response.text)
 
 
-def test_search_is_a_page_without_scripts(browser: Client, filled: Filled) -> None:
+def test_search_is_a_page_without_scripts(browser: Client, filled: FilledCompany) -> None:
     assert "<h1>" in browser.get("/search", {"q": "teach"}).text
     assert "<h1>" not in browser.get("/search", {"q": "teach"}, headers=HTMX).text
 
 
 def test_no_page_allows_anything_inline_or_from_elsewhere(
-    browser: Client, filled: Filled, subtests: pytest.Subtests
+    browser: Client, filled: FilledCompany, subtests: pytest.Subtests
 ) -> None:
     for address in (*PLAIN, *(address(filled) for address in OF_ONE.values())):
         with subtests.test(address):
@@ -116,7 +118,7 @@ def allows_nothing_inline_or_from_elsewhere(response: HttpResponseBase) -> None:
     assert response["Referrer-Policy"] == "same-origin"
 
 
-def test_only_the_admin_and_the_reference_of_rest_may_do_more(empty: Empty) -> None:
+def test_only_the_admin_and_the_reference_of_rest_may_do_more(empty: EmptyCompany) -> None:
     staff = Client()
     staff.force_login(factories.person("root", admin=True))
     assert "'unsafe-eval'" in staff.get("/admin/")["Content-Security-Policy"]
@@ -136,7 +138,7 @@ def test_the_pages_of_errors_need_no_database(client: Client) -> None:
 
 @pytest.mark.parametrize("address", ["/", "/jobs", "/models", "/deployments", "/jobs/new/finetune"])
 def test_a_page_weighs_little_before_its_charts(
-    browser: Client, filled: Filled, address: str
+    browser: Client, filled: FilledCompany, address: str
 ) -> None:
     """What a first visit loads, as whitenoise sends it; the font is the reader's own."""
     text = browser.get(address).text
@@ -156,14 +158,14 @@ def test_a_page_that_is_not_there_says_what_next(browser: Client, address: str) 
     assert 'href="/"' in response.text
 
 
-def test_a_form_that_is_too_old_says_what_next(empty: Empty) -> None:
+def test_a_form_that_is_too_old_says_what_next(empty: EmptyCompany) -> None:
     response = Client(enforce_csrf_checks=True).post("/login", {"username": "x"})
     assert response.status_code == 403
     check(response.text)
     assert "nothing was changed" in response.text
 
 
-def test_a_refusal_says_who_can_change_that(viewer: Client, filled: Filled) -> None:
+def test_a_refusal_says_who_can_change_that(viewer: Client, filled: FilledCompany) -> None:
     response = viewer.post(f"/jobs/{filled.running.uid}/cancel")
     assert response.status_code == 403
     check(response.text)

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from tests import factories
-from tests.functional.sample_rows import Empty
+from tests.functional.sample_rows import EmptyCompany
 
 ADDRESS = "/models/sizing"
 QWEN = {"model": "catalog:qwen2-7b-instruct", "chip": "nvidia-h800"}
@@ -28,14 +28,14 @@ def answer(client: Client, **asked: str) -> Any:
 
 
 def test_without_a_model_nothing_is_worked_out_and_nothing_is_wrong(
-    browser: Client, empty: Empty
+    browser: Client, empty: EmptyCompany
 ) -> None:
     text = browser.get(ADDRESS).text
     assert "Choose a model: its memory is worked out here" in text
     assert "Still to be put right" not in text
 
 
-def test_a_model_of_the_catalog_is_sized_part_by_part(browser: Client, empty: Empty) -> None:
+def test_a_model_of_the_catalog_is_sized_part_by_part(browser: Client, empty: EmptyCompany) -> None:
     found = answer(browser, context="4096", concurrency="16")
     parts = {part.name: part.bytes for part in found.parts}
     assert parts["weights"] == 2 * 7_620_000_000
@@ -46,20 +46,22 @@ def test_a_model_of_the_catalog_is_sized_part_by_part(browser: Client, empty: Em
     assert 'data-chart="/models/sizing/curve.json?model=catalog%3Aqwen2-7b-instruct"' in text
 
 
-def test_the_answer_alone_comes_for_htmx(browser: Client, empty: Empty) -> None:
+def test_the_answer_alone_comes_for_htmx(browser: Client, empty: EmptyCompany) -> None:
     text = browser.get(ADDRESS, QWEN, headers={"HX-Request": "true"}).text
     assert "the fullest card" in text
     assert "<form" not in text
 
 
-def test_training_asks_for_more_cards_than_serving(browser: Client, empty: Empty) -> None:
+def test_training_asks_for_more_cards_than_serving(browser: Client, empty: EmptyCompany) -> None:
     serving, training = answer(browser), answer(browser, task="train")
     assert training.plan.cards > serving.plan.cards
     assert training.largest_batch is not None
     assert training.fits
 
 
-def test_what_does_not_fit_is_said_with_what_would_be_right(browser: Client, empty: Empty) -> None:
+def test_what_does_not_fit_is_said_with_what_would_be_right(
+    browser: Client, empty: EmptyCompany
+) -> None:
     text = browser.get(ADDRESS, {**QWEN, "model": "catalog:deepseek-v3", "cards": "1"}).text
     assert "It does not fit on NVIDIA H800" in text
     assert "the weights alone are" in text
@@ -83,13 +85,15 @@ def test_what_does_not_fit_is_said_with_what_would_be_right(browser: Client, emp
     ],
 )
 def test_what_is_wrong_is_named_with_what_would_be_right(
-    browser: Client, empty: Empty, asked: Mapping[str, str], words: str
+    browser: Client, empty: EmptyCompany, asked: Mapping[str, str], words: str
 ) -> None:
     text = browser.get(ADDRESS, {**QWEN, **asked}).text.replace("&#x27;", "'")
     assert words in text
 
 
-def test_a_version_of_ours_is_sized_by_its_own_configuration(browser: Client, empty: Empty) -> None:
+def test_a_version_of_ours_is_sized_by_its_own_configuration(
+    browser: Client, empty: EmptyCompany
+) -> None:
     version = factories.model_version(actor=empty.user, team=empty.team)
     model = f"version:{version.uid}"
     text = browser.get(ADDRESS, {**QWEN, "model": model}).text
@@ -97,7 +101,7 @@ def test_a_version_of_ours_is_sized_by_its_own_configuration(browser: Client, em
     assert "num_hidden_layers is missing; it must be a whole number" in text
 
 
-def test_versions_of_other_teams_are_not_there(browser: Client, empty: Empty) -> None:
+def test_versions_of_other_teams_are_not_there(browser: Client, empty: EmptyCompany) -> None:
     other = factories.team("search")
     version = factories.model_version(actor=factories.person("sam", team=other), team=other)
     response = browser.get(f"{ADDRESS}/curve.json", {"model": f"version:{version.uid}"})
@@ -105,7 +109,7 @@ def test_versions_of_other_teams_are_not_there(browser: Client, empty: Empty) ->
     assert "of something that is there" in response.json()["errors"][0]["message"]
 
 
-def test_the_chart_grows_with_context_and_requests(browser: Client, empty: Empty) -> None:
+def test_the_chart_grows_with_context_and_requests(browser: Client, empty: EmptyCompany) -> None:
     response = browser.get(f"{ADDRESS}/curve.json", {"model": QWEN["model"]})
     series = response.json()["series"]
     assert [one["name"] for one in series] == [
@@ -121,7 +125,7 @@ def test_the_chart_grows_with_context_and_requests(browser: Client, empty: Empty
         assert all(low < high for low, high in zip(fewer["y"], more["y"], strict=True))
 
 
-def test_the_chart_refuses_what_nobody_knows(browser: Client, empty: Empty) -> None:
+def test_the_chart_refuses_what_nobody_knows(browser: Client, empty: EmptyCompany) -> None:
     response = browser.get(f"{ADDRESS}/curve.json", {"model": QWEN["model"], "scheme": "w3a3"})
     assert response.status_code == 422
     assert "scheme must be one of stored" in response.json()["errors"][0]["message"]

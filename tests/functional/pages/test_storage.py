@@ -15,11 +15,11 @@ from apps.models.services.storage_garbage import garbage_collect, storage_measur
 from apps.models.services.storage_retention import retention_run
 from controlplane.domain.permissions import Role
 from tests import factories
-from tests.functional.sample_rows import Empty, Filled
+from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
 
 @pytest.fixture
-def company(empty: Empty) -> Client:
+def company(empty: EmptyCompany) -> Client:
     """Logged in as an administrator of the company."""
     client = Client()
     client.force_login(factories.person("root", admin=True))
@@ -32,21 +32,23 @@ def test_every_part_says_what_is_missing_on_the_first_day(browser: Client, tab: 
 
 
 @pytest.mark.parametrize("tab", ["use", "biggest", "deleted", "retention", "runs"])
-def test_an_administrator_sees_every_part(company: Client, filled: Filled, tab: str) -> None:
+def test_an_administrator_sees_every_part(company: Client, filled: FilledCompany, tab: str) -> None:
     storage_measure(at=timezone.now())
     garbage_collect(at=timezone.now())
     retention_run(at=timezone.now())
     assert company.get("/storage", {"tab": tab}).status_code == 200
 
 
-def test_the_page_says_how_much_each_team_uses_of_what(browser: Client, filled: Filled) -> None:
+def test_the_page_says_how_much_each_team_uses_of_what(
+    browser: Client, filled: FilledCompany
+) -> None:
     StorageQuota.objects.create(team=filled.team, limit=1)
     text = browser.get("/storage").content.decode()
     assert "over quota" in text
     assert "Model versions" in text
 
 
-def test_what_is_deleted_can_be_had_back(browser: Client, filled: Filled) -> None:
+def test_what_is_deleted_can_be_had_back(browser: Client, filled: FilledCompany) -> None:
     spare = factories.model_version(actor=filled.user, team=filled.team, name="spare")
     artifact = spare.artifact
     assert artifact is not None
@@ -59,7 +61,7 @@ def test_what_is_deleted_can_be_had_back(browser: Client, filled: Filled) -> Non
     assert spare.state == "ready"
 
 
-def test_one_form_pins_whichever_is_chosen(browser: Client, filled: Filled) -> None:
+def test_one_form_pins_whichever_is_chosen(browser: Client, filled: FilledCompany) -> None:
     spare = factories.model_version(actor=filled.user, team=filled.team, name="spare")
     artifact = spare.artifact
     assert artifact is not None
@@ -73,7 +75,7 @@ def test_one_form_pins_whichever_is_chosen(browser: Client, filled: Filled) -> N
         assert (artifact.pinned_at is not None) is pinned
 
 
-def test_a_refusal_says_what_depends_on_it(browser: Client, filled: Filled) -> None:
+def test_a_refusal_says_what_depends_on_it(browser: Client, filled: FilledCompany) -> None:
     artifact = filled.tuned.artifact
     assert artifact is not None
     answer = browser.post(f"/storage/artifacts/{artifact.uid}/delete", follow=True)
@@ -82,12 +84,12 @@ def test_a_refusal_says_what_depends_on_it(browser: Client, filled: Filled) -> N
     assert artifact.deleted_at is None
 
 
-def test_a_viewer_cannot_delete(viewer: Client, filled: Filled) -> None:
+def test_a_viewer_cannot_delete(viewer: Client, filled: FilledCompany) -> None:
     artifact = Artifact.objects.filter(team=filled.team).latest("pk")
     assert viewer.post(f"/storage/artifacts/{artifact.uid}/delete").status_code == 403
 
 
-def test_what_belongs_to_another_team_is_not_there(outsider: Client, filled: Filled) -> None:
+def test_what_belongs_to_another_team_is_not_there(outsider: Client, filled: FilledCompany) -> None:
     artifact = Artifact.objects.filter(team=filled.team).latest("pk")
     assert outsider.post(f"/storage/artifacts/{artifact.uid}/delete").status_code == 404
     assert outsider.get(f"/storage/quotas/{filled.team.uid}").status_code == 404
@@ -95,7 +97,9 @@ def test_what_belongs_to_another_team_is_not_there(outsider: Client, filled: Fil
     assert "well" not in outsider.get("/storage?tab=biggest").content.decode().split("<main")[1]
 
 
-def test_only_the_company_sets_quotas(browser: Client, company: Client, filled: Filled) -> None:
+def test_only_the_company_sets_quotas(
+    browser: Client, company: Client, filled: FilledCompany
+) -> None:
     address = f"/storage/quotas/{filled.team.uid}"
     assert browser.post(address, {"limit": "5"}).status_code == 403
     assert company.post(address, {"limit": "1.5"}).status_code == 302
@@ -107,7 +111,7 @@ def test_only_the_company_sets_quotas(browser: Client, company: Client, filled: 
 
 
 def test_the_form_of_rules_shows_what_would_go_before_they_apply(
-    client: Client, filled: Filled
+    client: Client, filled: FilledCompany
 ) -> None:
     client.force_login(factories.person("ann", team=filled.team, role=Role.ADMINISTRATOR))
     for _ in range(2):
@@ -124,7 +128,7 @@ def test_the_form_of_rules_shows_what_would_go_before_they_apply(
     assert not RetentionRule.objects.exists()
 
 
-def test_what_a_failed_run_left_can_be_removed(browser: Client, filled: Filled) -> None:
+def test_what_a_failed_run_left_can_be_removed(browser: Client, filled: FilledCompany) -> None:
     attempt = filled.failed.attempts.latest("number")
     attempt.uploads.create(path="half.bin", digest=f"sha256:{'ab' * 32}", size=12345)
     assert "/storage/left/uploads/" in browser.get("/storage?tab=biggest").content.decode()
@@ -132,14 +136,16 @@ def test_what_a_failed_run_left_can_be_removed(browser: Client, filled: Filled) 
     assert not attempt.uploads.exists()
 
 
-def test_a_running_job_keeps_its_folder(browser: Client, filled: Filled) -> None:
+def test_a_running_job_keeps_its_folder(browser: Client, filled: FilledCompany) -> None:
     attempt = filled.running.attempts.latest("number")
     assert browser.post(f"/storage/left/checkpoints/{attempt.uid}").status_code == 404
     attempt.refresh_from_db()
     assert attempt.removed_at is None
 
 
-def test_an_upload_that_does_not_fit_is_refused_on_its_page(browser: Client, empty: Empty) -> None:
+def test_an_upload_that_does_not_fit_is_refused_on_its_page(
+    browser: Client, empty: EmptyCompany
+) -> None:
     StorageQuota.objects.create(team=empty.team, limit=10)
     file = SimpleUploadedFile("rows.jsonl", b'{"instruction": "a", "output": "b"}\n' * 5)
     answer = browser.post("/datasets/new", {"team": empty.team.uid, "name": "rows", "file": file})
@@ -148,7 +154,7 @@ def test_an_upload_that_does_not_fit_is_refused_on_its_page(browser: Client, emp
     assert not Artifact.objects.exists()
 
 
-def test_after_a_week_nobody_has_it_back(browser: Client, filled: Filled) -> None:
+def test_after_a_week_nobody_has_it_back(browser: Client, filled: FilledCompany) -> None:
     spare = factories.model_version(actor=filled.user, team=filled.team, name="spare")
     artifact = spare.artifact
     assert artifact is not None
@@ -163,7 +169,7 @@ def test_after_a_week_nobody_has_it_back(browser: Client, filled: Filled) -> Non
 
 
 def test_a_shared_model_is_not_its_makers_to_delete(
-    browser: Client, company: Client, filled: Filled
+    browser: Client, company: Client, filled: FilledCompany
 ) -> None:
     """One team is charged for it, and every team may rely on it."""
     shared = factories.model_version(actor=filled.user, team=filled.team, name="shared")

@@ -13,6 +13,7 @@ from pytest_django import DjangoDbBlocker, Settings
 
 from apps.accounts.models import User
 from apps.fleet.models import Cluster
+from tests.databases import connect_to, drop_database
 from tests.integration.upgrade import old_database
 from tests.integration.upgrade.local_machine import Machine
 from tests.integration.upgrade.old_database import Upgraded
@@ -43,7 +44,7 @@ def upgraded(
         database = old_database.create(home)
     yield database
     with django_db_blocker.unblock():
-        old_database.drop(database)
+        drop_database(database.name)
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +52,10 @@ def on_upgraded_database(
     upgraded: Upgraded, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[Upgraded]:
     with django_db_blocker.unblock():
-        earlier = old_database.connect_to(upgraded.name)
+        earlier = connect_to(upgraded.name)
     yield upgraded
     with django_db_blocker.unblock():
-        old_database.connect_to(earlier)
+        connect_to(earlier)
 
 
 @pytest.fixture

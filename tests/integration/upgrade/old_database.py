@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any
 
-from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import connection
 from psycopg import sql
 
+from tests.databases import connect_to, create_database
 from tests.integration.upgrade.recorded import FIXTURE, INSTALLATION
 
 _COPY = re.compile(r"^(COPY [^\n]* FROM stdin);\n(.*?)^\\\.\n", re.MULTILINE | re.DOTALL)
@@ -38,8 +37,7 @@ def create(home: Path) -> Upgraded:
     :param home: takes the place of the folder that the dump names as the home of the installation.
     """
     name = f"{connection.settings_dict['NAME']}_upgraded"
-    _drop(name)
-    _execute("CREATE DATABASE {} TEMPLATE template0", name)
+    create_database(name, template="template0")
     earlier = connect_to(name)
     try:
         _load(home)
@@ -48,39 +46,6 @@ def create(home: Path) -> Upgraded:
         return Upgraded(name=name, before=before, after=contents())
     finally:
         connect_to(earlier)
-
-
-def drop(database: Upgraded) -> None:
-    _drop(database.name)
-
-
-def _drop(name: str) -> None:
-    _execute("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
-
-
-def _execute(statement: LiteralString, name: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql.SQL(statement).format(sql.Identifier(name)).as_string(cursor.connection))
-
-
-def connect_to(name: str) -> str:
-    """Have Django use that database from now on, in every thread; the name of the one before."""
-    earlier = str(connection.settings_dict["NAME"])
-    connection.close()
-    connection.settings_dict["NAME"] = name
-    ContentType.objects.clear_cache()
-    _forget_primary_keys()
-    return earlier
-
-
-def _forget_primary_keys() -> None:
-    """Empty the caches of this process whose keys are primary keys: those of another database mean other rows."""
-    for module in [*sys.modules.values()]:
-        if getattr(module, "__name__", "").startswith("apps."):
-            for name, kind in getattr(module, "__annotations__", {}).items():
-                cached = getattr(module, name, None)
-                if str(kind).startswith("dict[int") and isinstance(cached, dict):
-                    cached.clear()
 
 
 def _load(home: Path) -> None:
