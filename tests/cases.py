@@ -18,6 +18,8 @@ def for_each_case(
     An item per case costs a collection entry, its fixtures and a report; for a matrix that is most of the
     time. Use this where cases share no state. Fixtures of the test are created once for all cases.
 
+    A case must not skip: that would leave out those behind it, so it counts as a failure.
+
     :param names: the parameters that a case fills, as ``parametrize`` takes them.
     :param cases: values, tuples of values for several names, or ``pytest.param`` objects.
     """
@@ -33,7 +35,7 @@ def for_each_case(
             for case in table:
                 try:
                     test(**fixtures, **case)
-                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - raised below
+                except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001 - raised below
                     failure = error if isinstance(error, Exception) else AssertionError(str(error))
                     failure.add_note("case: " + ", ".join(f"{k}={v!r}" for k, v in case.items()))
                     failures.append(failure)

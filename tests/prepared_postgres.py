@@ -36,7 +36,8 @@ def start_prepared(folder: Path) -> RunningPostgres:
 def copy_data(*, into: Path) -> None:
     """Copy the data folder of a migrated server to ``into/data``; it is made first where the cache has none."""
     cached = _cache() / _digest()
-    with _locked(cached.with_suffix(".lock")):
+    # One lock for all: what another process copies from is not removed meanwhile.
+    with _locked(_cache() / "lock"):
         if not cached.exists():
             _make(cached)
             _forget_older(keep=3)
@@ -82,7 +83,6 @@ def _forget_older(*, keep: int) -> None:
     )
     for old in folders[:-keep]:
         shutil.rmtree(old, ignore_errors=True)
-        old.with_suffix(".lock").unlink(missing_ok=True)
 
 
 def _cache() -> Path:
@@ -94,7 +94,11 @@ def _digest() -> str:
     """Of all that decides what a migrated database looks like, and who may read it."""
     digest = hashlib.sha256(f"{sys.version_info[:2]} {os.geteuid()}".encode())
     migrations = [*ROOT.glob("apps/*/migrations/*.py"), *ROOT.glob("platform/*/*/migrations/*.py")]
-    settled = [ROOT / "requirements-dev.lock", ROOT / "platform" / "launcher" / "postgres.py"]
+    settled = [
+        ROOT / "requirements-dev.lock",
+        ROOT / "platform" / "config" / "settings" / "base.py",
+        ROOT / "platform" / "launcher" / "postgres.py",
+    ]
     for path in [*sorted(migrations), *settled, Path(__file__)]:
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]

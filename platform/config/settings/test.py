@@ -20,8 +20,7 @@ from config.settings.hubs import HubAccess
 
 if os.environ.get("NINEFOLD_TEST_DATABASE_MIGRATED"):
     # Each worker's database is a copy of the one that is named, and needs no migration.
-    template = DATABASES["default"]["NAME"]
-    DATABASES["default"]["TEST"] = {"TEMPLATE": template, "MIGRATE": False}
+    DATABASES["default"]["TEST"] = {"TEMPLATE": DATABASES["default"]["NAME"], "MIGRATE": False}
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {
