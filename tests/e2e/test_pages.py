@@ -7,8 +7,11 @@ the wide page, and what only a phone shows is in the shell, which is measured on
 from __future__ import annotations
 
 import itertools
+import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,6 +34,11 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 MAX_BYTES = 250_000
 #: The chart library is loaded after the page, and only where there are charts.
 CHART_LIBRARY = "plotly"
+
+#: Milliseconds until something can be read; recorded, not tested: it depends on the load of the machine.
+FIRST_CONTENT = (
+    """() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0"""
+)
 
 #: Rules of WCAG 2.2 AA that a machine can check; best practices are left out.
 WCAG = {
@@ -113,9 +121,21 @@ def viewers(browser: Browser, sample: SampleProduct) -> Iterator[Viewers]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def figures() -> Iterator[dict[str, tuple[float, float]]]:
+    """Bytes, and milliseconds to the first content, by page; written to the file ``NINEFOLD_FIGURES``."""
+    by_page: dict[str, tuple[float, float]] = {}
+    yield by_page
+    if path := os.environ.get("NINEFOLD_FIGURES"):
+        Path(path).write_text(json.dumps(by_page, indent=2))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.title)
 def test_a_page_is_light_accessible_and_usable_by_keyboard(
-    viewers: Viewers, sample: SampleProduct, page: Page
+    viewers: Viewers,
+    sample: SampleProduct,
+    figures: dict[str, tuple[float, float]],
+    page: Page,
 ) -> None:
     problems: list[str] = []
     traffic = Traffic()
@@ -123,6 +143,7 @@ def test_a_page_is_light_accessible_and_usable_by_keyboard(
     with opened(
         viewers[page.viewer], address, found=problems.append, session=traffic.record
     ) as tab:
+        figures[page.title] = traffic.size, float(tab.evaluate(FIRST_CONTENT))
         problems += _weight(traffic, page, origin=sample.url)
         problems += _keyboard(tab, skip_link=not page.stranger)
         problems += violations(tab, "light", WCAG)
