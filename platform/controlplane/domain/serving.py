@@ -127,12 +127,8 @@ def backoff(*, crashes: int) -> timedelta:
     return min(FIRST_BACKOFF * factor, LONGEST_BACKOFF)
 
 
-def check_weights(weights: Mapping[str, int], *, route: str) -> tuple[Finding, ...]:
+def check_weights(weights: Mapping[str, int], *, route: str) -> Iterator[Finding]:
     """Everything wrong with the weights of a route, by the names of its deployments."""
-    return tuple(_weight_findings(weights, route=route))
-
-
-def _weight_findings(weights: Mapping[str, int], *, route: str) -> Iterator[Finding]:
     for name, weight in weights.items():
         # A truth value is an int as well.
         if type(weight) is not int or not 0 <= weight <= MAX_WEIGHT:

@@ -23,7 +23,7 @@ from controlplane.persistence.backups import BackupRefused, Manifest, back_up
 from controlplane.persistence.encryption import encrypt
 from controlplane.ports.artifacts import Blob, StorageFull
 from tests import factories
-from tests.functional.sample_rows import Empty, fill
+from tests.functional.sample_rows import EmptyCompany, fill
 from tests.integration.backups.databases import Elsewhere, elsewhere, rows_of
 from tests.integration.threads import at_once
 
@@ -31,11 +31,11 @@ OTHER_KEY = "YW5vdGhlci1rZXktb2YtMzItYnl0ZXMtbG9uZy0hISE="
 
 
 @pytest.fixture
-def product(transactional_db: None, settings: Settings, tmp_path: Path) -> Empty:
+def product(transactional_db: None, settings: Settings, tmp_path: Path) -> EmptyCompany:
     """Something in every state, and a secret."""
     settings.NINEFOLD_HOME = tmp_path / "home"
     team = factories.team()
-    people = Empty(team=team, user=factories.person(team=team), queue=factories.queue())
+    people = EmptyCompany(team=team, user=factories.person(team=team), queue=factories.queue())
     with transaction.atomic():
         fill(people)
     GatewaySnapshot.objects.create(
@@ -45,14 +45,14 @@ def product(transactional_db: None, settings: Settings, tmp_path: Path) -> Empty
 
 
 @pytest.fixture
-def backup(product: Empty, tmp_path: Path) -> Path:
+def backup(product: EmptyCompany, tmp_path: Path) -> Path:
     folder = tmp_path / "backups" / "monday"
     call_command("backup", out=folder, verbosity=0)
     return folder
 
 
 @pytest.fixture
-def other(product: Empty, tmp_path: Path) -> Iterator[Elsewhere]:
+def other(product: EmptyCompany, tmp_path: Path) -> Iterator[Elsewhere]:
     with elsewhere("restored", tmp_path / "other-home") as place:
         yield place
 
@@ -177,7 +177,7 @@ def test_a_backup_of_a_newer_version_is_refused(backup: Path) -> None:
 
 
 def test_a_full_disk_leaves_no_backup(
-    product: Empty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    product: EmptyCompany, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -189,7 +189,7 @@ def test_a_full_disk_leaves_no_backup(
 
 
 def test_an_interrupted_one_is_not_taken_for_a_backup(
-    product: Empty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    product: EmptyCompany, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed: not even its clean-up runs."""
 
@@ -227,7 +227,7 @@ def test_a_damaged_blob_of_an_earlier_backup_is_copied_anew(backup: Path) -> Non
 
 
 def test_without_artifacts_they_must_be_in_the_store(
-    product: Empty, tmp_path: Path, settings: Settings
+    product: EmptyCompany, tmp_path: Path, settings: Settings
 ) -> None:
     folder = tmp_path / "backups" / "light"
     call_command("backup", out=folder, without_artifacts=True, verbosity=0)
@@ -237,7 +237,7 @@ def test_without_artifacts_they_must_be_in_the_store(
         call_command("restore", source=folder, overwrite=True)
 
 
-def test_garbage_waits_for_a_backup(product: Empty, tmp_path: Path) -> None:
+def test_garbage_waits_for_a_backup(product: EmptyCompany, tmp_path: Path) -> None:
     """From another connection: the lock is of a session."""
     collected: list[object] = []
 
@@ -262,7 +262,7 @@ def test_garbage_waits_for_a_backup(product: Empty, tmp_path: Path) -> None:
 
 
 def test_rows_that_come_while_it_is_made_are_not_in_it(
-    product: Empty, tmp_path: Path, other: Elsewhere
+    product: EmptyCompany, tmp_path: Path, other: Elsewhere
 ) -> None:
     """All tables are of one instant, though they are read one after the other."""
 
@@ -278,7 +278,7 @@ def test_rows_that_come_while_it_is_made_are_not_in_it(
 
 
 def test_what_the_store_has_lost_is_named_and_is_no_success_unless_accepted(
-    product: Empty, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    product: EmptyCompany, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     artifact = Artifact.objects.latest("pk")
     lost = next(iter(artifact.tree.values()))

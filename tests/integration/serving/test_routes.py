@@ -52,6 +52,16 @@ def set_weights(company: Company, route: Route, **weights: int) -> None:
     )
 
 
+def revise(company: Company, deployment: Deployment) -> None:
+    """Add a revision that differs in nothing."""
+    services.deployment_revise(
+        deployment=deployment,
+        configuration=configuration(company),
+        actor=company.engineer,
+        at=company.at,
+    )
+
+
 def stop(company: Company, deployment: Deployment) -> None:
     services.deployment_stop(deployment=deployment, actor=company.engineer, at=company.at)
     for _ in range(3):
@@ -85,12 +95,7 @@ def test_a_new_revision_takes_over_the_weight_of_its_deployment_in_every_route(
     parser, candidate = shared(company)
     # There are two cards; the new revision needs one.
     stop(company, parser)
-    services.deployment_revise(
-        deployment=candidate,
-        configuration=configuration(company),
-        actor=company.engineer,
-        at=company.at,
-    )
+    revise(company, candidate)
     company.turn_deployments()
     assert weights_of(parser.route) == {"parser r1": 90, "candidate r1": 10}
 
@@ -110,12 +115,7 @@ def test_a_revision_with_weight_in_another_route_only_serves_until_the_next_is_r
 
     assert selectors.backends_serving(parser) == {newest(parser).pk}
     assert [row.serves for row in revision_rows(parser)] == [True]
-    services.deployment_revise(
-        deployment=parser,
-        configuration=configuration(company),
-        actor=company.engineer,
-        at=company.at,
-    )
+    revise(company, parser)
     company.turn_deployments()
 
     (old, *_) = replicas_of(parser)
@@ -191,12 +191,7 @@ def test_each_thing_wrong_with_weights_is_named(company: Company) -> None:
     old = newest(candidate)
     unserved = create(company, name="unserved")
     for deployment in (candidate, unserved):
-        services.deployment_revise(
-            deployment=deployment,
-            configuration=configuration(company),
-            actor=company.engineer,
-            at=company.at,
-        )
+        revise(company, deployment)
     never = unserved.revisions.get(number=1).backends.get()
     services.traffic_move(deployment=unserved, backend=newest(unserved))
     own = newest(parser)
@@ -245,12 +240,7 @@ def test_weights_set_while_reconcilers_run_are_those_of_one_writer(
     company = committed_company
     parser, candidate = shared(company)
     for deployment in (parser, candidate):
-        services.deployment_revise(
-            deployment=deployment,
-            configuration=configuration(company),
-            actor=company.engineer,
-            at=company.at,
-        )
+        revise(company, deployment)
 
     def move(deployment: Deployment) -> None:
         services.traffic_move(deployment=deployment, backend=newest(deployment))

@@ -12,7 +12,7 @@ from controlplane.domain.serving import MAX_WEIGHT, check_weights
     [{"a": 100}, {"a": 0, "b": 1}, {"a": MAX_WEIGHT, "b": MAX_WEIGHT}, {}],
 )
 def test_whole_numbers_with_a_sum_above_zero_are_weights(weights: dict[str, int]) -> None:
-    assert check_weights(weights, route="parser") == ()
+    assert list(check_weights(weights, route="parser")) == []
 
 
 @pytest.mark.parametrize("weight", [-1, MAX_WEIGHT + 1, 0.5, 1.0, True, "1", None])
