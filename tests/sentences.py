@@ -61,10 +61,9 @@ UNHEARD = frozenset(
     {
         "platform/controlplane/domain/catalog/reading.py",
         "apps/quotas/services/cycles.py",
-        "platform/controlplane/domain/simulation/courses.py",
-        "platform/controlplane/domain/simulation/curves.py",
-        "platform/controlplane/domain/simulation/descriptions.py",
-        "platform/controlplane/domain/simulation/outputs.py",
+        "platform/controlplane/domain/simulation/run_profiles.py",
+        "platform/controlplane/domain/simulation/reports.py",
+        "platform/controlplane/domain/simulation/fleets.py",
     }
 )
 #: Keywords whose text reaches people.
@@ -90,9 +89,8 @@ TELLING = frozenset(
 TABLES = (
     "platform/controlplane/domain/specs/serving.py",
     "platform/controlplane/domain/specs/training.py",
-    "platform/controlplane/domain/specs/training_groups.py",
     "platform/controlplane/domain/health/default_rules.py",
-    "platform/controlplane/domain/retries.py",
+    "platform/controlplane/domain/jobs/retries.py",
 )
 EXPLAINING = frozenset({"label", "help", "title", "source"})
 #: What makes the gateway's refusals.

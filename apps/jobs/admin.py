@@ -1,4 +1,4 @@
-"""Jobs and attempts, to look at; jobs can be cancelled and retried."""
+"""Read-only admin of jobs and attempts; jobs can be cancelled and retried."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class UploadedFileAdmin(ScopedReadOnlyAdmin[UploadedFile]):
 
 @admin.register(SavedFilter)
 class SavedFilterAdmin(ScopedReadOnlyAdmin[SavedFilter]):
-    """Everybody's own; for administrators of the company, who may be asked why a list looks as it does."""
+    """Saved filters of all users, for support by administrators of the company."""
 
     list_display = ("name", "owner", "query", "is_default")
     search_fields = ("name", "owner__username", "uid")

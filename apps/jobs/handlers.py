@@ -1,4 +1,4 @@
-"""News that jobs react to. What is not theirs is ignored."""
+"""Handlers of outbox messages. Messages about objects of other apps are ignored."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from django.utils import timezone
 
 from apps.jobs.models import Attempt
 from apps.jobs.reconcilers import attempts
-from apps.jobs.reconcilers.sweeps import PREFIX
-from controlplane.domain.jobs import ATTEMPT
+from apps.jobs.reconcilers.cleanup import PREFIX
+from controlplane.domain.jobs.lifecycle import ATTEMPT
 
 
 @shared_task
 def on_claim_admitted(*, claim_uid: str) -> None:
-    attempts.attempts_hear(claim_uid=claim_uid, at=timezone.now())
+    attempts.attempts_reconcile_for_claim(claim_uid=claim_uid, at=timezone.now())
 
 
 @shared_task
 def on_claim_revoking(*, claim_uid: str) -> None:
-    attempts.attempts_hear(claim_uid=claim_uid, at=timezone.now())
+    attempts.attempts_reconcile_for_claim(claim_uid=claim_uid, at=timezone.now())
 
 
 @shared_task
@@ -28,7 +28,7 @@ def on_attempt_changed(*, attempt_uid: str) -> None:
 
 @shared_task
 def on_launches_changed(*, names: list[str]) -> None:
-    """A cluster says that something happened to Launches of these names."""
+    """Reconcile the attempts whose Launches a cluster reports as changed."""
     uids = [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
     live = Attempt.objects.filter(uid__in=uids).exclude(state__in=ATTEMPT.final)
     known = list(live.values_list("uid", flat=True))

@@ -1,4 +1,4 @@
-"""Jobs, their attempts, and what an attempt reports."""
+"""Jobs, their attempts, and reports of attempts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from apps.accounts.models import Team, User
 from apps.fleet.models import Cluster
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
-from controlplane.domain.jobs import AttemptState, JobKind, JobState
-from controlplane.domain.retries import RetryPolicy
+from controlplane.domain.jobs.lifecycle import AttemptState, JobKind, JobState
+from controlplane.domain.jobs.retries import RetryPolicy
 from controlplane.persistence.models import Entity, Leased, Transition
 
 
 class Job(Entity):
-    """A request with an end; see ``controlplane.domain.jobs`` for its states."""
+    """A request with an end; see ``controlplane.domain.jobs.lifecycle`` for its states."""
 
     KINDS = [(kind.value, kind.value) for kind in JobKind]
     STATES = [(state.value, state.value) for state in JobState]
@@ -24,10 +24,10 @@ class Job(Entity):
     name = models.CharField(max_length=120)
     kind = models.CharField(max_length=20, choices=KINDS)
     state = models.CharField(max_length=20, choices=STATES, default=JobState.WAITING)
-    #: Why it is in that state, in words.
+    #: Reason of the current state, as a message.
     state_reason = models.TextField(blank=True)
     engine = models.CharField(max_length=40)
-    #: The engine's fields with every default written out.
+    #: The engine's fields with every default filled in.
     spec = models.JSONField()
     model_version = models.ForeignKey(
         ModelVersion, on_delete=models.PROTECT, null=True, blank=True, related_name="jobs"
@@ -39,19 +39,19 @@ class Job(Entity):
     code = models.ForeignKey(
         Artifact, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    #: The model line that its output becomes a version of; empty for no model.
+    #: Name of the model that its output becomes a version of; empty for no model.
     output_name = models.SlugField(max_length=80, blank=True)
-    #: Every team may use the model that it makes.
+    #: Every team may use the model that it creates.
     output_shared = models.BooleanField(default=False)
     queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="jobs")
     #: Acceptable chips, the preferred first.
     chips = models.JSONField()
-    #: What was asked for where that is not the chips themselves: ``["any"]``, ``["gpu"]`` …; None where it is.
+    #: The requested chips where they differ from ``chips``: ``["any"]``, ``["gpu"]`` …; None where they do not.
     asked_chips = models.JSONField(null=True, blank=True)
     #: ``GangShape.as_json()``.
     shape = models.JSONField()
     priority = models.IntegerField(default=0)
-    #: The whole run is stopped after this many seconds; None means no limit.
+    #: An attempt is stopped after this many seconds; None means no limit.
     run_seconds = models.PositiveIntegerField(null=True, blank=True)
     #: ``RetryPolicy.as_json()``; fields that are absent have their defaults.
     retry_policy = models.JSONField(
@@ -77,13 +77,13 @@ class Job(Entity):
 
 
 class SecretVariable(models.Model):
-    """A secret environment variable of a job; nothing but a launch reads its value."""
+    """A secret environment variable of a job; only a Launch reads its value."""
 
-    LONGEST_NAME = 128
+    MAX_NAME_LENGTH = 128
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="secret_variables")
-    name = models.CharField(max_length=LONGEST_NAME)
-    #: Encrypted at rest; None once no run of the job needs it any more.
+    name = models.CharField(max_length=MAX_NAME_LENGTH)
+    #: Encrypted at rest; None once no attempt of the job needs it any more.
     value = models.BinaryField(null=True)
 
     class Meta:
@@ -115,44 +115,44 @@ class Attempt(Entity, Leased):
     job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="attempts")
     number = models.PositiveIntegerField()
     state = models.CharField(max_length=20, choices=STATES, default=AttemptState.PENDING)
-    #: What is going on, or why it ended, in words.
+    #: Current status, or why it ended.
     message = models.TextField(blank=True)
-    #: Empty until the back-off of a retry is over.
+    #: Empty until the back-off of a retry is over, which requests the claim.
     claim_uid = models.CharField(max_length=32, blank=True, db_index=True)
     cluster = models.ForeignKey(
         Cluster, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     chip = models.CharField(max_length=60, blank=True)
-    #: The attempt whose checkpoints this one goes on from.
+    #: The attempt whose checkpoints this one continues from.
     continues = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    #: Fields of the spec that are others than the job's, by path: what a lack of memory made smaller.
+    #: Fields of the spec that differ from the job's, by path, after an attempt ran out of memory.
     overrides = models.JSONField(null=True, blank=True)
     #: Automatic retries of the job up to this attempt, since it was submitted or retried by hand.
     retries = models.PositiveSmallIntegerField(default=0, db_default=0)
-    #: ``RetryCause`` of the attempt before, where this one is an automatic retry.
+    #: ``RetryCause`` of the previous attempt, if this one is an automatic retry.
     retry_cause = models.CharField(max_length=20, blank=True, db_default="")
     #: When the back-off before this retry is over.
     starts_after = models.DateTimeField(null=True, blank=True)
-    #: Why it has to stop, when it has to: ``cancelled``, ``preempted``, ``fault``, ``drain``.
+    #: Why it is being stopped: ``cancelled``, ``preempted``, ``fault``, ``drain``.
     stop_reason = models.CharField(max_length=20, blank=True)
     exit_code = models.IntegerField(null=True, blank=True)
-    #: ``ExitCause`` of the first replica that ended badly.
+    #: ``ExitCause`` of the first replica that failed.
     exit_cause = models.CharField(max_length=20, blank=True)
-    #: The last lines of its log, kept when it fails.
+    #: The last lines of its log, stored when it fails.
     log_tail = models.TextField(blank=True)
-    #: Digest of the whole log, kept when the attempt has ended.
+    #: Digest of the whole log, stored when the attempt has ended.
     log_digest = models.CharField(max_length=80, blank=True)
-    #: The newest point it reported.
+    #: The newest reported value of each metric.
     progress = models.JSONField(default=dict, blank=True)
     reported_at = models.DateTimeField(null=True, blank=True)
-    #: What the runtime says it made; written last.
+    #: Manifest of its outputs, reported last.
     manifest = models.JSONField(null=True, blank=True)
     admitted_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
-    #: The cluster's working folder is gone.
+    #: When the working folder on the cluster was marked as removed.
     removed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -173,12 +173,12 @@ class Attempt(Entity, Leased):
 
     @property
     def in_backoff(self) -> bool:
-        """Whether it is a retry that has not requested cards yet."""
+        """Whether it is a retry that has not requested its claim yet."""
         return self.state == AttemptState.PENDING and not self.claim_uid
 
     @property
     def launch_name(self) -> str:
-        """Derived from the uid, so that launching twice is launching once."""
+        """Derived from the uid, so that launching is idempotent."""
         return f"attempt-{self.uid}"
 
 
@@ -190,7 +190,7 @@ class AttemptTransition(Transition):
 
 
 class ProgressPoint(models.Model):
-    """What an attempt reported at one step."""
+    """Metrics that an attempt reported at one step."""
 
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="points")
     step = models.PositiveIntegerField()
@@ -226,16 +226,16 @@ class UploadedFile(models.Model):
 
 
 class SavedFilter(Entity):
-    """A question to the list of jobs that somebody asks again and again."""
+    """A saved query of the job list."""
 
-    LONGEST_NAME = 60
-    LONGEST_QUERY = 1000
+    MAX_NAME_LENGTH = 60
+    MAX_QUERY_LENGTH = 1000
 
     owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="job_filters")
-    name = models.CharField(max_length=LONGEST_NAME)
-    #: Of the list's address, without the question mark.
-    query = models.CharField(max_length=LONGEST_QUERY)
-    #: The list opens with it.
+    name = models.CharField(max_length=MAX_NAME_LENGTH)
+    #: Query string of the list's URL, without the question mark.
+    query = models.CharField(max_length=MAX_QUERY_LENGTH)
+    #: The list opens with this filter.
     is_default = models.BooleanField(default=False)
 
     class Meta:

@@ -1,11 +1,11 @@
-"""Turns of the loops of jobs."""
+"""Periodic tasks: runs of the controllers of jobs."""
 
 from __future__ import annotations
 
 from celery import shared_task
 from django.utils import timezone
 
-from apps.jobs.reconcilers import attempts, sweeps
+from apps.jobs.reconcilers import attempts, cleanup
 
 
 @shared_task
@@ -15,4 +15,4 @@ def reconcile_attempts() -> int:
 
 @shared_task
 def sweep_launches() -> int:
-    return sweeps.launches_sweep(at=timezone.now())
+    return cleanup.launches_clean_up(at=timezone.now())

@@ -12,7 +12,7 @@ from apps.models.selectors import hubs
 from apps.models.services import hub_imports, versions
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.models import ModelRefused, ModelState
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.persistence.leases import LoopLease, loop_lease
 from controlplane.persistence.moves import LeaseLost
 from controlplane.ports.artifacts import ArtifactError

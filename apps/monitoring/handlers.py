@@ -18,7 +18,7 @@ from apps.monitoring.services.crashes import crash_record
 from apps.monitoring.services.health_news import decisions_tell, isolation_tell
 from apps.monitoring.services.telling import Happening, event_tell
 from apps.serving.models import Deployment
-from controlplane.domain.jobs import JobState
+from controlplane.domain.jobs.lifecycle import JobState
 from controlplane.domain.news import NewsKind
 
 _JOB_KINDS = {

@@ -14,7 +14,7 @@ from controlplane.adapters.clusters.kubernetes import KubernetesCluster
 from controlplane.adapters.clusters.local import LocalCluster
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.domain.simulation.courses import PREFIX
+from controlplane.domain.simulation.run_profiles import PREFIX
 from controlplane.ports.clusters import Cluster, ObservedLaunch, Phase
 from controlplane.ports.launches import Launch, Placement, Role
 from tests.contract.waiting import until

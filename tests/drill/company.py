@@ -35,10 +35,10 @@ from apps.quotas.models import Allocation, Claim, Queue
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState
-from controlplane.domain.jobs import AttemptState, JobKind
+from controlplane.domain.jobs.lifecycle import AttemptState, JobKind
 from controlplane.domain.permissions import Role
 from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.simulation.courses import PREFIX
+from controlplane.domain.simulation.run_profiles import PREFIX
 from controlplane.ports.engines import RenderRequest
 from controlplane.ports.launches import Launch
 from tests.drill.faults import Node

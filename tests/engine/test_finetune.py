@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.specs.memory import smaller_batches
+from controlplane.domain.jobs.retries import smaller_batches
 from controlplane.ports.engines import Task
 from ninefold_runtime import checkpoints
 from ninefold_runtime.exits import ExitCode

@@ -17,7 +17,7 @@ from apps.models.services import outputs
 from apps.quotas.models import Claim, Queue
 from apps.quotas.reconcilers import cycle_run
 from controlplane.domain.claims import ReleaseReason
-from controlplane.domain.jobs import AttemptEvent, JobEvent, JobKind
+from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent, JobKind
 from controlplane.domain.scheduling.policies import Policy
 from tests.factories.registry import model_files, stored
 
@@ -71,10 +71,10 @@ def running(job: Job, *, cluster: Cluster, steps: int = 10, total: int = 40) -> 
         (AttemptEvent.LAUNCH, "starting", {}),
         (AttemptEvent.RUN, "running", {"started_at": at}),
     ):
-        jobs.attempt_move(attempt, event, at=at, reason=reason, **changes)
+        jobs.attempt_transition(attempt, event, at=at, reason=reason, **changes)
     Attempt.objects.filter(pk=attempt.pk).update(cluster=cluster)
     job.refresh_from_db()
-    jobs.job_move(job, JobEvent.START, at=at, reason="running")
+    jobs.job_transition(job, JobEvent.START, at=at, reason="running")
     points = [
         {
             "step": step,
@@ -113,7 +113,7 @@ def succeeded(job: Job, *, cluster: Cluster) -> ModelVersion | None:
     """The job's attempt ended well; a fine-tune's version comes back."""
     attempt = running(job, cluster=cluster, steps=40)
     at = timezone.now()
-    jobs.attempt_move(attempt, AttemptEvent.FINISH, at=at, reason="registering what it made")
+    jobs.attempt_transition(attempt, AttemptEvent.FINISH, at=at, reason="registering what it made")
     origin = outputs.Origin(
         team=job.team, actor=job.created_by, job_uid=job.uid, attempt_uid=attempt.uid
     )

@@ -12,7 +12,7 @@ from apps.models.models import DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from apps.serving.models import ApiKey, Deployment
 from apps.workflows.models import Pipeline
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 from tests import factories
 
 

@@ -39,7 +39,7 @@ from apps.workflows.reconcilers import pipelines
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field, Finding, Limit
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.models import ModelState
 from controlplane.domain.permissions import Role as TeamRole
 from controlplane.domain.scheduling.policies import Policy

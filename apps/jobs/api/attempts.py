@@ -1,15 +1,18 @@
-"""Where attempts report. Known by their own token and by nothing else."""
+"""Endpoints to which attempts report progress, files and their manifest; authenticated by the attempt's token."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
 from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import exceptions, status
+from rest_framework import exceptions, serializers, status
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -17,15 +20,57 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.jobs import selectors, services
-from apps.jobs.api.report_serializers import (
-    ManifestSerializer,
-    ProgressSerializer,
-    StoredFileSerializer,
-)
 from apps.jobs.models import Attempt
 from controlplane.domain.resources import GIB
 from controlplane.web.parsers import BodyTooLarge, BoundedJSONParser, content_length
-from controlplane.web.rest import AnyAccept, Query
+from controlplane.web.rest import LARGEST_INTEGER, AnyAccept, Query, StrictSerializer
+
+
+class ProgressSerializer(StrictSerializer[Any]):
+    points = serializers.ListField(
+        child=serializers.DictField(),
+        max_length=2000,
+        help_text="Each with its step and figures, or with a checkpoint.",
+    )
+
+    def validate_points(self, points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for point in points:
+            step = point.get("step")
+            if isinstance(step, int) and step > LARGEST_INTEGER:
+                raise serializers.ValidationError(
+                    f"a step is at most {LARGEST_INTEGER}, got {step}"
+                )
+            total = point.get("total_steps", 0)
+            if isinstance(total, bool) or not isinstance(total, int) or total < 0:
+                message = f"total_steps must be a whole number from 0, got {total!r}"
+                raise serializers.ValidationError(message)
+        return points
+
+
+class ManifestFileSerializer(StrictSerializer[Any]):
+    path = serializers.CharField(max_length=300, trim_whitespace=False)
+    size = serializers.IntegerField(min_value=0, max_value=2**62)
+    sha256 = serializers.RegexField(r"^[0-9a-f]{64}$")
+
+
+class ManifestSerializer(StrictSerializer[Any]):
+    kind = serializers.ChoiceField(choices=["model", "report", "outputs"])
+    files = ManifestFileSerializer(many=True)
+    metrics = serializers.DictField(required=False, default=dict)
+
+    def validate_files(self, files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        counts = Counter(file["path"] for file in files)
+        twice = [path for path, count in counts.items() if count > 1]
+        if twice:
+            raise serializers.ValidationError(f"{twice[0]!r} is listed twice")
+        return files
+
+
+class StoredFileSerializer(serializers.Serializer[Any]):
+    path = serializers.CharField()
+    digest = serializers.CharField()
+    size = serializers.IntegerField()
+
 
 DIGEST_HEADER = "X-Content-SHA256"
 LARGEST_FILE = 256 * GIB
@@ -42,10 +87,10 @@ class LengthRequired(exceptions.APIException):
 
 
 class AttemptTokenAuthentication(BaseAuthentication):
-    """``Authorization: Bearer`` with the token of the attempt that the address names."""
+    """``Authorization: Bearer`` with the token of the attempt in the URL."""
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, Attempt]:
-        """:raises AuthenticationFailed: if it is not that attempt's, or the attempt has ended."""
+        """:raises AuthenticationFailed: if the token is not valid for the attempt, or the attempt has ended."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         uid = request.parser_context["kwargs"]["uid"]
         known = scheme.lower() == "bearer" and token.isascii()
@@ -61,7 +106,7 @@ class AttemptTokenAuthentication(BaseAuthentication):
 
 
 class AttemptView(APIView):
-    """An address of one attempt, for itself only."""
+    """Base view of endpoints that only the attempt itself may use."""
 
     attempt: Attempt
 
@@ -73,7 +118,7 @@ class AttemptView(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         Query.read(request)
-        # The authentication above lets nobody else through.
+        # ``AttemptTokenAuthentication`` accepts nothing else.
         self.attempt = cast(Attempt, request.auth)
 
 
@@ -124,7 +169,7 @@ class FileView(AttemptView):
 
 
 def _chunks(stream: BinaryIO | None) -> Iterator[bytes]:
-    """The body piece by piece, as it comes; an empty body has no stream."""
+    """The body in chunks; an empty body has no stream."""
     while stream is not None and (chunk := stream.read(_CHUNK)):
         yield chunk
 
@@ -142,3 +187,15 @@ class ManifestView(AttemptView):
         body.is_valid(raise_exception=True)
         services.manifest_record(attempt=self.attempt, manifest=body.validated_data)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class AttemptTokenScheme(OpenApiAuthenticationExtension):
+    target_class = "apps.jobs.api.attempts.AttemptTokenAuthentication"
+    name = "attemptToken"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "The attempt's own token, in its environment as NINEFOLD_ATTEMPT_TOKEN.",
+        }

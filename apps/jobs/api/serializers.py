@@ -1,19 +1,27 @@
+"""Serializers of jobs, their submission, attempts, outputs and engines."""
+
 from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.accounts import selectors as accounts
+from apps.accounts.api.serializers import OwnedSerializer
 from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job, JobTransition, SecretVariable
-from apps.jobs.selectors.utilization import utilization_of
+from apps.jobs.selectors.progress import attempt_utilization
+from apps.jobs.services import JobRequest
+from apps.jobs.services.secret_variables import MAX_VALUE_LENGTH, MIN_VALUE_LENGTH
 from apps.models import selectors as registry
+from apps.quotas import selectors as quotas
 from apps.quotas.api.serializers import RoleShapeSerializer
-from controlplane.domain import retries
+from controlplane.domain.claims import MOST_CARDS
 from controlplane.domain.fields import Field, Kind
-from controlplane.domain.jobs import JobKind, JobState
+from controlplane.domain.jobs import retries
+from controlplane.domain.jobs.lifecycle import JobKind, JobState
+from controlplane.ports.engines import FlagsChecked
 from controlplane.web.rest import LARGEST_INTEGER, Filters, Query, Reference, VisibleField
 from controlplane.web.texts import LogQuery
 
@@ -21,7 +29,7 @@ KINDS = [(kind.value, kind.value) for kind in JobKind]
 
 
 class RetryPolicySerializer(serializers.Serializer[Any]):
-    """The fields of ``controlplane.domain.retries``, as a schema."""
+    """The fields of ``controlplane.domain.jobs.retries``, as a schema."""
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         return {field.name: _described(field) for field in retries.FIELDS}
@@ -121,7 +129,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
 
     @extend_schema_field(serializers.FloatField(allow_null=True))
     def get_mfu(self, attempt: Attempt) -> float | None:
-        found = utilization_of(attempt)
+        found = attempt_utilization(attempt)
         return None if found is None else found.mfu
 
     class Meta:
@@ -190,7 +198,7 @@ class JobDetailSerializer(JobSerializer):
 
     @extend_schema_field(WaitSerializer(allow_null=True))
     def get_waits(self, job: Job) -> dict[str, Any] | None:
-        claim = selectors.waiting_claim(job)
+        claim = selectors.pending_claim(job)
         if claim is None:
             return None
         return {"explanation": claim.explanation, "numbers": claim.explanation_numbers}
@@ -259,3 +267,221 @@ class JobLogQuery(LogQuery):
     follow = serializers.BooleanField(
         default=False, help_text="Stream plain text until the attempt has ended."
     )
+
+
+class EngineFieldSerializer(serializers.Serializer[Any]):
+    """One field of an engine's spec, as its plug-in describes it."""
+
+    name = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment] # declared, not an attribute
+    help = serializers.CharField()
+    kind = serializers.CharField()
+    required = serializers.BooleanField()  # type: ignore[assignment] # as above
+    default = serializers.JSONField(allow_null=True)
+    least = serializers.FloatField(allow_null=True)
+    most = serializers.FloatField(allow_null=True)
+    choices = serializers.ListField(child=serializers.CharField())
+
+
+class EngineSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    title = serializers.CharField(help_text="What people call it.")
+    environment = serializers.CharField(
+        help_text="The software environment that it runs in; empty where it comes as an image only."
+    )
+    versions = serializers.CharField(help_text="Those that it was written for, as in PEP 440.")
+    default_version = serializers.CharField()
+    flags = serializers.ChoiceField(
+        choices=[flags.value for flags in FlagsChecked],
+        help_text="How its arguments are known to be right: it is run in tests, its own parser reads them, or "
+        "neither.",
+    )
+    formats = serializers.ListField(
+        child=serializers.CharField(), help_text="Of quantized weights that it loads or makes."
+    )
+    metrics = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="Our names of figures with the series of the engine.",
+    )
+    images = serializers.DictField(child=serializers.CharField(), help_text="By chip.")
+    chips = serializers.DictField(
+        child=serializers.ListField(child=serializers.CharField()),
+        help_text="The chips on which it does each task.",
+    )
+    remarks = serializers.ListField(child=serializers.CharField())
+    sources = serializers.ListField(child=serializers.CharField())
+    tasks = serializers.DictField(
+        child=EngineFieldSerializer(many=True), help_text="The fields of each task's spec."
+    )
+
+
+FINETUNE_EXAMPLE = {
+    "kind": "finetune",
+    "name": "addresses, second try",
+    "model_version": "0f4f6b0c7a4e4d5b9d3c1c8f2f6f5a10",
+    "dataset_version": "6f0d2a7d8f7b4a44a7c3f3b8a5b9c2d1",
+    "output_name": "address-parser",
+    "spec": {"method": "lora", "learning_rate": 0.0002, "epochs": 3},
+}
+SCRIPT_EXAMPLE = {
+    "kind": "script",
+    "name": "count tokens",
+    "code": "5b8d0f6c1e2a4b7c9d3e4f5a6b7c8d9e",
+    "spec": {"argv": ["python", "count.py"], "maximum_run_time_seconds": 600},
+}
+
+
+@extend_schema_field(RetryPolicySerializer)
+class RetryPolicyField(serializers.DictField):
+    """Validated by the service, which reports every unknown or invalid field at once."""
+
+
+class SecretVariableInputSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=SecretVariable.MAX_NAME_LENGTH)
+    value = serializers.CharField(
+        write_only=True,
+        trim_whitespace=False,
+        max_length=MAX_VALUE_LENGTH,
+        help_text=f"{MIN_VALUE_LENGTH} to {MAX_VALUE_LENGTH} characters; never returned.",
+        style={"input_type": "password"},
+    )
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample("A fine-tune", value=FINETUNE_EXAMPLE, request_only=True),
+        OpenApiExample(
+            "An evaluation",
+            value={
+                "kind": "evaluate",
+                "name": "how good is it?",
+                "model_version": FINETUNE_EXAMPLE["model_version"],
+                "dataset_version": FINETUNE_EXAMPLE["dataset_version"],
+                "spec": {"metrics": ["exact_match", "label_accuracy"], "split": "test"},
+            },
+            request_only=True,
+        ),
+        OpenApiExample("A script", value=SCRIPT_EXAMPLE, request_only=True),
+    ]
+)
+class JobSubmitSerializer(OwnedSerializer):
+    kind = serializers.ChoiceField(choices=KINDS)
+    name = serializers.CharField(max_length=120)
+    spec = serializers.DictField(
+        required=False, help_text="The engine's fields; GET /engines says which there are."
+    )
+    engine = serializers.CharField(
+        required=False,
+        max_length=40,
+        help_text="Default: one that does this kind of work on the first of the chips; GET /engines lists them.",
+    )
+    model_version = VisibleField(visible=registry.model_versions_visible, required=False)
+    dataset_version = VisibleField(visible=registry.dataset_versions_visible, required=False)
+    code = VisibleField(visible=registry.code_visible, required=False, help_text="From POST /code.")
+    output_name = serializers.SlugField(
+        required=False, max_length=80, help_text="The model that the result becomes a version of."
+    )
+    output_shared = serializers.BooleanField(
+        required=False, help_text="Every team may use the result; for administrators."
+    )
+    queue = serializers.CharField(required=False, default="default", help_text="Its name.")
+    chips = serializers.ListField(
+        child=serializers.CharField(max_length=60),
+        required=False,
+        max_length=50,
+        help_text="Acceptable chips, the preferred first; any, gpu or npu stand for those of the fleet.",
+    )
+    cards = serializers.IntegerField(required=False, min_value=1, max_value=MOST_CARDS)
+    memory = serializers.IntegerField(
+        required=False, max_value=2**62, help_text="Bytes for one replica; 0: no limit."
+    )
+    priority = serializers.IntegerField(
+        required=False, min_value=-LARGEST_INTEGER, max_value=LARGEST_INTEGER
+    )
+    priority_class = serializers.SlugField(
+        required=False,
+        max_length=40,
+        help_text="Name of a priority class, in place of priority; GET /priority-classes lists them.",
+    )
+    secret_variables = SecretVariableInputSerializer(
+        many=True,
+        required=False,
+        write_only=True,
+        help_text="Environment variables whose values are encrypted, masked in logs and never returned.",
+    )
+    retry_policy = RetryPolicyField(
+        required=False, help_text="Which failures start the job again, how often and how soon."
+    )
+    run_seconds = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=LARGEST_INTEGER,
+        help_text="The run is stopped after this long; null: no limit.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        name = attrs["queue"]
+        queues = {queue.name: queue for queue in quotas.queues_for(attrs["team"])}
+        if name not in queues:
+            message = f"no queue of this team is called {name!r}; there are {', '.join(queues)}"
+            raise serializers.ValidationError({"queue": [message]})
+        team = attrs.pop("team")
+        if "priority_class" in attrs:
+            attrs["priority"] = _priority(
+                attrs.pop("priority_class"), priority=attrs.get("priority")
+            )
+        if "secret_variables" in attrs:
+            attrs["secret_variables"] = _by_name(attrs["secret_variables"])
+        values = {"spec": {}, **attrs, "queue": queues[name], "kind": JobKind(attrs["kind"])}
+        if "chips" in values:
+            values["chips"] = tuple(values["chips"])
+        return {"team": team, "request": JobRequest(**values)}
+
+
+def _by_name(variables: list[dict[str, str]]) -> dict[str, str]:
+    """Values by name.
+
+    :raises ValidationError: if a name is repeated.
+    """
+    found = {each["name"]: each["value"] for each in variables}
+    if len(found) < len(variables):
+        raise serializers.ValidationError({"secret_variables": ["a name comes more than once"]})
+    return found
+
+
+def _priority(name: str, *, priority: int | None) -> int:
+    """The current value of the priority class.
+
+    :raises ValidationError: if there is no class of that name, or a priority was given as well.
+    """
+    known = {row.name: row.value for row in quotas.priority_classes()}
+    if priority is not None:
+        message = f"give either priority or priority_class, got both {priority} and {name}"
+    elif name not in known:
+        message = f"no priority class is called {name!r}; there are {', '.join(known)}"
+    else:
+        return known[name]
+    raise serializers.ValidationError({"priority_class": [message]})
+
+
+class FindingSerializer(serializers.Serializer[Any]):
+    field = serializers.CharField()
+    message = serializers.CharField()
+
+
+class JobCheckSerializer(serializers.Serializer[Any]):
+    accepted = serializers.BooleanField()
+    findings = FindingSerializer(many=True, help_text="Everything that is wrong.")
+    spec = serializers.DictField(
+        allow_null=True, help_text="With every default written out; null if something is wrong."
+    )
+    chips = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="The chips that would do, the preferred first: any, gpu and npu stand for several.",
+    )
+
+
+class CodeSerializer(OwnedSerializer):
+    file = serializers.FileField(help_text="A .tar.gz, .tar or .zip archive.")

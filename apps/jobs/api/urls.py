@@ -3,11 +3,11 @@ from __future__ import annotations
 from django.urls import include, path, re_path
 from rest_framework.routers import SimpleRouter
 
-from apps.jobs.api import attempts, openapi, problems, views
+from apps.jobs.api import attempts, views
 from controlplane.web.rest import UID
 
 #: Imported for what they register.
-REGISTERS = (openapi, problems)
+REGISTERS = (attempts, views)
 
 router = SimpleRouter(trailing_slash=False)
 router.register("jobs", views.JobViewSet, basename="job")

@@ -1,6 +1,12 @@
+"""Endpoints of jobs, code archives and engines, log streams, and HTTP errors of refused specs and reports."""
+
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
+from datetime import timedelta
 
 from django.db.models import QuerySet
 from django.http import Http404, StreamingHttpResponse
@@ -8,7 +14,7 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import mixins, status
+from rest_framework import exceptions, mixins, status
 from rest_framework.decorators import action
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -19,13 +25,14 @@ from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.jobs import selectors, services
-from apps.jobs.api import engine_serializers, renderings, serializers, submission_serializers
-from apps.jobs.api.logs import Follower
+from apps.jobs.api import launch_comparison, serializers
 from apps.jobs.models import Attempt, Job
+from apps.jobs.services import ReportRefused, SpecRefused
 from apps.models.api.serializers import ArtifactSerializer
 from apps.models.services import artifacts
 from controlplane.domain.permissions import Permission, Scope
 from controlplane.web.parsers import BoundedMultiPartParser
+from controlplane.web.problems import Problem, translates
 from controlplane.web.rest import Query, ResourceViewSet
 from controlplane.web.texts import LogSerializer, PlainTextRenderer, decoded
 
@@ -58,32 +65,32 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         summary="Submit a job",
         description="It is checked at once; everything that is wrong is said at once (422).",
         tags=["jobs"],
-        request=submission_serializers.JobSubmitSerializer,
+        request=serializers.JobSubmitSerializer,
         responses={201: serializers.JobDetailSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(submission_serializers.JobSubmitSerializer)
-        accounts.require(request.user, Permission.RUN, team=given["team"])
-        job = services.job_submit(actor=acting_user(request), **given)
+        validated = self.checked(serializers.JobSubmitSerializer)
+        accounts.require(request.user, Permission.RUN, team=validated["team"])
+        job = services.job_submit(actor=acting_user(request), **validated)
         return Response(self.get_serializer(job).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Check a job without submitting it",
         tags=["jobs"],
-        request=submission_serializers.JobSubmitSerializer,
-        responses=submission_serializers.JobCheckSerializer,
+        request=serializers.JobSubmitSerializer,
+        responses=serializers.JobCheckSerializer,
     )
     @action(detail=False, methods=["post"])
     def check(self, request: Request) -> Response:
-        given = self.checked(submission_serializers.JobSubmitSerializer)
-        settled = services.job_settle(given["request"])
+        validated = self.checked(serializers.JobSubmitSerializer)
+        resolved = services.job_resolve(validated["request"])
         return Response(
             {
-                "accepted": not settled.findings,
-                "findings": [asdict(finding) for finding in settled.findings],
-                "spec": settled.spec,
-                "chips": [chip.name for chip in settled.chips],
+                "accepted": not resolved.findings,
+                "findings": [asdict(finding) for finding in resolved.findings],
+                "spec": resolved.spec,
+                "chips": [chip.name for chip in resolved.chips],
             }
         )
 
@@ -91,14 +98,14 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         summary="One spec as two chips would run it",
         description="Nothing is submitted. What differs is what the chips give; secrets are never shown.",
         tags=["jobs"],
-        request=renderings.RenderSubmitSerializer,
-        responses=renderings.SideBySideSerializer,
+        request=launch_comparison.RenderSubmitSerializer,
+        responses=launch_comparison.SideBySideSerializer,
     )
     @action(detail=False, methods=["post"])
     def render(self, request: Request) -> Response:
-        given = self.checked(renderings.RenderSubmitSerializer)
-        found = services.request_rendered(given["request"], chips=given["chips"])
-        return Response(renderings.side_by_side_json(found))
+        validated = self.checked(launch_comparison.RenderSubmitSerializer)
+        found = services.request_compare_launches(validated["request"], chips=validated["chips"])
+        return Response(launch_comparison.side_by_side_json(found))
 
     @extend_schema(
         summary="Cancel a job",
@@ -138,7 +145,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     @action(detail=True)
     def curve(self, request: Request, uid: str) -> Response:
         job = self.get_object()
-        curve = selectors.curve_of(job, after=self.query["after"])
+        curve = selectors.job_curve_points(job, after=self.query["after"])
         return Response({"state": job.state, "points": curve})
 
     @extend_schema(
@@ -161,7 +168,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
         offset = self.query["offset"]
         if self.query["follow"]:
             return StreamingHttpResponse(
-                Follower(attempt, offset=offset), content_type=PlainTextRenderer.content_type
+                LogFollower(attempt, offset=offset), content_type=PlainTextRenderer.content_type
             )
         chunk = selectors.attempt_log(attempt, offset=offset, limit=self.query["limit"])
         text, next_offset = decoded(chunk, tail=offset < 0)
@@ -173,7 +180,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     def _attempt(self) -> Attempt:
         number = self.query.get("attempt")
         try:
-            return selectors.attempt_numbered(self.get_object(), number)
+            return selectors.attempt_by_number(self.get_object(), number)
         except Attempt.DoesNotExist:
             raise Http404 from None
 
@@ -194,7 +201,7 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
     )
     @action(detail=True, pagination_class=None)
     def attempts(self, request: Request, uid: str) -> Response:
-        attempts = selectors.attempts_of(self.get_object())
+        attempts = selectors.job_attempts(self.get_object())
         return Response(serializers.AttemptSerializer(attempts, many=True).data)
 
 
@@ -207,15 +214,13 @@ class CodeView(APIView):
     @extend_schema(
         summary="Upload code for script jobs",
         tags=["jobs"],
-        request=submission_serializers.CodeSerializer,
+        request=serializers.CodeSerializer,
         responses={201: ArtifactSerializer},
     )
     @idempotent
     def post(self, request: Request) -> Response:
         Query.read(request)
-        body = submission_serializers.CodeSerializer(
-            data=request.data, context={"request": request}
-        )
+        body = serializers.CodeSerializer(data=request.data, context={"request": request})
         body.is_valid(raise_exception=True)
         team, file = body.validated_data["team"], body.validated_data["file"]
         accounts.require(request.user, Permission.RUN, team=team)
@@ -233,8 +238,90 @@ class EnginesView(APIView):
     @extend_schema(
         summary="Engines and the fields of their specs",
         tags=["jobs"],
-        responses=engine_serializers.EngineSerializer(many=True),
+        responses=serializers.EngineSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         Query.read(request)
         return Response([asdict(engine) for engine in selectors.engines()])
+
+
+@translates(SpecRefused)
+def _spec(error: SpecRefused) -> Problem:
+    return Problem(
+        status=422,
+        code="spec-refused",
+        detail=str(error),
+        errors=[{"field": finding.field, "message": finding.message} for finding in error.findings],
+    )
+
+
+@translates(ReportRefused)
+def _report(error: ReportRefused) -> Problem:
+    return Problem(status=422, code="report-refused", detail=str(error))
+
+
+#: Concurrent followers in one process. Each occupies a thread of the web server, which has twice as many.
+MAX_FOLLOWERS = 8
+#: Maximum duration of a stream; the client then reconnects with its number of bytes as offset.
+FOLLOW_WITHIN = timedelta(minutes=15)
+_POLL_SECONDS = 0.5
+_CHUNK = 256 * 1024
+
+_slots = threading.BoundedSemaphore(MAX_FOLLOWERS)
+
+
+class TooManyFollowers(exceptions.APIException):
+    """The maximum number of followers is reached."""
+
+    status_code = status.HTTP_429_TOO_MANY_REQUESTS
+    default_code = "too-many-followers"
+    default_detail = (
+        f"{MAX_FOLLOWERS} logs are being followed already; try again later, or poll with offset"
+    )
+    #: Seconds; becomes Retry-After.
+    wait = 5
+
+
+class LogFollower:
+    """The bytes of an attempt's log while it grows. Occupies one of ``MAX_FOLLOWERS`` slots until it is closed.
+
+    :raises TooManyFollowers: if no slot is free.
+    """
+
+    def __init__(
+        self, attempt: Attempt, *, offset: int, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        if not _slots.acquire(blocking=False):
+            raise TooManyFollowers
+        self._active = True
+        self._chunks = self._follow(attempt, offset)
+        self._sleep = sleep
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        return next(self._chunks)
+
+    def close(self) -> None:
+        """Release the slot. The server calls it when the client disconnects."""
+        self._chunks.close()
+        if self._active:
+            self._active = False
+            _slots.release()
+
+    def _follow(self, attempt: Attempt, offset: int) -> Generator[bytes]:
+        until = time.monotonic() + FOLLOW_WITHIN.total_seconds()
+        while True:
+            # Before the log is read, so that the log is complete if the attempt has ended.
+            attempt = selectors.attempt_reloaded(attempt)
+            chunk = selectors.attempt_log(attempt, offset=offset, limit=_CHUNK)
+            if chunk.content:
+                offset = chunk.next_offset
+                yield chunk.content
+            elif attempt.ended_at is not None or time.monotonic() > until:
+                return
+            else:
+                # Sends nothing, but lets the server notice a disconnected client.
+                yield b""
+                self._sleep(_POLL_SECONDS)

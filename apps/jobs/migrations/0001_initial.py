@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import controlplane.domain.jobs
+import controlplane.domain.jobs.lifecycle
 import controlplane.persistence.models
 
 
@@ -56,7 +56,7 @@ class Migration(migrations.Migration):
                             ("failed", "failed"),
                             ("stopped", "stopped"),
                         ],
-                        default=controlplane.domain.jobs.AttemptState["PENDING"],
+                        default=controlplane.domain.jobs.lifecycle.AttemptState["PENDING"],
                         max_length=20,
                     ),
                 ),
@@ -170,7 +170,7 @@ class Migration(migrations.Migration):
                             ("failed", "failed"),
                             ("cancelled", "cancelled"),
                         ],
-                        default=controlplane.domain.jobs.JobState["WAITING"],
+                        default=controlplane.domain.jobs.lifecycle.JobState["WAITING"],
                         max_length=20,
                     ),
                 ),
@@ -347,9 +347,9 @@ class Migration(migrations.Migration):
                     (
                         "state__in",
                         (
-                            controlplane.domain.jobs.AttemptState["SUCCEEDED"],
-                            controlplane.domain.jobs.AttemptState["FAILED"],
-                            controlplane.domain.jobs.AttemptState["STOPPED"],
+                            controlplane.domain.jobs.lifecycle.AttemptState["SUCCEEDED"],
+                            controlplane.domain.jobs.lifecycle.AttemptState["FAILED"],
+                            controlplane.domain.jobs.lifecycle.AttemptState["STOPPED"],
                         ),
                     ),
                     _negated=True,

@@ -1,1 +1,1 @@
-"""The loops of jobs."""
+"""Controllers of jobs and their attempts."""

@@ -1,8 +1,8 @@
-"""The life of attempts, one turn at a time.
+"""The attempt controller.
 
-Each turn leases rows, looks at the world without a transaction, and applies one guarded move. A turn
-that dies between any two lines is simply made again: names of Launches derive from uids, launching and
-stopping tolerate repetition, and registering outputs is keyed by the attempt.
+Each run leases a batch of rows, reads claims and clusters outside of a transaction, and applies one guarded state
+transition per attempt. A run that dies between any two lines is repeated: names of Launches derive from uids,
+launching and stopping are idempotent, and registering outputs is keyed by the attempt.
 
 ::
 
@@ -24,21 +24,27 @@ from django.db.models import QuerySet, prefetch_related_objects
 
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
-from apps.jobs.reconcilers import launches, outputs, stops
-from apps.jobs.reconcilers.scenes import Scene, note, scene_of
+from apps.jobs.reconcilers import launches, termination
+from apps.jobs.reconcilers.context import ReconcileContext, attempt_message_set, reconcile_context
+from apps.models.models import ModelVersion
+from apps.models.services import outputs as registry
 from apps.models.services.artifacts import RegistrationRefused
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim
 from controlplane.domain.claims import ClaimState, ReleaseReason
-from controlplane.domain.jobs import (
+from controlplane.domain.jobs.lifecycle import (
     ATTEMPT,
     AttemptEvent,
     AttemptState,
     JobEvent,
+    JobKind,
     JobState,
 )
-from controlplane.domain.specs.memory import says_out_of_memory
+from controlplane.domain.jobs.retries import shows_out_of_memory
+from controlplane.domain.models import Acceptance
+from controlplane.domain.quantization import Verdict, verdict
+from controlplane.domain.specs.evaluation import METRICS
 from controlplane.persistence.encryption import Undecryptable
 from controlplane.persistence.leases import lease_rows, release_row, release_rows
 from controlplane.ports.artifacts import ArtifactError, BlobMissing
@@ -53,8 +59,8 @@ log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)
 BATCH = 32
-#: What turns read of each, in the statement that leases it.
-_READ = (
+#: Relations read in the statement that leases the attempts.
+_SELECT_RELATED = (
     "cluster",
     "continues",
     "job__team",
@@ -63,67 +69,73 @@ _READ = (
     "job__dataset_version__artifact",
     "job__code",
 )
-#: State of a claim → those of attempts that have not heard of it.
-_UNTOLD: Mapping[ClaimState, Collection[AttemptState]] = {
+#: State of a claim → states of attempts that have not reacted to it yet.
+_AFFECTED_STATES: Mapping[ClaimState, Collection[AttemptState]] = {
     ClaimState.ADMITTED: (AttemptState.PENDING,),
-    ClaimState.REVOKING: (AttemptState.PENDING, *stops.STOPPABLE),
+    ClaimState.REVOKING: (AttemptState.PENDING, *termination.STOPPABLE),
 }
 
 
 def attempts_reconcile(*, at: datetime, uids: Collection[str] | None = None) -> int:
-    """Take one turn for each attempt that has not ended, or for each of those; say how many were looked at.
+    """Reconcile attempts that have not ended, at most one batch; return how many were reconciled.
 
-    One batch of them: who is left waits for the next turn.
+    :param uids: only these attempts; None means all.
     """
     rows = Attempt.objects.exclude(state__in=ATTEMPT.final)
     return _reconcile(rows if uids is None else rows.filter(uid__in=uids), at=at)
 
 
-def attempts_hear(*, claim_uid: str, at: datetime) -> int:
-    """The claim was admitted or revoked: a turn for its attempt, and for those that wait for the same news.
+def attempts_reconcile_for_claim(*, claim_uid: str, at: datetime) -> int:
+    """Reconcile the attempt of an admitted or revoked claim, and others whose claims are in the same state.
 
-    What hits many claims at once is told for each of them. The first pieces of news take a batch each, and find
-    nothing left to do when they come for the others.
+    A failure that affects many claims sends one message for each of them. The first messages reconcile a batch
+    each; the later ones find nothing left to do.
+
+    :return: how many attempts were reconciled.
     """
     claim = Claim.objects.filter(uid=claim_uid).first()
-    states = None if claim is None else _UNTOLD.get(ClaimState(claim.state))
+    states = None if claim is None else _AFFECTED_STATES.get(ClaimState(claim.state))
     if claim is None or states is None or not Attempt.objects.filter(claim_uid=claim_uid).exists():
         return 0
-    alike = Claim.objects.filter(state=claim.state).values("uid")
-    return _reconcile(Attempt.objects.filter(state__in=states, claim_uid__in=alike), at=at)
+    in_same_state = Claim.objects.filter(state=claim.state).values("uid")
+    return _reconcile(Attempt.objects.filter(state__in=states, claim_uid__in=in_same_state), at=at)
 
 
 def _reconcile(rows: QuerySet[Attempt], *, at: datetime) -> int:
-    attempts = lease_rows(rows.select_related(*_READ), limit=BATCH, ttl=LEASE)
-    # Logs and messages are masked by them: read once for the batch.
+    attempts = lease_rows(rows.select_related(*_SELECT_RELATED), limit=BATCH, ttl=LEASE)
+    # Logs and messages are masked with their values: read once for the batch.
     prefetch_related_objects([one.job for one in attempts], "secret_variables")
-    scene = scene_of(attempts, at=at)
-    told = [one for one in attempts if one.state in stops.STOPPABLE and stops.is_wanted(one, scene)]
+    context = reconcile_context(attempts, at=at)
+    to_stop = [
+        one
+        for one in attempts
+        if one.state in termination.STOPPABLE and termination.stop_is_requested(one, context)
+    ]
     stopping = [one for one in attempts if one.state == AttemptState.STOPPING]
     try:
-        # First: who has to save has less time with each log of those that stopped.
-        stops.begin(told, scene)
-        stops.confirm(stopping, scene)
+        # First: an attempt that has to save loses time with each log that is archived before its stop.
+        termination.request_stop(to_stop, context)
+        termination.confirm_stopped(stopping, context)
     except Exception:
-        log.exception("attempts could not be stopped", extra={"attempts": len(told + stopping)})
+        log.exception("attempts could not be stopped", extra={"attempts": len(to_stop + stopping)})
     finally:
-        release_rows((*stopping, *told))
-    together = {one.pk for one in (*stopping, *told)}
+        release_rows((*stopping, *to_stop))
+    together = {one.pk for one in (*stopping, *to_stop)}
     for attempt in attempts:
         if attempt.pk in together:
             continue
         try:
-            with scene.guarding(attempt):
-                if not scene.waits(attempt):
-                    TURNS[AttemptState(attempt.state)](attempt, scene)
+            with context.error_isolation(attempt):
+                if not context.is_unreachable(attempt):
+                    STATE_RECONCILERS[AttemptState(attempt.state)](attempt, context)
         finally:
             release_row(attempt)
     return len(attempts)
 
 
-def _turn_pending(attempt: Attempt, scene: Scene) -> None:
-    at = scene.at
-    claim = scene.claim(attempt) if attempt.claim_uid else None
+def _reconcile_pending(attempt: Attempt, context: ReconcileContext) -> None:
+    at = context.at
+    claim = context.claim(attempt) if attempt.claim_uid else None
     cancelled = attempt.job.cancel_requested_at is not None
     if cancelled and (claim is None or claim.state == ClaimState.PENDING):
         services.attempt_end(
@@ -131,14 +143,14 @@ def _turn_pending(attempt: Attempt, scene: Scene) -> None:
             event=AttemptEvent.WITHDRAW,
             job_event=JobEvent.CANCEL,
             at=at,
-            reason=stops.cancelled_by(attempt),
+            reason=termination.cancelled_by(attempt),
             release=ReleaseReason.CANCELLED,
         )
     elif claim is None:
         if attempt.starts_after is None or attempt.starts_after <= at:
             services.attempt_request_claim(attempt=attempt)
     elif claim.state in (ClaimState.ADMITTED, ClaimState.REVOKING):
-        services.attempt_move(
+        services.attempt_transition(
             attempt,
             AttemptEvent.ADMIT,
             at=at,
@@ -147,58 +159,60 @@ def _turn_pending(attempt: Attempt, scene: Scene) -> None:
             cluster=quotas_selectors.cluster_of(claim),
             admitted_at=at,
         )
-        if stops.is_wanted(attempt, scene):
-            stops.begin((attempt,), scene)
+        if termination.stop_is_requested(attempt, context):
+            termination.request_stop((attempt,), context)
         else:
-            _turn_admitted(attempt, scene)
+            _reconcile_admitted(attempt, context)
     else:
-        note(attempt, claim.explanation)
+        attempt_message_set(attempt, claim.explanation)
 
 
-def _turn_admitted(attempt: Attempt, scene: Scene) -> None:
-    at = scene.at
-    # Asked once more: since the batch began, others of it may have taken their time.
+def _reconcile_admitted(attempt: Attempt, context: ReconcileContext) -> None:
+    at = context.at
+    # Read again: reconciling the attempts before this one may have taken a while.
     if not Claim.objects.filter(uid=attempt.claim_uid, state=ClaimState.ADMITTED).exists():
         return
     try:
-        launches.adapter_of(attempt).launch(launches.render(attempt, claim=scene.claim(attempt)))
+        launches.adapter_of(attempt).launch(launches.render(attempt, claim=context.claim(attempt)))
     except (LaunchRefused, ArtifactError, Undecryptable, ValueError) as refusal:
         reason = selectors.masked_text(str(refusal), job=attempt.job)
         _fail(attempt, at, reason=f"could not be started: {reason}")
         return
     with transaction.atomic():
-        services.attempt_move(attempt, AttemptEvent.LAUNCH, at=at, reason="starting")
+        services.attempt_transition(attempt, AttemptEvent.LAUNCH, at=at, reason="starting")
         job = Job.objects.select_for_update(no_key=True).get(pk=attempt.job_id)
         if job.state == JobState.WAITING:
-            services.job_move(job, JobEvent.START, at=at, reason="running")
+            services.job_transition(job, JobEvent.START, at=at, reason="running")
 
 
-def _turn_launched(attempt: Attempt, scene: Scene) -> None:
-    observed, at = scene.observed(attempt), scene.at
+def _reconcile_launched(attempt: Attempt, context: ReconcileContext) -> None:
+    observed, at = context.observed(attempt), context.at
     if observed is None:
         _fail(attempt, at, reason="the cluster no longer knows it", exit_cause=ExitCause.LOST)
     elif observed.ended:
-        _settle(attempt, observed, at)
+        _reconcile_exit(attempt, observed, at)
     else:
-        _follow(attempt, observed, at)
+        _reconcile_alive(attempt, observed, at)
 
 
-def _follow(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
+def _reconcile_alive(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
     phases = {replica.phase for replica in observed.replicas}
     messages = [replica.message for replica in observed.replicas if replica.message]
     if attempt.state == AttemptState.LAUNCHED and phases == {Phase.RUNNING}:
-        services.attempt_move(attempt, AttemptEvent.RUN, at=at, reason="running", started_at=at)
+        services.attempt_transition(
+            attempt, AttemptEvent.RUN, at=at, reason="running", started_at=at
+        )
     elif attempt.state == AttemptState.LAUNCHED:
         message = messages[0] if messages else "starting"
-        note(attempt, selectors.masked_text(message, job=attempt.job))
+        attempt_message_set(attempt, selectors.masked_text(message, job=attempt.job))
 
 
-def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
-    """Every process is gone: well or badly."""
+def _reconcile_exit(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
+    """Handle a Launch of which every process has exited."""
     failed = [
         one for one in observed.replicas if one.cause is not ExitCause.FINISHED or one.exit_code
     ]
-    # The first to end is why the others did; of several within one second, the one that did not fail by itself.
+    # The first replica to exit ended the others; within one second, it is one that did not fail by itself.
     bad = min(
         failed,
         key=lambda one: (
@@ -210,7 +224,7 @@ def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
     )
     if bad is None:
         with transaction.atomic():
-            services.attempt_move(
+            services.attempt_transition(
                 attempt, AttemptEvent.FINISH, at=at, reason="registering what it made", exit_code=0
             )
             quotas.claim_release(uid=attempt.claim_uid, reason=ReleaseReason.FINISHED, at=at)
@@ -218,35 +232,35 @@ def _settle(attempt: Attempt, observed: ObservedLaunch, at: datetime) -> None:
         return
     archived = launches.archive_log(attempt)
     cause = bad.cause or ExitCause.LOST
-    if cause is ExitCause.FAILED and says_out_of_memory(archived.get("log_tail", "")):
+    if cause is ExitCause.FAILED and shows_out_of_memory(archived.get("log_tail", "")):
         cause = ExitCause.OUT_OF_MEMORY
-    # A cluster may say an end by the last lines of the log.
+    # Some clusters use the last lines of the log as the message.
     message = selectors.masked_text(bad.message, job=attempt.job)
     reason = message or f"ended with exit code {bad.exit_code}"
-    ending = {"exit_code": bad.exit_code, "exit_cause": cause, **archived}
+    exit_fields = {"exit_code": bad.exit_code, "exit_cause": cause, **archived}
     if cause is ExitCause.OUT_OF_MEMORY:
-        _out_of_memory(attempt, at, reason=reason, **ending)
-    elif services.may_go_on(attempt, cause):
-        _taken_away(attempt, at, reason=reason, **ending)
-    elif services.may_be_broken_hardware(
+        _retry_with_smaller_batches(attempt, at, reason=reason, **exit_fields)
+    elif services.can_requeue(attempt, cause):
+        _requeue_lost(attempt, at, reason=reason, **exit_fields)
+    elif services.may_be_hardware_failure(
         archived.get("log_tail", ""), ended_at=bad.ended_at, at=at
     ):
-        # If it is, its cards are taken back within moments, and its job goes on elsewhere.
+        # If it is, its claim is revoked within seconds, and its job continues on other cards.
         message = f"{reason}; waiting a moment to hear whether its cards are at fault"
-        services.log_keep(attempt=attempt, message=message, **archived)
+        services.attempt_log_store(attempt=attempt, message=message, **archived)
     else:
-        _retry_or_fail(attempt, at, cause=cause, reason=reason, **ending)
+        _retry_by_policy(attempt, at, cause=cause, reason=reason, **exit_fields)
 
 
-def _retry_or_fail(
-    attempt: Attempt, at: datetime, *, cause: ExitCause, reason: str, **ending: Any
+def _retry_by_policy(
+    attempt: Attempt, at: datetime, *, cause: ExitCause, reason: str, **exit_fields: Any
 ) -> None:
-    """Retry after a back-off, from the newest checkpoint, if the job's policy has it."""
+    """Retry after a back-off, from the newest checkpoint, if the job's retry policy allows it."""
     decision = services.retry_decision(
-        attempt, cause=cause, log_tail=ending.get("log_tail", ""), reason=reason
+        attempt, cause=cause, log_tail=exit_fields.get("log_tail", ""), reason=reason
     )
     if decision.retry is None:
-        _fail(attempt, at, reason=decision.reason, **ending)
+        _fail(attempt, at, reason=decision.reason, **exit_fields)
         return
     services.attempt_end(
         attempt=attempt,
@@ -256,30 +270,32 @@ def _retry_or_fail(
         reason=decision.reason,
         release=ReleaseReason.FINISHED,
         retry=decision.retry,
-        **ending,
+        **exit_fields,
     )
 
 
-def _out_of_memory(attempt: Attempt, at: datetime, *, reason: str, **ending: Any) -> None:
-    """Try once more with smaller batches, from the newest checkpoint, if the spec allows it."""
-    answer = services.memory_answer(attempt)
-    if answer.overrides is None:
-        _fail(attempt, at, reason=f"{reason}; {answer.reason}", **ending)
+def _retry_with_smaller_batches(
+    attempt: Attempt, at: datetime, *, reason: str, **exit_fields: Any
+) -> None:
+    """Retry with smaller batches, from the newest checkpoint, if the spec allows it."""
+    retry = services.out_of_memory_retry(attempt)
+    if retry.overrides is None:
+        _fail(attempt, at, reason=f"{reason}; {retry.reason}", **exit_fields)
         return
     services.attempt_end(
         attempt=attempt,
         event=AttemptEvent.FAIL,
         job_event=JobEvent.REQUEUE,
         at=at,
-        reason=f"{reason}; {answer.reason}",
+        reason=f"{reason}; {retry.reason}",
         release=ReleaseReason.FINISHED,
-        overrides=answer.overrides,
-        **ending,
+        overrides=retry.overrides,
+        **exit_fields,
     )
 
 
-def _taken_away(attempt: Attempt, at: datetime, *, reason: str, **ending: Any) -> None:
-    """Its cluster ended it, nobody here: its job goes on from the newest checkpoint when there are cards."""
+def _requeue_lost(attempt: Attempt, at: datetime, *, reason: str, **exit_fields: Any) -> None:
+    """Requeue a job whose attempt was ended by its cluster; it continues from the newest checkpoint."""
     services.attempt_end(
         attempt=attempt,
         event=AttemptEvent.FAIL,
@@ -287,7 +303,7 @@ def _taken_away(attempt: Attempt, at: datetime, *, reason: str, **ending: Any) -
         at=at,
         reason=f"{reason}; waiting for cards again",
         release=ReleaseReason.FAULT,
-        **ending,
+        **exit_fields,
     )
 
 
@@ -305,12 +321,12 @@ def _fail(attempt: Attempt, at: datetime, *, reason: str, **changes: Any) -> Non
     )
 
 
-def _turn_completing(attempt: Attempt, scene: Scene) -> None:
-    _complete(attempt, scene.at)
+def _reconcile_completing(attempt: Attempt, context: ReconcileContext) -> None:
+    _complete(attempt, context.at)
 
 
 def _complete(attempt: Attempt, at: datetime) -> None:
-    """Register the outputs and succeed, in one transaction keyed by the attempt."""
+    """Register the outputs and mark the attempt as succeeded, in one transaction keyed by the attempt."""
     attempt.refresh_from_db(fields=["manifest"])
     if attempt.manifest is None:
         _fail(
@@ -322,13 +338,13 @@ def _complete(attempt: Attempt, at: datetime) -> None:
     archived = launches.archive_log(attempt)
     try:
         with transaction.atomic():
-            made = outputs.outputs_register(attempt)
+            message = attempt_outputs_register(attempt)
             services.attempt_end(
                 attempt=attempt,
                 event=AttemptEvent.COMPLETE,
                 job_event=JobEvent.SUCCEED,
                 at=at,
-                reason=made,
+                reason=message,
                 release=ReleaseReason.FINISHED,
                 **archived,
             )
@@ -336,11 +352,67 @@ def _complete(attempt: Attempt, at: datetime) -> None:
         _fail(attempt, at, reason=str(refusal))
 
 
-#: Those of states in which attempts are turned one by one.
-TURNS: Mapping[AttemptState, Callable[[Attempt, Scene], None]] = {
-    AttemptState.PENDING: _turn_pending,
-    AttemptState.ADMITTED: _turn_admitted,
-    AttemptState.LAUNCHED: _turn_launched,
-    AttemptState.RUNNING: _turn_launched,
-    AttemptState.COMPLETING: _turn_completing,
+#: States in which attempts are reconciled one by one.
+STATE_RECONCILERS: Mapping[AttemptState, Callable[[Attempt, ReconcileContext], None]] = {
+    AttemptState.PENDING: _reconcile_pending,
+    AttemptState.ADMITTED: _reconcile_admitted,
+    AttemptState.LAUNCHED: _reconcile_launched,
+    AttemptState.RUNNING: _reconcile_launched,
+    AttemptState.COMPLETING: _reconcile_completing,
 }
+
+
+def attempt_outputs_register(attempt: Attempt) -> str:
+    """Register the files of the manifest; return a message that names what was created.
+
+    :raises RegistrationRefused: if the files are not what the job has to create.
+    """
+    job, manifest = attempt.job, attempt.manifest or {}
+    files = [
+        (file["path"], f"sha256:{file['sha256']}", int(file["size"])) for file in manifest["files"]
+    ]
+    origin = registry.Origin(
+        team=job.team,
+        actor=job.created_by,
+        job_uid=job.uid,
+        attempt_uid=attempt.uid,
+        shared=job.output_shared,
+    )
+    if job.kind == JobKind.EVALUATE:
+        evaluation = registry.evaluation_register(
+            origin=origin,
+            model_version=job.model_version,
+            dataset_version=job.dataset_version,
+            split=job.spec["split"],
+            files=files,
+            metrics=manifest.get("metrics", {}),
+        )
+        return f"evaluated {evaluation.model_version}"
+    if job.output_name:
+        version = registry.model_version_register(
+            origin=origin,
+            name=job.output_name,
+            files=files,
+            base=job.model_version,
+            dataset_version=job.dataset_version,
+            metrics=manifest.get("metrics", {}),
+            verdict=_verdict(job, manifest.get("metrics", {})),
+        )
+        return _version_message(version)
+    artifact = registry.outputs_register(origin=origin, files=files)
+    return f"made {len(artifact.files)} files" if artifact.files else "finished"
+
+
+def _verdict(job: Job, metrics: Mapping[str, Any]) -> Verdict | None:
+    """Acceptance of a quantized model by the job's own tolerance; None for other kinds of jobs."""
+    if job.kind != JobKind.QUANTIZE:
+        return None
+    # An engine may support only some of the fields.
+    requested, tolerance = job.spec.get("metrics", METRICS), job.spec.get("tolerance")
+    return verdict(metrics, wanted=requested, tolerance=tolerance or {})
+
+
+def _version_message(version: ModelVersion) -> str:
+    if version.acceptance == Acceptance.REJECTED:
+        return f"made {version}, which is not accepted: {version.acceptance_reason}"
+    return f"made {version}"

@@ -1,4 +1,4 @@
-"""From an attempt to its Launch, and what the cluster says of it."""
+"""Render the Launch of an attempt, stop it, and archive its log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from controlplane.ports.launches import Launch
 
 log = logging.getLogger(__name__)
 
-#: How much of an ended attempt's log is kept beside it.
+#: Length of the end of the log that is stored with an ended attempt.
 TAIL_BYTES = 8 * 1024
 _CHUNK_BYTES = 1 << 20
 
@@ -80,13 +80,14 @@ def render(attempt: Attempt, *, claim: Claim) -> Launch:
     )
 
 
-def archive_log(attempt: Attempt, *, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Keep the log in the artifact store, once: nothing is written to it when its Launch has ended.
+def archive_log(
+    attempt: Attempt, *, after_chunk: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """Store the log of an ended Launch in the artifact store, once.
 
-    Gives back the columns to write with the move that ends the attempt; none if the log cannot be had,
-    because the end of the attempt matters more than its log.
-
-    :param between: called after each piece of it; a log may be long.
+    :param after_chunk: called after each chunk; a log may be long.
+    :return: columns to write with the transition that ends the attempt; empty if the log is unavailable, because
+        the attempt ends even without its log.
     """
     if attempt.log_digest:
         return {"log_digest": attempt.log_digest, "log_tail": attempt.log_tail}
@@ -94,9 +95,11 @@ def archive_log(attempt: Attempt, *, between: Callable[[], None] = lambda: None)
         return {}
     tail = bytearray()
     try:
-        blob = registry_selectors.artifact_store().put(_chunks(attempt, tail, between))
+        blob = registry_selectors.artifact_store().put(_chunks(attempt, tail, after_chunk))
     except (ClusterError, ArtifactError, Undecryptable) as error:
-        log.warning("a log could not be kept", extra={"attempt": attempt.uid, "error": str(error)})
+        log.warning(
+            "a log could not be archived", extra={"attempt": attempt.uid, "error": str(error)}
+        )
         return {}
     return {
         "log_digest": blob.digest,
@@ -104,8 +107,8 @@ def archive_log(attempt: Attempt, *, between: Callable[[], None] = lambda: None)
     }
 
 
-def _chunks(attempt: Attempt, tail: bytearray, between: Callable[[], None]) -> Iterator[bytes]:
-    """The whole log; what it ends with is left in ``tail``."""
+def _chunks(attempt: Attempt, tail: bytearray, after_chunk: Callable[[], None]) -> Iterator[bytes]:
+    """The whole log in chunks; its last ``TAIL_BYTES`` are left in ``tail``."""
     adapter = adapter_of(attempt)
     offset, complete = 0, False
     while not complete:
@@ -115,4 +118,4 @@ def _chunks(attempt: Attempt, tail: bytearray, between: Callable[[], None]) -> I
         yield chunk.content
         tail[:] = (tail + chunk.content)[-TAIL_BYTES:]
         offset, complete = chunk.next_offset, chunk.complete
-        between()
+        after_chunk()

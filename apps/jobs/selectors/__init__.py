@@ -1,33 +1,31 @@
-"""Questions about jobs and attempts."""
+"""Selectors of jobs and attempts."""
 
-from apps.jobs.selectors.attempts import (
-    OWNER_KIND,
-    WORK_KIND,
-    attempt_by_token,
-    attempt_fresh,
-    attempt_numbered,
-    attempt_token,
-    attempts_of,
-    claim_of,
-    latest_attempt,
-)
-from apps.jobs.selectors.curves import curve_of
 from apps.jobs.selectors.engines import (
     EngineDescription,
     FieldDescription,
-    engine_described,
-    engine_tasks,
+    engine_description,
+    engine_task_support,
     engines,
 )
 from apps.jobs.selectors.jobs import (
+    OWNER_KIND,
+    WORK_KIND,
+    attempt_by_number,
+    attempt_by_token,
+    attempt_claim,
+    attempt_reloaded,
+    attempt_token,
+    job_attempts,
     job_outputs,
     jobs_by_state,
     jobs_visible,
-    jobs_with_newest_attempt,
+    jobs_with_latest_attempt,
+    latest_attempt,
+    pending_claim,
     saved_filters,
-    waiting_claim,
 )
 from apps.jobs.selectors.logs import attempt_log, cluster_log
+from apps.jobs.selectors.progress import job_curve_points
 from apps.jobs.selectors.secret_variables import masked_text, masker, secret_values
 
 __all__ = [
@@ -35,26 +33,26 @@ __all__ = [
     "WORK_KIND",
     "EngineDescription",
     "FieldDescription",
+    "attempt_by_number",
     "attempt_by_token",
-    "attempt_fresh",
+    "attempt_claim",
     "attempt_log",
-    "attempt_numbered",
+    "attempt_reloaded",
     "attempt_token",
-    "attempts_of",
-    "claim_of",
     "cluster_log",
-    "curve_of",
-    "engine_described",
-    "engine_tasks",
+    "engine_description",
+    "engine_task_support",
     "engines",
+    "job_attempts",
+    "job_curve_points",
     "job_outputs",
     "jobs_by_state",
     "jobs_visible",
-    "jobs_with_newest_attempt",
+    "jobs_with_latest_attempt",
     "latest_attempt",
     "masked_text",
     "masker",
+    "pending_claim",
     "saved_filters",
     "secret_values",
-    "waiting_claim",
 ]

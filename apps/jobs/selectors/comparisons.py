@@ -1,4 +1,4 @@
-"""Several runs beside each other: what was asked differently, and what came out."""
+"""Comparison of several jobs: spec values that differ, and resulting metrics."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from django.db.models.functions import Cast
 from apps.accounts import selectors as accounts
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.jobs import jobs_visible
-from apps.jobs.selectors.utilization import scaling_of, utilization_of
+from apps.jobs.selectors.progress import attempt_utilization, jobs_scaling_efficiency
 from apps.models.models import Evaluation, ModelVersion
 from controlplane.domain.claims import GangShape
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 
-#: More lines than that nobody tells apart.
-MOST_COMPARED = 5
-#: Runs that are offered for a comparison.
-MOST_OFFERED = 20
-#: Figures of which less is better; of the others, more.
-_LESS_IS_BETTER = ("loss", "perplexity", "duration")
-#: Of which neither is.
-_NEITHER = ("steps", "rows")
-#: Shares by which figures differ that say nothing of the runs.
-_ALIKE = 0.005
+#: Lines of a chart that can still be distinguished.
+MAX_COMPARED = 5
+#: Jobs that are offered for a comparison.
+MAX_OFFERED = 20
+#: Parts of names of metrics of which lower is better; of others, higher is.
+_LOWER_IS_BETTER = ("loss", "perplexity", "duration")
+#: Metrics that are not ranked.
+_NOT_RANKED = ("steps", "rows")
+#: Relative difference up to which values count as equal.
+_TIE_TOLERANCE = 0.005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """One row of what was asked."""
+class ComparedParameter:
+    """One value of the spec for each job."""
 
     name: str
-    #: One for each run; None where it does not apply.
+    #: One for each job; None if it does not apply.
     values: tuple[Any, ...]
 
     @property
@@ -45,58 +45,63 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """One row of what came out; durations are in seconds."""
+class ComparedMetric:
+    """One resulting metric for each job; durations are in seconds."""
 
     name: str
     values: tuple[float | None, ...]
 
     @property
     def best(self) -> frozenset[int]:
-        """Places of the best values; empty where nothing can be told apart."""
+        """Indices of the best values; empty if the values are equal or not ranked."""
         known = [value for value in self.values if value is not None]
-        if len(known) < 2 or self.name in _NEITHER or math.isclose(*_ends(known), rel_tol=_ALIKE):
+        if (
+            len(known) < 2
+            or self.name in _NOT_RANKED
+            or math.isclose(*_bounds(known), rel_tol=_TIE_TOLERANCE)
+        ):
             return frozenset()
-        less = any(word in self.name for word in _LESS_IS_BETTER)
-        wanted = min(known) if less else max(known)
+        lower_is_better = any(part in self.name for part in _LOWER_IS_BETTER)
+        best = min(known) if lower_is_better else max(known)
         return frozenset(
-            place
-            for place, value in enumerate(self.values)
-            if value is not None and math.isclose(value, wanted, rel_tol=_ALIKE)
+            index
+            for index, value in enumerate(self.values)
+            if value is not None and math.isclose(value, best, rel_tol=_TIE_TOLERANCE)
         )
 
 
-def jobs_chosen(user: accounts.Person, uids: Sequence[str]) -> list[Job]:
-    """Those of the uids that they may see, in the order of the uids."""
+def jobs_by_uids(user: accounts.Person, uids: Sequence[str]) -> list[Job]:
+    """Jobs of those uids that are visible to the user, in the order of the uids."""
     found = {job.uid: job for job in jobs_visible(user).filter(uid__in=uids)}
     return [found[uid] for uid in uids if uid in found]
 
 
-def comparable(user: accounts.Person, jobs: Sequence[Job]) -> QuerySet[Job]:
-    """Other runs of the same kind on the same dataset or model, the newest first."""
-    alike = Q()
+def comparable_jobs(user: accounts.Person, jobs: Sequence[Job]) -> QuerySet[Job]:
+    """Other jobs of the same kind with the same dataset or model, the newest first."""
+    similar = Q()
     for job in jobs:
         same = Q(model_version__line=job.model_version.line_id if job.model_version else None)
         if job.dataset_version is not None:
             same |= Q(dataset_version__dataset=job.dataset_version.dataset_id)
-        alike |= Q(kind=job.kind) & same
+        similar |= Q(kind=job.kind) & same
     rows = jobs_visible(user).exclude(kind=JobKind.SCRIPT)
     if jobs:
-        rows = rows.filter(alike).exclude(pk__in=[job.pk for job in jobs])
-    return rows.order_by("-pk")[:MOST_OFFERED]
+        rows = rows.filter(similar).exclude(pk__in=[job.pk for job in jobs])
+    return rows.order_by("-pk")[:MAX_OFFERED]
 
 
-def parameters_of(jobs: Sequence[Job]) -> list[Parameter]:
-    """Everything that was asked, what differs first."""
-    columns = [_asked(job) for job in jobs]
+def compared_parameters(jobs: Sequence[Job]) -> list[ComparedParameter]:
+    """All spec values, those that differ first."""
+    columns = [_spec_values(job) for job in jobs]
     names = list(dict.fromkeys(name for column in columns for name in column))
     rows = [
-        Parameter(name=name, values=tuple(column.get(name) for column in columns)) for name in names
+        ComparedParameter(name=name, values=tuple(column.get(name) for column in columns))
+        for name in names
     ]
     return sorted(rows, key=lambda row: not row.differs)
 
 
-def _asked(job: Job) -> dict[str, Any]:
+def _spec_values(job: Job) -> dict[str, Any]:
     return {
         "model": str(job.model_version) if job.model_version else None,
         "dataset": str(job.dataset_version) if job.dataset_version else None,
@@ -117,30 +122,34 @@ def _flat(spec: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return rows
 
 
-def outcomes_of(jobs: Sequence[Job], attempts: Mapping[int, Attempt]) -> list[Outcome]:
-    """Durations, throughput and final figures; ``attempts`` is the newest of each job, by its key."""
-    reported, made = _reported(attempts), _measured(jobs)
-    scaling = scaling_of(jobs, attempts) or (None,) * len(jobs)
+def compared_metrics(jobs: Sequence[Job], attempts: Mapping[int, Attempt]) -> list[ComparedMetric]:
+    """Durations, throughput and final metrics.
+
+    :param attempts: the newest attempt of each job, by the job's key.
+    """
+    reported, created = _aggregated_metrics(attempts), _evaluation_metrics(jobs)
+    scaling = jobs_scaling_efficiency(jobs, attempts) or (None,) * len(jobs)
     columns = [
-        _came_out(attempts.get(job.pk))
+        _final_metrics(attempts.get(job.pk))
         | reported.get(job.pk, {})
         | {"utilization": _utilization(attempts.get(job.pk)), "scaling_efficiency": efficiency}
-        | made.get(job.uid, {})
+        | created.get(job.uid, {})
         for job, efficiency in zip(jobs, scaling, strict=True)
     ]
     names = list(dict.fromkeys(name for column in columns for name in column))
     rows = (
-        Outcome(name=name, values=tuple(column.get(name) for column in columns)) for name in names
+        ComparedMetric(name=name, values=tuple(column.get(name) for column in columns))
+        for name in names
     )
     return [row for row in rows if any(value is not None for value in row.values)]
 
 
 def _utilization(attempt: Attempt | None) -> float | None:
-    found = utilization_of(attempt) if attempt is not None else None
+    found = attempt_utilization(attempt) if attempt is not None else None
     return None if found is None else round(found.mfu, 4)
 
 
-def newest_attempts(jobs: Sequence[Job]) -> dict[int, Attempt]:
+def latest_attempts(jobs: Sequence[Job]) -> dict[int, Attempt]:
     """The newest attempt of each job, by the job's key."""
     rows = (
         Attempt.objects.filter(job__in=jobs)
@@ -150,11 +159,11 @@ def newest_attempts(jobs: Sequence[Job]) -> dict[int, Attempt]:
     return {attempt.job_id: attempt for attempt in rows}
 
 
-#: Of the newest point, those that stand for the end of the run.
+#: Metrics of the newest point that describe the end of the run.
 _FINAL = ("loss", "eval_loss", "step")
 
 
-def _came_out(attempt: Attempt | None) -> dict[str, float | None]:
+def _final_metrics(attempt: Attempt | None) -> dict[str, float | None]:
     if attempt is None:
         return {}
     column: dict[str, float | None] = {"duration": None}
@@ -166,13 +175,13 @@ def _came_out(attempt: Attempt | None) -> dict[str, float | None]:
     return column
 
 
-def _reported(attempts: Mapping[int, Attempt]) -> dict[int, dict[str, float | None]]:
-    """Means and bests over all points, by the job's key."""
+def _aggregated_metrics(attempts: Mapping[int, Attempt]) -> dict[int, dict[str, float | None]]:
+    """Mean throughput and lowest validation loss over all points, by the job's key."""
     rows = (
         Attempt.objects.filter(pk__in=[attempt.pk for attempt in attempts.values()])
         .annotate(
-            speed=Avg(_figure("tokens_per_second")),
-            lowest=Min(_figure("eval_loss")),
+            speed=Avg(_reported_value("tokens_per_second")),
+            lowest=Min(_reported_value("eval_loss")),
         )
         .values_list("job_id", "speed", "lowest")
     )
@@ -182,27 +191,27 @@ def _reported(attempts: Mapping[int, Attempt]) -> dict[int, dict[str, float | No
     }
 
 
-def _figure(name: str) -> Cast:
+def _reported_value(name: str) -> Cast:
     return Cast(KeyTextTransform(name, "points__values"), FloatField())
 
 
-def _measured(jobs: Sequence[Job]) -> dict[str, dict[str, float | None]]:
-    """What was evaluated: by the run itself, or of the version that it made, on its own dataset."""
+def _evaluation_metrics(jobs: Sequence[Job]) -> dict[str, dict[str, float | None]]:
+    """Evaluation metrics by the job's uid: of the job itself, or of the version it created, on its own dataset."""
     uids = [job.uid for job in jobs]
     datasets = {job.dataset_version_id for job in jobs}
-    made = dict(ModelVersion.objects.filter(job_uid__in=uids).values_list("pk", "job_uid"))
+    created = dict(ModelVersion.objects.filter(job_uid__in=uids).values_list("pk", "job_uid"))
     rows = Evaluation.objects.filter(
-        Q(job_uid__in=uids) | Q(model_version__in=made), dataset_version__in=datasets
+        Q(job_uid__in=uids) | Q(model_version__in=created), dataset_version__in=datasets
     ).order_by("id")
     columns: dict[str, dict[str, float | None]] = {}
     for row in rows:
-        figures = {name: _number(value) for name, value in row.metrics.items()}
-        for uid in {row.job_uid, made.get(row.model_version_id, "")} & set(uids):
-            columns.setdefault(uid, {}).update(figures)
+        metrics = {name: _number(value) for name, value in row.metrics.items()}
+        for uid in {row.job_uid, created.get(row.model_version_id, "")} & set(uids):
+            columns.setdefault(uid, {}).update(metrics)
     return columns
 
 
-def _ends(values: Sequence[float]) -> tuple[float, float]:
+def _bounds(values: Sequence[float]) -> tuple[float, float]:
     return min(values), max(values)
 
 

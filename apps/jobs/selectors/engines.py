@@ -1,4 +1,4 @@
-"""What the installed engines can be asked for, in which images, and what they cannot do where."""
+"""Installed engines: fields of their specs, images, supported chips and restrictions."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from controlplane.ports.engines import Engine, FlagsChecked, Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldDescription:
-    """One field of an engine's spec, for forms and readers of the API."""
+    """One field of an engine's spec, for forms and the API."""
 
     name: str
     label: str
     help: str
     kind: str
-    #: It has no default.
+    #: Whether it has no default.
     required: bool
     default: Any
     least: float | None
     most: float | None
     choices: tuple[str, ...]
-    #: Of a group.
+    #: Fields of a group.
     fields: tuple[FieldDescription, ...] = ()
 
 
@@ -34,18 +34,18 @@ class FieldDescription:
 class EngineDescription:
     name: str
     title: str
-    #: Of the software environment that it runs in; empty where it comes as an image only.
+    #: Name of its software environment; empty if it is available as an image only.
     environment: str
-    #: As a PEP 440 specifier; empty where it is part of this product.
+    #: PEP 440 specifier; empty for the engine that is part of Ninefold.
     versions: str
     default_version: str
     flags: FlagsChecked
     formats: tuple[str, ...]
-    #: The product's names of figures → its series.
+    #: Ninefold's names of metrics → series of the engine.
     metrics: Mapping[str, str]
-    #: By chip, as they are written down.
+    #: Image templates by chip.
     images: Mapping[str, str]
-    #: Names of the chips on which it does each task.
+    #: Names of supported chips by task.
     chips: Mapping[str, tuple[str, ...]]
     remarks: tuple[str, ...]
     sources: tuple[str, ...]
@@ -53,55 +53,55 @@ class EngineDescription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Chips on which an engine does a task from the same image, or does not for the same reason."""
+class EngineSupport:
+    """Chips on which an engine runs a task from the same image, or does not run it for the same reason."""
 
     chips: tuple[Chip, ...]
-    #: Empty where it needs none.
+    #: Empty if it needs none.
     image: str
-    #: Empty where it does it.
-    why_not: str
+    #: Why it does not run there; empty if it does.
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restriction:
-    """Choices of a field that cannot be had."""
+class FieldRestriction:
+    """Values of a field that are not available."""
 
-    #: Its label, after that of its group.
+    #: Labels of its group and of the field.
     label: tuple[str, ...]
     values: tuple[Any, ...]
     reason: str
-    #: Empty means wherever it runs.
+    #: Empty means all supported chips.
     chips: tuple[Chip, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskView:
-    """What an engine makes of one task."""
+class EngineTaskSupport:
+    """Support of one task by an engine."""
 
     task: Task
-    runs: tuple[Place, ...]
-    does_not_run: tuple[Place, ...]
-    restrictions: tuple[Restriction, ...]
+    runs: tuple[EngineSupport, ...]
+    does_not_run: tuple[EngineSupport, ...]
+    restrictions: tuple[FieldRestriction, ...]
 
     @property
     def count(self) -> int:
-        """Of the chips on which it runs."""
-        return sum(len(place.chips) for place in self.runs)
+        """Number of supported chips."""
+        return sum(len(support.chips) for support in self.runs)
 
 
 def engines() -> list[EngineDescription]:
-    """Every installed engine."""
+    """All installed engines."""
     return [_engine(ports.engine(name)) for name in ports.engine_names()]
 
 
-def engine_described(name: str) -> EngineDescription | None:
-    """The engine of that name; None if none is installed."""
+def engine_description(name: str) -> EngineDescription | None:
+    """The engine of that name; None if it is not installed."""
     return _engine(ports.engine(name)) if name in ports.engine_names() else None
 
 
-def engine_tasks(name: str) -> list[TaskView]:
-    """Where it does each of its tasks, and what it cannot do of it.
+def engine_task_support(name: str) -> list[EngineTaskSupport]:
+    """Supported chips and restrictions of an engine by task.
 
     :raises controlplane.ports.registry.UnknownAdapter: if no engine of that name is installed.
     """
@@ -138,29 +138,30 @@ def _engine(engine: Engine) -> EngineDescription:
     )
 
 
-def _task(engine: Engine, task: Task) -> TaskView:
+def _task(engine: Engine, task: Task) -> EngineTaskSupport:
     profile = engine.profile()
     runs: dict[str, list[Chip]] = {}
     refused: dict[str, list[Chip]] = {}
     for chip in ports.chips().values():
-        if why_not := engine.runs_on(task, chip):
-            # A reason names its chip; what is said of several is one reason.
-            refused.setdefault(why_not.replace(chip.label, "…"), []).append(chip)
+        if reason := engine.runs_on(task, chip):
+            # Reasons contain the label of the chip; without it, equal reasons are grouped.
+            refused.setdefault(reason.replace(chip.label, "…"), []).append(chip)
         else:
             image = ports.image_template(profile, engine=engine.name, chip=chip)
             runs.setdefault(image, []).append(chip)
-    return TaskView(
+    return EngineTaskSupport(
         task=task,
         runs=tuple(
-            Place(chips=tuple(chips), image=image, why_not="") for image, chips in runs.items()
+            EngineSupport(chips=tuple(chips), image=image, reason="")
+            for image, chips in runs.items()
         ),
         does_not_run=tuple(
-            Place(
+            EngineSupport(
                 chips=tuple(chips),
                 image="",
-                why_not=why_not if len(chips) > 1 else why_not.replace("…", chips[0].label),
+                reason=reason if len(chips) > 1 else reason.replace("…", chips[0].label),
             )
-            for why_not, chips in refused.items()
+            for reason, chips in refused.items()
         ),
         restrictions=tuple(
             _restrictions(engine, task, chips=[chip for chips in runs.values() for chip in chips])
@@ -168,8 +169,8 @@ def _task(engine: Engine, task: Task) -> TaskView:
     )
 
 
-def _restrictions(engine: Engine, task: Task, *, chips: Sequence[Chip]) -> list[Restriction]:
-    """Each once, with the chips that it is true of."""
+def _restrictions(engine: Engine, task: Task, *, chips: Sequence[Chip]) -> list[FieldRestriction]:
+    """Each restriction once, with the chips that it applies to."""
     table = engine.fields(task)
     found: dict[tuple[Any, ...], tuple[Limit, list[Chip]]] = {}
     for chip in chips:
@@ -178,7 +179,7 @@ def _restrictions(engine: Engine, task: Task, *, chips: Sequence[Chip]) -> list[
             key = (limit.field, limit.values, reason)
             found.setdefault(key, (limit, []))[1].append(chip)
     return [
-        Restriction(
+        FieldRestriction(
             label=_label(table, limit.field),
             values=limit.values,
             reason=limit.reason if len(where) == 1 else reason,
@@ -203,7 +204,7 @@ def _fields(fields: Sequence[Field], defaults: Mapping[str, Any]) -> tuple[Field
             label=field.label,
             help=field.help,
             kind=str(field.kind),
-            # The engine fills what it knows a default for.
+            # ``normalise`` sets every field that has a default.
             required=field.name not in defaults,
             default=defaults.get(field.name),
             least=field.least,

@@ -1,4 +1,4 @@
-"""What a fine-tune would take, from the model's configuration, the dataset's figures and earlier runs."""
+"""Resource estimate of a fine-tune, from the model's configuration, dataset statistics and earlier jobs."""
 
 from __future__ import annotations
 
@@ -18,31 +18,30 @@ from apps.quotas.models import Queue
 from controlplane.domain import estimates, sizing
 from controlplane.domain.accelerators import Chip, ChipKind
 from controlplane.domain.architectures import Architecture, ConfigRefused, usual
-from controlplane.domain.jobs import AttemptState, JobKind
-from controlplane.domain.parallel import ALONE, read_plan
-from controlplane.domain.parallel import Plan as ParallelPlan
+from controlplane.domain.jobs.lifecycle import AttemptState, JobKind
+from controlplane.domain.jobs.parallelism import SINGLE_CARD, ParallelPlan, read_plan
 from controlplane.domain.resources import Bytes
 from controlplane.ports import registry as ports
 
-#: Earlier runs that are looked at, the newest first.
-MOST_RUNS = 10
-#: Models within this factor of each other's parameters are of one family, if they are built alike.
-_ALIKE = 1.5
-#: Where a spec does not say, the trainer cuts rows here.
+#: Earlier attempts that are used, the newest first.
+MAX_RUNS = 10
+#: Models of one architecture count as similar if their numbers of parameters are within this factor.
+_SIMILAR_SIZE_FACTOR = 1.5
+#: Tokens to which the trainer truncates examples by default.
 _LONGEST_BY_DEFAULT = 2048
-#: Above so many parameters the trainer recomputes activations on accelerators.
+#: Number of parameters above which the trainer recomputes activations on accelerators by default.
 _RECOMPUTED_ABOVE = 1_000_000_000
-#: Tokens that a chat template puts around a row.
+#: Tokens that a chat template adds to an example.
 _TEMPLATE_TOKENS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """A fine-tune whose fields are complete and right."""
+class FinetunePlan:
+    """A fine-tune with a valid, complete spec."""
 
     version: ModelVersion
     dataset: DatasetVersion
-    #: With every default written out.
+    #: With every default filled in.
     spec: Mapping[str, Any]
     queue: Queue
     chip: str
@@ -51,16 +50,16 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class FinetuneEstimate:
     steps: int
     rows: int
-    #: Of the fullest card.
+    #: Of the card with the highest use.
     memory: sizing.TrainingMemory
-    #: Why a usual build was assumed instead of the model's own; empty where that is known.
+    #: Why a typical architecture was assumed; empty if the model's own is known.
     assumed: tuple[str, ...]
-    #: Bytes of one card; 0 where the chip has no memory of its own.
+    #: Bytes of one card; 0 for chips without memory of their own.
     card_memory: Bytes
-    #: None where no run of the kind was ever measured on that chip.
+    #: None if no similar attempt was measured on that chip.
     duration: estimates.Duration | None
     place: quotas.Place
 
@@ -69,29 +68,29 @@ class Estimate:
         return self.card_memory == 0 or self.memory.total <= self.card_memory
 
 
-def estimate_of(plan: Plan, *, user: User) -> Estimate:
-    """What it would take if it were submitted now."""
+def finetune_estimate(plan: FinetunePlan, *, user: User) -> FinetuneEstimate:
+    """The estimate if the fine-tune were submitted now."""
     chip = ports.chips()[plan.chip]
     architecture, assumed = _architecture(plan.version)
     training = _training(plan)
-    return Estimate(
+    return FinetuneEstimate(
         steps=estimates.steps(training),
         rows=training.rows,
-        memory=sizing.training_memory(architecture, _wanted(plan, chip)),
+        memory=sizing.training_memory(architecture, _sizing_training(plan, chip)),
         assumed=assumed,
         card_memory=chip.memory,
         duration=estimates.duration(
             training,
             parameters=plan.version.parameters,
             row_characters=_row_characters(plan.dataset.statistics),
-            runs=_runs(plan, user=user),
+            runs=_measured_runs(plan, user=user),
         ),
         place=quotas.place_of(queue=plan.queue, chips=(plan.chip,)),
     )
 
 
 def _architecture(version: ModelVersion) -> tuple[Architecture, tuple[str, ...]]:
-    """The model's own build; a usual one of its size, and why, where its configuration does not say."""
+    """The model's architecture, or a typical one of its size with the reasons if it is not known."""
     try:
         return architecture_of(version), ()
     except ConfigRefused as refusal:
@@ -99,7 +98,7 @@ def _architecture(version: ModelVersion) -> tuple[Architecture, tuple[str, ...]]
         return usual(version.parameters), reasons
 
 
-def _training(plan: Plan) -> estimates.Training:
+def _training(plan: FinetunePlan) -> estimates.Training:
     spec = plan.spec
     return estimates.Training(
         rows=plan.dataset.statistics.get("rows_by_split", {}).get(spec["train_split"], 0),
@@ -110,14 +109,14 @@ def _training(plan: Plan) -> estimates.Training:
     )
 
 
-def _wanted(plan: Plan, chip: Chip) -> sizing.Training:
+def _sizing_training(plan: FinetunePlan, chip: Chip) -> sizing.Training:
     spec = plan.spec
     accelerated = chip.kind is not ChipKind.CPU
     half = spec["precision"] in ("bfloat16", "float16") or (
         spec["precision"] == "auto" and accelerated
     )
     traits = ports.engine(plan.engine).profile().memory
-    asked = spec.get("recompute", "auto")
+    recompute = spec.get("recompute", "auto")
     large = accelerated and plan.version.parameters > _RECOMPUTED_ABOVE
     return sizing.Training(
         batch=spec["batch_size"],
@@ -125,7 +124,7 @@ def _wanted(plan: Plan, chip: Chip) -> sizing.Training:
         accumulation=spec["gradient_accumulation"],
         mixed=traits.half if half else sizing.Mixed.FLOAT32,
         adapter=_adapter(spec, half=half),
-        recompute=large if asked == "auto" else asked == "on",
+        recompute=large if recompute == "auto" else recompute == "on",
         drops_gradients=traits.drops_gradients,
         reference=spec.get("objective") == "dpo" and spec["method"] == "full",
         plan=_parallel(plan),
@@ -144,13 +143,13 @@ def _adapter(spec: Mapping[str, Any], *, half: bool) -> sizing.Adapter | None:
     return sizing.Adapter(rank=spec["lora"]["rank"], base=sizing.scheme_called(base))
 
 
-def _parallel(plan: Plan) -> ParallelPlan:
+def _parallel(plan: FinetunePlan) -> ParallelPlan:
     values = plan.spec.get("parallel")
-    return read_plan(values, cards=plan.cards) if values else ALONE
+    return read_plan(values, cards=plan.cards) if values else SINGLE_CARD
 
 
-def _length(plan: Plan) -> int:
-    """Tokens of the longest row. No tokenizer makes more tokens than there are characters."""
+def _length(plan: FinetunePlan) -> int:
+    """Tokens of the longest example, which has at most as many tokens as characters."""
     context = plan.version.context_length or _LONGEST_BY_DEFAULT
     limit = plan.spec["max_length"] or min(context, _LONGEST_BY_DEFAULT)
     longest = _characters(plan.dataset.statistics, "most")
@@ -161,14 +160,14 @@ def _row_characters(statistics: Mapping[str, Any]) -> int:
     return _characters(statistics, "p50")
 
 
-def _characters(statistics: Mapping[str, Any], which: str) -> int:
-    """Of a whole row: its prompt and its answer."""
+def _characters(statistics: Mapping[str, Any], percentile: str) -> int:
+    """Characters of prompt and answer together."""
     parts = ("prompt_characters", "answer_characters")
-    return sum(int(statistics.get(part, {}).get(which, 0)) for part in parts)
+    return sum(int(statistics.get(part, {}).get(percentile, 0)) for part in parts)
 
 
-def _runs(plan: Plan, *, user: User) -> list[estimates.MeasuredRun]:
-    """Runs that they may see: the same architecture and about as large, by the same method, on that chip."""
+def _measured_runs(plan: FinetunePlan, *, user: User) -> list[estimates.MeasuredRun]:
+    """Visible attempts of similar models with the same architecture and method on that chip."""
     size = plan.version.parameters
     attempts = (
         Attempt.objects.filter(
@@ -179,7 +178,10 @@ def _runs(plan: Plan, *, user: User) -> list[estimates.MeasuredRun]:
             job__kind=JobKind.FINETUNE,
             job__spec__method=plan.spec["method"],
             job__model_version__architecture=plan.version.architecture,
-            job__model_version__parameters__range=(int(size / _ALIKE), int(size * _ALIKE)),
+            job__model_version__parameters__range=(
+                int(size / _SIMILAR_SIZE_FACTOR),
+                int(size * _SIMILAR_SIZE_FACTOR),
+            ),
             started_at__isnull=False,
             ended_at__isnull=False,
         )
@@ -190,13 +192,13 @@ def _runs(plan: Plan, *, user: User) -> list[estimates.MeasuredRun]:
             first_at=Min("points__at"),
             last_at=Max("points__at"),
         )
-        .order_by("-id")[:MOST_RUNS]
+        .order_by("-id")[:MAX_RUNS]
     )
-    return [run for attempt in attempts if (run := _measured(attempt)) is not None]
+    return [run for attempt in attempts if (run := _measured_run(attempt)) is not None]
 
 
-def _measured(attempt: Any) -> estimates.MeasuredRun | None:
-    """None where it reported too little to tell its speed."""
+def _measured_run(attempt: Any) -> estimates.MeasuredRun | None:
+    """The measured throughput of an attempt; None if it reported too little."""
     job = attempt.job
     if attempt.last_step is None or job.dataset_version is None or job.model_version is None:
         return None
@@ -204,7 +206,7 @@ def _measured(attempt: Any) -> estimates.MeasuredRun | None:
     seconds = (attempt.last_at - attempt.first_at).total_seconds()
     whole = (attempt.ended_at - attempt.started_at).total_seconds()
     if trained <= 0 or seconds <= 0:
-        # Everything was reported at once: only the whole run can be measured.
+        # All points were reported at once: only the whole run can be measured.
         trained, seconds, overhead = attempt.last_step, whole, 0.0
     else:
         overhead = max(0.0, whole - seconds * attempt.last_step / trained)

@@ -1,4 +1,4 @@
-"""Reading and searching the log of an attempt: always a range of it, never all of it at once."""
+"""Read and search the log of an attempt in chunks, never all of it at once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.clusters import Cluster, ClusterError, LogChunk
 from controlplane.ports.engines import ROLES, Task
 
-#: Bytes that a search reads at once.
-_SCAN = 1 << 20
-#: Where a search gives up: five seconds' reading, and more than anybody looks through.
-MOST_SCANNED = 512 << 20
-#: Occurrences that a search counts.
-MOST_MATCHES = 10_000
+#: Size of the chunks that a search reads.
+_SCAN_BYTES = 1 << 20
+#: A search stops after so many bytes, about five seconds of reading.
+MAX_SCANNED_BYTES = 512 << 20
+#: A search stops after so many occurrences.
+MAX_MATCHES = 10_000
 
 
 def attempt_log(attempt: Attempt, *, offset: int, limit: int) -> LogChunk:
@@ -33,12 +33,12 @@ def attempt_log(attempt: Attempt, *, offset: int, limit: int) -> LogChunk:
     try:
         return cluster_log(adapter, attempt, offset=offset, limit=limit)
     except (ClusterError, Undecryptable):
-        # A log in which nothing can be masked is not shown.
+        # A log that cannot be masked is not shown.
         return LogChunk(content=b"", next_offset=max(0, offset), complete=False)
 
 
 def cluster_log(adapter: Cluster, attempt: Attempt, *, offset: int, limit: int) -> LogChunk:
-    """A piece of the log as its cluster has it, without the values of secret variables.
+    """A chunk of the log from the cluster, with values of secret variables masked.
 
     :raises ClusterError: if the cluster does not answer.
     :raises Undecryptable: if a value that has to be masked cannot be read.
@@ -66,57 +66,57 @@ def _archived(digest: str, *, offset: int, limit: int) -> LogChunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
-    """One occurrence of a text in a log."""
+class LogMatch:
+    """One occurrence of the text."""
 
     #: Bytes before it.
     offset: int
-    #: Of the log, from 1.
+    #: Line number, from 1.
     line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """Where a text occurs."""
+class LogSearch:
+    """The occurrences of a text."""
 
-    matches: tuple[Match, ...]
-    #: False where there may be more, beyond what one search counts or reads.
-    whole: bool
+    matches: tuple[LogMatch, ...]
+    #: False if the search stopped at one of its limits, so that there may be more.
+    complete: bool
 
 
-def log_search(attempt: Attempt, text: str) -> Search:
-    """Every occurrence of the text as it stands, whatever the case of its Latin letters."""
-    wanted = text.encode().lower()
-    if not wanted:
-        return Search(matches=(), whole=True)
-    matches: list[Match] = []
+def log_search(attempt: Attempt, text: str) -> LogSearch:
+    """Occurrences of the text; ASCII letters match in either case."""
+    needle = text.encode().lower()
+    if not needle:
+        return LogSearch(matches=(), complete=True)
+    matches: list[LogMatch] = []
     line = 1
-    for start, content, fresh in _pieces(attempt, overlap=len(wanted) - 1):
-        place, counted = content.find(wanted), 0
-        while place >= 0:
-            line += content.count(b"\n", counted, place)
-            counted = place
-            if len(matches) == MOST_MATCHES:
-                return Search(matches=tuple(matches), whole=False)
-            matches.append(Match(offset=start + place, line=line))
-            place = content.find(wanted, place + len(wanted))
-        # The overlap comes again with the next piece, and its lines must be counted once.
+    for start, content, fresh in _overlapping_chunks(attempt, overlap=len(needle) - 1):
+        position, counted = content.find(needle), 0
+        while position >= 0:
+            line += content.count(b"\n", counted, position)
+            counted = position
+            if len(matches) == MAX_MATCHES:
+                return LogSearch(matches=tuple(matches), complete=False)
+            matches.append(LogMatch(offset=start + position, line=line))
+            position = content.find(needle, position + len(needle))
+        # The overlap is repeated in the next chunk, and its lines must be counted once.
         line += content.count(b"\n", counted, fresh)
-        if start + fresh >= MOST_SCANNED:
-            return Search(matches=tuple(matches), whole=False)
-    return Search(matches=tuple(matches), whole=True)
+        if start + fresh >= MAX_SCANNED_BYTES:
+            return LogSearch(matches=tuple(matches), complete=False)
+    return LogSearch(matches=tuple(matches), complete=True)
 
 
-def _pieces(attempt: Attempt, *, overlap: int) -> Iterator[tuple[int, bytes, int]]:
-    """Offset, bytes in lower case, and how many of them will not come again."""
-    offset, held = 0, b""
+def _overlapping_chunks(attempt: Attempt, *, overlap: int) -> Iterator[tuple[int, bytes, int]]:
+    """Offset, bytes in lower case, and how many of them are not repeated in the next chunk."""
+    offset, overlap_bytes = 0, b""
     while True:
-        chunk = attempt_log(attempt, offset=offset, limit=_SCAN)
-        content = held + chunk.content.lower()
-        start = offset - len(held)
+        chunk = attempt_log(attempt, offset=offset, limit=_SCAN_BYTES)
+        content = overlap_bytes + chunk.content.lower()
+        start = offset - len(overlap_bytes)
         last = chunk.complete or not chunk.content
-        held = b"" if last or not overlap else content[-overlap:]
-        yield start, content, len(content) - len(held)
+        overlap_bytes = b"" if last or not overlap else content[-overlap:]
+        yield start, content, len(content) - len(overlap_bytes)
         if last:
             return
         offset = chunk.next_offset

@@ -1,6 +1,6 @@
-"""Secret environment variables of jobs: their values, and texts in which those values are masked.
+"""Secret environment variables of jobs: their values, and masking of those values in logs and messages.
 
-A value is masked by as many asterisks as it has bytes, so that offsets of a log stay what they are.
+A value is masked with one asterisk per byte, so that offsets in a log do not change.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from apps.jobs.models import Job
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.ports.clusters import LogChunk
 
-#: Shorter pieces of a value at the border of a text are too likely to be ordinary text.
+#: Minimum length of a partial value that is masked at the beginning; shorter ones may be ordinary text.
 _SHORTEST_PIECE = 4
 
 
 def secret_values(job: Job) -> dict[str, str]:
-    """The values by name, of those that have not been deleted.
+    """Values by name, without deleted ones.
 
     :raises Undecryptable: if the key that encrypted one of them is no longer known.
     """
-    # Read through the relation, so that a batch of jobs can prefetch it.
+    # Through the relation, so that a batch of jobs can prefetch it.
     rows = job.secret_variables.all()
     return {row.name: decrypt(row.value).decode() for row in rows if row.value is not None}
 
 
 def mask(content: bytes, secrets: Iterable[bytes]) -> bytes:
-    """The content without any of the secrets, and without the end of one that it begins with."""
-    # Longest first: of a secret within a secret nothing of the longer one is left.
+    """Mask all secrets in the content, and the end of a secret at its beginning."""
+    # Longest first, so that a secret that contains another one is masked completely.
     ordered = sorted(secrets, key=len, reverse=True)
     for secret in ordered:
         content = content.replace(secret, b"*" * len(secret))
@@ -39,7 +39,7 @@ def mask(content: bytes, secrets: Iterable[bytes]) -> bytes:
 
 
 def masker(job: Job) -> Callable[[str], str]:
-    """A function that masks the values of the job's secret variables; it returns nothing if one is unreadable."""
+    """A function that masks the job's secret values; it returns an empty text if one cannot be decrypted."""
     try:
         secrets = [value.encode() for value in secret_values(job).values()]
     except Undecryptable:
@@ -54,7 +54,7 @@ def masked_text(text: str, *, job: Job) -> str:
 def masked_log(
     read: Callable[[int, int], LogChunk], *, job: Job, offset: int, limit: int
 ) -> LogChunk:
-    """A piece of a job's log without the values of its secret variables, also where one lies across its border.
+    """A chunk of a job's log with its secret values masked, also values across the border of the chunk.
 
     :param read: the log itself, from an offset, up to a number of bytes.
     :param offset: negative counts from the end.
@@ -67,15 +67,15 @@ def masked_log(
         offset = first.next_offset - len(first.content)
     margin = max(map(len, secrets)) - 1
     start = max(0, offset - margin)
-    wanted = offset - start + limit + margin
-    chunk = read(start, wanted)
+    length = offset - start + limit + margin
+    chunk = read(start, length)
     if chunk.next_offset - len(chunk.content) != start:
-        # It began anew: the cluster keeps the newest part of a log only.
+        # The cluster has only the newest part of the log, which begins later.
         start = offset = chunk.next_offset - len(chunk.content)
     content = mask(chunk.content, secrets) if start == 0 else _replaced(chunk.content, secrets)
     end = len(content)
-    if not chunk.complete and end < wanted:
-        # More may follow at any moment, and what is there may be the beginning of a value.
+    if not chunk.complete and end < length:
+        # The end of the log may be the beginning of a value of which the rest follows.
         end -= max(_overlap(content, secret) for secret in secrets)
     last = max(offset - start, min(end, offset - start + limit))
     piece = content[offset - start : last]
@@ -93,7 +93,7 @@ def _replaced(content: bytes, secrets: Iterable[bytes]) -> bytes:
 
 
 def _overlap(left: bytes, right: bytes) -> int:
-    """Length of the longest proper part of the shorter that ``left`` ends and ``right`` begins with."""
+    """Length of the longest proper suffix of ``left`` that is a prefix of ``right``."""
     for length in range(min(len(left), len(right)) - 1, 0, -1):
         if left.endswith(right[:length]):
             return length

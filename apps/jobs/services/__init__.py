@@ -1,28 +1,23 @@
-"""Changes to jobs and attempts."""
+"""Services that change jobs and attempts."""
 
-from apps.jobs.services.chips import PREFERRED, chips_expand, engine_for
-from apps.jobs.services.endings import Ending, attempt_end, attempts_end
-from apps.jobs.services.filters import (
-    FilterRefused,
-    filter_default,
-    filter_delete,
-    filter_rename,
-    filter_save,
+from apps.jobs.services.launch_comparison import (
+    LaunchComparison,
+    job_compare_launches,
+    request_compare_launches,
 )
-from apps.jobs.services.lives import (
+from apps.jobs.services.lifecycle import (
     CancelOutcome,
     attempt_create,
-    attempt_move,
+    attempt_log_store,
     attempt_request_claim,
+    attempt_transition,
     job_cancel,
-    job_move,
     job_retry,
     job_submit,
+    job_transition,
     jobs_cancel,
-    log_keep,
-    resumable,
+    resumable_attempt,
 )
-from apps.jobs.services.renderings import SideBySide, job_rendered, request_rendered
 from apps.jobs.services.reports import (
     ReportRefused,
     check_output_path,
@@ -33,36 +28,49 @@ from apps.jobs.services.reports import (
 )
 from apps.jobs.services.requests import (
     JobRequest,
-    Settled,
+    ResolvedRequest,
     SpecRefused,
     job_check,
-    job_settle,
+    job_resolve,
     spec_of,
 )
-from apps.jobs.services.retries import (
-    MemoryAnswer,
-    may_be_broken_hardware,
-    may_go_on,
-    memory_answer,
+from apps.jobs.services.resources import DEFAULT_ENGINE, chips_expand, engine_for
+from apps.jobs.services.saved_filters import (
+    FilterRefused,
+    filter_default,
+    filter_delete,
+    filter_rename,
+    filter_save,
+)
+from apps.jobs.services.termination import (
+    AttemptTermination,
+    OutOfMemoryRetry,
+    attempt_end,
+    attempts_end,
+    can_requeue,
+    may_be_hardware_failure,
+    out_of_memory_retry,
     retry_decision,
 )
 
 __all__ = [
-    "PREFERRED",
+    "DEFAULT_ENGINE",
+    "AttemptTermination",
     "CancelOutcome",
-    "Ending",
     "FilterRefused",
     "JobRequest",
-    "MemoryAnswer",
+    "LaunchComparison",
+    "OutOfMemoryRetry",
     "ReportRefused",
-    "Settled",
-    "SideBySide",
+    "ResolvedRequest",
     "SpecRefused",
     "attempt_create",
     "attempt_end",
-    "attempt_move",
+    "attempt_log_store",
     "attempt_request_claim",
+    "attempt_transition",
     "attempts_end",
+    "can_requeue",
     "check_output_path",
     "chips_expand",
     "engine_for",
@@ -74,20 +82,18 @@ __all__ = [
     "filter_save",
     "job_cancel",
     "job_check",
-    "job_move",
-    "job_rendered",
+    "job_compare_launches",
+    "job_resolve",
     "job_retry",
-    "job_settle",
     "job_submit",
+    "job_transition",
     "jobs_cancel",
-    "log_keep",
     "manifest_record",
-    "may_be_broken_hardware",
-    "may_go_on",
-    "memory_answer",
+    "may_be_hardware_failure",
+    "out_of_memory_retry",
     "progress_record",
-    "request_rendered",
-    "resumable",
+    "request_compare_launches",
+    "resumable_attempt",
     "retry_decision",
     "spec_of",
 ]

@@ -1,4 +1,4 @@
-"""What an attempt reports with its token: progress, files, and the manifest that comes last."""
+"""Reports of attempts: progress, uploaded files, and the manifest that comes last."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from apps.models import selectors as registry_selectors
 from apps.quotas import services as quotas
 from controlplane.ports.artifacts import ArtifactError, Blob, StorageFull
 
-#: Characters of an output file's path.
-LONGEST_OUTPUT_PATH = 300
-#: What charts draw and comparisons average.
-FIGURES = ("loss", "eval_loss", "learning_rate", "tokens_per_second")
+#: Maximum number of characters in the path of an output file.
+MAX_OUTPUT_PATH_LENGTH = 300
+#: Reported metrics that charts and comparisons use.
+METRICS = ("loss", "eval_loss", "learning_rate", "tokens_per_second")
 
 
 class ReportRefused(Exception):
-    """What the attempt sent cannot be kept; the message says why."""
+    """The report is invalid; the message says why."""
 
 
 @transaction.atomic
 def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at: datetime) -> None:
-    """Keep what the attempt reports. The same step reported twice counts once; of each figure the last
-    wins, for a validation comes after the loss of its step.
+    """Store reported points. Points of the same step are merged, the last value of each metric wins: a validation
+    comes after the loss of its step.
 
-    :raises ReportRefused: if a point has no step, or a figure that is no number.
+    :raises ReportRefused: if a point has no step, or a metric is not a number.
     """
     row = Attempt.objects.select_for_update(no_key=True).get(pk=attempt.pk)
-    rows = _points_known(attempt, points)
+    rows = _stored_points(attempt, points)
     fresh: dict[int, ProgressPoint] = {}
     latest: dict[str, Any] = {}
     checkpointed_at = None
@@ -50,7 +50,7 @@ def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at
         step = values.pop("step", None)
         if not isinstance(step, int) or isinstance(step, bool) or step < 0:
             raise ReportRefused("each point needs a whole, non-negative number as its step")
-        _check_figures(values)
+        _check_metrics(values)
         merged = {**(rows[step].values if step in rows else {}), **values}
         rows[step] = fresh[step] = ProgressPoint(attempt=attempt, step=step, at=at, values=merged)
         latest |= {"step": step, **values}
@@ -70,8 +70,8 @@ def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at
     )
 
 
-def _check_figures(values: Mapping[str, Any]) -> None:
-    for name in FIGURES:
+def _check_metrics(values: Mapping[str, Any]) -> None:
+    for name in METRICS:
         value = values.get(name)
         if value is not None and not _is_double(value):
             raise ReportRefused(f"{name} must be a number or null, got {str(value)[:40]!r}")
@@ -86,19 +86,19 @@ def _is_double(value: object) -> bool:
         return False
 
 
-def _points_known(
+def _stored_points(
     attempt: Attempt, points: Sequence[Mapping[str, Any]]
 ) -> dict[int, ProgressPoint]:
-    """What is kept already of the steps that are reported now."""
+    """Stored points of the reported steps, by step."""
     steps = [step for point in points if isinstance(step := point.get("step"), int)]
     return {known.step: known for known in attempt.points.filter(step__in=steps)}
 
 
 def file_receive(*, attempt: Attempt, path: str, sha256: str, chunks: Iterable[bytes]) -> Blob:
-    """Store a file that the attempt sends, and remember it until the manifest lists it.
+    """Store a file that the attempt uploads, until the manifest lists it.
 
-    :raises ReportRefused: if the path may leave a folder, or the content has another digest.
-    :raises StorageFull: if the artifact store has no room.
+    :raises ReportRefused: if the path may leave its folder, or the content has another digest.
+    :raises StorageFull: if the artifact store is full.
     """
     check_output_path(path)
     try:
@@ -112,17 +112,17 @@ def file_receive(*, attempt: Attempt, path: str, sha256: str, chunks: Iterable[b
 
 
 def check_output_path(path: str) -> None:
-    """:raises ReportRefused: unless it is relative, plain and stays below the folder it is put in."""
-    plain = path.isprintable() and "\\" not in path and len(path) <= LONGEST_OUTPUT_PATH
+    """:raises ReportRefused: unless the path is relative, printable and stays below its folder."""
+    plain = path.isprintable() and "\\" not in path and len(path) <= MAX_OUTPUT_PATH_LENGTH
     if not plain or any(part in ("", ".", "..") for part in path.split("/")):
         raise ReportRefused(
-            f'a file\'s path is relative, without "..", and has at most {LONGEST_OUTPUT_PATH} '
+            f'a file\'s path is relative, without "..", and has at most {MAX_OUTPUT_PATH_LENGTH} '
             f"characters; got {path!r}"
         )
 
 
 def file_record(*, attempt: Attempt, path: str, digest: str, size: int) -> None:
-    """Remember an uploaded file until the manifest lists it. Sending it again replaces it."""
+    """Record an uploaded file; uploading the same path again replaces it."""
     UploadedFile.objects.update_or_create(
         attempt=attempt, path=path, defaults={"digest": digest, "size": size}
     )
@@ -130,9 +130,9 @@ def file_record(*, attempt: Attempt, path: str, digest: str, size: int) -> None:
 
 @transaction.atomic
 def manifest_record(*, attempt: Attempt, manifest: Mapping[str, Any]) -> None:
-    """Keep what the attempt says it made.
+    """Store the manifest of the attempt's outputs.
 
-    :raises ReportRefused: if it lists a file that did not arrive as it says.
+    :raises ReportRefused: if it lists a file that was not uploaded with that size and digest.
     """
     uploads = {upload.path: upload for upload in attempt.uploads.all()}
     for file in manifest["files"]:

@@ -1,4 +1,4 @@
-"""What somebody wants run, and everything that may be wrong with it."""
+"""Job requests: their values, validation and resolution."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Any
 
 from apps.fleet import selectors as fleet
 from apps.jobs.models import Job
-from apps.jobs.services.chips import chips_expand, engine_for
-from apps.jobs.services.plans import Wanted, plan_settle, replicas_of
+from apps.jobs.services.resources import (
+    ParallelPlanRequest,
+    chips_expand,
+    engine_for,
+    parallel_plan_resolve,
+    replicas_of,
+)
 from apps.jobs.services.secret_variables import secret_variables_check
 from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
-from controlplane.domain import parallel
 from controlplane.domain.accelerators import Chip, check_cards
 from controlplane.domain.claims import MOST_CARDS
 from controlplane.domain.datasets.schemas import Schema
@@ -24,17 +28,18 @@ from controlplane.domain.fields import (
     device_variable_refused,
     wrong_variable_name,
 )
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs import parallelism
+from controlplane.domain.jobs.lifecycle import JobKind
+from controlplane.domain.jobs.retries import check_policy
 from controlplane.domain.models import ModelState
 from controlplane.domain.quantization import is_calibrated
-from controlplane.domain.retries import check_policy
 from controlplane.domain.specs import training
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine, ModelFacts, Task
 
 
 class SpecRefused(Exception):
-    """The request cannot be run as it is; one finding for each thing wrong."""
+    """The request is invalid; it carries one finding for each error."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         super().__init__("; ".join(f"{finding.field}: {finding.message}" for finding in findings))
@@ -43,29 +48,29 @@ class SpecRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """What somebody wants run."""
+    """The values of a job to submit."""
 
     kind: JobKind
     name: str
     spec: Mapping[str, Any]
     queue: Queue
-    #: Empty is the one that suits the kind and the first chip.
+    #: Empty means the default for the kind and the first chip.
     engine: str = ""
     model_version: ModelVersion | None = None
     dataset_version: DatasetVersion | None = None
     code: Artifact | None = None
     output_name: str = ""
-    #: Every team may use what it makes; for administrators of the company.
+    #: Every team may use its output; for administrators of the company.
     output_shared: bool = False
-    #: Acceptable chips, the preferred first; ``any`` or a kind of chip stands for those that the fleet has.
+    #: Acceptable chips, the preferred first; ``any`` or a kind of chip means those of the fleet.
     chips: tuple[str, ...] = ("cpu",)
-    #: In all.
+    #: Total number.
     cards: int = 1
     #: Bytes for one replica; 0 means no limit.
     memory: int = 0
     priority: int = 0
     run_seconds: int | None = None
-    #: Fields of ``controlplane.domain.retries``; those that are absent have their defaults.
+    #: Fields of ``controlplane.domain.jobs.retries``; those that are absent have their defaults.
     retry_policy: Mapping[str, Any] = field(default_factory=dict)
     #: Values of secret environment variables by name; never in the spec, and in no message.
     secret_variables: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -77,64 +82,66 @@ class JobRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
-    """A request with nothing left open, as far as it is right."""
+class ResolvedRequest:
+    """A request with defaults, chips and parallel plan filled in, as far as it is valid."""
 
-    #: Everything wrong with it; empty means that it can be submitted.
+    #: Its errors; empty if it can be submitted.
     findings: tuple[Finding, ...]
-    #: The chips that are acceptable, the preferred first.
+    #: Acceptable chips, the preferred first.
     chips: tuple[Chip, ...] = ()
-    #: With every default written out and the cards divided; None if something is wrong.
+    #: With every default and the parallel plan filled in; None if it has findings.
     spec: Mapping[str, Any] | None = None
 
 
 def spec_of(request: JobRequest) -> dict[str, Any]:
-    """What was asked for, over what the engine recommends for the model."""
+    """The requested spec merged over the engine's recommendation for the model."""
     recommended = registry.engine(request.engine).recommended(
         Task(request.kind), model=_facts(request)
     )
     if request.kind is JobKind.FINETUNE:
-        return training.laid_over(recommended, request.spec)
+        return training.merge_recommended(recommended, request.spec)
     return {**recommended, **request.spec}
 
 
 def job_check(request: JobRequest) -> tuple[Finding, ...]:
-    """Everything wrong with the request; empty means that it can be submitted."""
-    return job_settle(request).findings
+    """Validate the request; no findings mean that it can be submitted."""
+    return job_resolve(request).findings
 
 
-def job_settle(request: JobRequest) -> Settled:
-    """What would be submitted, or everything that is wrong with it."""
+def job_resolve(request: JobRequest) -> ResolvedRequest:
+    """Resolve the request to what would be submitted, or to its findings."""
     findings = [*_check_inputs(request), *engine_check(request)]
     if any(finding.field == "engine" for finding in findings):
-        return Settled(findings=tuple(findings))
+        return ResolvedRequest(findings=tuple(findings))
     engine, task = registry.engine(request.engine), Task(request.kind)
     chips, wrong = chips_expand(request.chips, engine=engine, task=task)
     findings += [*wrong, *_check_cards(request, chips), *_check_containers(engine, chips)]
     spec = spec_of(request)
     facts = _facts(request)
-    seen = {
+    unique = {
         finding.message: finding
         for chip in chips or (None,)
         for finding in engine.check(task, spec, chip=chip, model=facts)
     }
     findings += [
-        *seen.values(),
+        *unique.values(),
         *_check_variables(engine, task, spec),
         *secret_variables_check(request.secret_variables, spec=spec),
         *check_policy(request.retry_policy),
     ]
     if findings:
-        return Settled(findings=tuple(findings), chips=chips)
+        return ResolvedRequest(findings=tuple(findings), chips=chips)
     complete = dict(engine.normalise(task, spec))
     # An engine may take some of the fields only.
     if "parallel" in complete and facts is not None:
-        complete["parallel"], wrong = plan_settle(
-            Wanted(engine=engine, spec=complete, model=facts, chips=chips, cards=request.cards)
+        complete["parallel"], wrong = parallel_plan_resolve(
+            ParallelPlanRequest(
+                engine=engine, spec=complete, model=facts, chips=chips, cards=request.cards
+            )
         )
         if wrong:
-            return Settled(findings=wrong, chips=chips)
-    return Settled(findings=(), chips=chips, spec=complete)
+            return ResolvedRequest(findings=wrong, chips=chips)
+    return ResolvedRequest(findings=(), chips=chips, spec=complete)
 
 
 def _facts(request: JobRequest) -> ModelFacts | None:
@@ -143,7 +150,7 @@ def _facts(request: JobRequest) -> ModelFacts | None:
 
 
 def engine_check(request: JobRequest) -> list[Finding]:
-    """What is wrong with the engine itself: there is none of that name, or it does other things."""
+    """Check that the engine exists and supports the kind of job."""
     names = registry.engine_names()
     if request.engine not in names:
         message = f"no engine is called {request.engine!r}; use {', '.join(names)}"
@@ -172,7 +179,7 @@ def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[Finding]:
         _, cards = replicas_of(chips, request.cards)
         beyond = (chip for chip in chips if 0 < chip.cards_per_node < cards)
         findings += [
-            finding for chip in beyond for finding in parallel.check_cards(cards, chip=chip)
+            finding for chip in beyond for finding in parallelism.check_cards(cards, chip=chip)
         ]
         wrong = (check_cards(chip, cards) for chip in chips) if not findings else ()
         findings += [finding for finding in wrong if finding]
@@ -184,8 +191,8 @@ def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[Finding]:
 
 
 def _check_variables(engine: Engine, task: Task, spec: Mapping[str, Any]) -> list[Finding]:
-    """Variables that would show a job other cards than its own; chip plug-ins say which those are."""
-    given = [
+    """Refuse variables that select devices, as the chip plug-ins name them: a job must see only its own cards."""
+    variables = [
         (each.name, name)
         for each in engine.fields(task)
         if each.kind is Kind.VARIABLES and isinstance(spec.get(each.name), Mapping)
@@ -193,14 +200,14 @@ def _check_variables(engine: Engine, task: Task, spec: Mapping[str, Any]) -> lis
     ]
     return [
         Finding(field=at, message=device_variable_refused(name, at=at))
-        for at, name in given
-        # Other names are refused by the engine's own check.
+        for at, name in variables
+        # Invalid names are refused by the engine's own check.
         if registry.decides_devices(name) and not wrong_variable_name(name, at=at)
     ]
 
 
 def _check_containers(engine: Engine, chips: Sequence[Chip]) -> list[Finding]:
-    """An engine that comes as an image would fail only once it had its cards."""
+    """Refuse an engine that is available as an image only where clusters start no containers."""
     if engine.environment() is not None:
         return []
     without = [(chip, fleet.clusters_without_images(chip.name)) for chip in chips]
@@ -257,7 +264,7 @@ def _check_inputs(request: JobRequest) -> list[Finding]:
 
 
 def _check_rows(request: JobRequest, dataset: DatasetVersion) -> list[Finding]:
-    """The objective has to learn from what the rows show."""
+    """Check that the schema of the dataset suits the training objective."""
     objective = request.spec.get("objective", "sft")
     schema = dataset.statistics.get("schema", "")
     if objective == "dpo" and schema != Schema.PREFERENCE:
@@ -274,8 +281,8 @@ def _check_rows(request: JobRequest, dataset: DatasetVersion) -> list[Finding]:
     return [Finding(field="dataset_version", message=message)]
 
 
-def inputs_gone(job: Job) -> tuple[Finding, ...]:
-    """One finding for each input of the job that has been deleted since it was submitted."""
+def deleted_inputs_check(job: Job) -> tuple[Finding, ...]:
+    """One finding for each input of the job that has been deleted since submission."""
     model, dataset = job.model_version, job.dataset_version
     inputs = (
         ("model_version", str(model), model.artifact if model else None),
@@ -294,7 +301,7 @@ def inputs_gone(job: Job) -> tuple[Finding, ...]:
 
 
 def _check_splits(request: JobRequest, dataset: DatasetVersion) -> list[Finding]:
-    """A job that finds no rows would fail only once it had its cards."""
+    """Check that the dataset has rows in the requested splits, before the job waits for cards."""
     if request.engine not in registry.engine_names():
         return []
     engine, task = registry.engine(request.engine), Task(request.kind)
@@ -309,7 +316,7 @@ def _check_splits(request: JobRequest, dataset: DatasetVersion) -> list[Finding]
     findings = []
     for name in names:
         split = spec.get(name)
-        # What is no text at all is the engine's to refuse.
+        # A value that is not a string is refused by the engine's own check.
         if isinstance(split, str) and not rows.get(split):
             message = f"{dataset} has no rows in {split!r}; it has {filled}"
             findings.append(Finding(field=name, message=message))

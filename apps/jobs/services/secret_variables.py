@@ -1,4 +1,4 @@
-"""Secret environment variables of jobs: checked, encrypted, deleted. Nothing but a launch reads a value back."""
+"""Secret environment variables of jobs: validation, encryption, deletion. Only a Launch reads their values."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from django.db.models import Q
 
 from apps.jobs.models import Job, SecretVariable
 from controlplane.domain.fields import Finding, device_variable_refused, wrong_variable_name
-from controlplane.domain.jobs import JobState
+from controlplane.domain.jobs.lifecycle import JobState
 from controlplane.persistence.encryption import encrypt, sealed_again
 from controlplane.ports import registry
 
 FIELD = "secret_variables"
-MOST_VARIABLES = 32
+MAX_VARIABLES = 32
 #: A shorter value could not be masked in logs without masking ordinary text as well.
-SHORTEST_VALUE = 8
-LONGEST_VALUE = 16_384
-#: How long what a failed or cancelled job needs for a retry is kept, where no rule of its team says.
-KEPT_FOR_RETRY = timedelta(days=7)
+MIN_VALUE_LENGTH = 8
+MAX_VALUE_LENGTH = 16_384
+#: How long secret values and checkpoints of failed and cancelled jobs are retained for a retry, by default.
+RETRY_RETENTION = timedelta(days=7)
 
 
 def secret_variables_check(
     variables: Mapping[str, str], *, spec: Mapping[str, Any]
 ) -> list[Finding]:
-    """Everything wrong with them; no message repeats a value."""
-    found = [_wrong(name, value, spec=spec) for name, value in variables.items()]
-    if len(variables) > MOST_VARIABLES:
-        found.append(f"must have at most {MOST_VARIABLES} entries, got {len(variables)}")
-    return [Finding(field=FIELD, message=message) for message in found if message]
+    """Findings for the variables; no message repeats a value."""
+    messages = [_wrong(name, value, spec=spec) for name, value in variables.items()]
+    if len(variables) > MAX_VARIABLES:
+        messages.append(f"must have at most {MAX_VARIABLES} entries, got {len(variables)}")
+    return [Finding(field=FIELD, message=message) for message in messages if message]
 
 
 def _wrong(name: str, value: str, *, spec: Mapping[str, Any]) -> str | None:
@@ -42,9 +42,9 @@ def _wrong(name: str, value: str, *, spec: Mapping[str, Any]) -> str | None:
     plain = spec.get("environment")
     if isinstance(plain, Mapping) and name in plain:
         return f"{name} is set in environment as well; remove one of the two"
-    if not SHORTEST_VALUE <= len(value) <= LONGEST_VALUE or "\0" in value:
+    if not MIN_VALUE_LENGTH <= len(value) <= MAX_VALUE_LENGTH or "\0" in value:
         return (
-            f"the value of {name} must have {SHORTEST_VALUE} to {LONGEST_VALUE} characters and no NUL, "
+            f"the value of {name} must have {MIN_VALUE_LENGTH} to {MAX_VALUE_LENGTH} characters and no NUL, "
             f"got {len(value)}; shorter ones cannot be masked in logs"
         )
     return None
@@ -58,27 +58,27 @@ def secret_variables_store(*, job: Job, variables: Mapping[str, str]) -> None:
 
 
 def secret_variables_missing(job: Job) -> tuple[Finding, ...]:
-    """One finding for each whose value has been deleted since the job was submitted."""
-    gone = job.secret_variables.filter(value=None).values_list("name", flat=True)
+    """One finding for each variable whose value has been deleted since submission."""
+    deleted = job.secret_variables.filter(value=None).values_list("name", flat=True)
     return tuple(
         Finding(
             field=FIELD,
             message=f"the value of {name} has been deleted; clone the job and enter it again",
         )
-        for name in gone
+        for name in deleted
     )
 
 
 def secret_variables_delete(*, at: datetime) -> int:
-    """Delete values that no run of their job needs any more; return how many."""
-    ended = Q(job__state=JobState.SUCCEEDED) | Q(job__ended_at__lte=at - KEPT_FOR_RETRY)
+    """Delete values that no further attempt of their job needs; return how many."""
+    ended = Q(job__state=JobState.SUCCEEDED) | Q(job__ended_at__lte=at - RETRY_RETENTION)
     return SecretVariable.objects.filter(ended).exclude(value=None).update(value=None)
 
 
-def secret_variables_seal_again() -> int:
-    """Encrypt by the first key what another one encrypted; return how many that were.
+def secret_variables_reencrypt() -> int:
+    """Encrypt with the primary key the values that another key encrypted; return how many.
 
-    :raises Undecryptable: if no key fits one of them.
+    :raises Undecryptable: if no known key decrypts one of them.
     """
     count = 0
     rows = SecretVariable.objects.exclude(value=None).order_by("pk")

@@ -1,4 +1,4 @@
-"""What jobs keep in the artifact store and on clusters, and what they need of the registry's."""
+"""Storage of jobs: working folders, uploads and logs of attempts, and the artifacts that jobs still need."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ from apps.jobs.models import Attempt, Job, UploadedFile
 from apps.models.models import StorageMeasure
 from apps.models.selectors import artifact_store
 from apps.models.selectors.sources import Hold
-from controlplane.domain.jobs import ENDED_ATTEMPT_STATES, ENDED_JOB_STATES, AttemptState, JobState
-from controlplane.domain.retention import Item, ItemKind
-from controlplane.domain.storage import StorageKind
+from controlplane.domain.jobs.lifecycle import (
+    ENDED_ATTEMPT_STATES,
+    ENDED_JOB_STATES,
+    AttemptState,
+    JobState,
+)
+from controlplane.domain.storage.retention import RetentionItem, RetentionItemKind
+from controlplane.domain.storage.usage import StorageKind
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.clusters import Cluster as ClusterAdapter
 from controlplane.ports.clusters import ClusterError
@@ -27,16 +32,16 @@ from controlplane.ports.registry import UnknownAdapter
 
 log = logging.getLogger(__name__)
 
-#: How long after its end a job's inputs are kept from rules, so that it can be tried again.
+#: How long after its end a job protects its inputs from retention rules, so that it can be retried.
 RETRYABLE_FOR = timedelta(days=7)
 PREFIX = "attempt-"
-#: The artifacts that a job reads.
+#: Relations of the artifacts that a job reads.
 _INPUTS = ("model_version__artifact", "dataset_version__artifact", "code")
-#: Attempts whose working folder has not been given up, and those whose log is kept.
+#: Attempts whose working folder is not marked as removed, and those whose log is stored.
 _FOLDER = Q(cluster__isnull=False, removed_at=None)
 _LOG = ~Q(log_digest="")
-#: What is read of an attempt to say what it left.
-_SHOWN = (
+#: Columns that are read of an attempt to list its retention items.
+_ITEM_COLUMNS = (
     *("uid", "number", "state", "cluster", "ended_at", "removed_at", "log_digest"),
     *("job__uid", "job__name", "job__state", "job__team__uid"),
 )
@@ -60,80 +65,85 @@ class JobStorage:
             read = (Q(**{f"{path}__in": of}) for path in _INPUTS)
             jobs = jobs.filter(reduce(or_, read))
         rows = jobs.values_list("name", "state", *_INPUTS)
-        found: dict[int, Hold] = {}
-        # The live ones last: theirs is the reason that counts.
+        sizes: dict[int, Hold] = {}
+        # Live jobs last, because their reason takes precedence.
         for name, state, *inputs in sorted(rows, key=lambda row: row[1] not in ENDED_JOB_STATES):
             firm = state not in ENDED_JOB_STATES
             reason = f"job {name} is {state}" if firm else f"job {name} can still be tried again"
             hold = Hold(reason=reason, firm=firm)
-            found |= {key: hold for key in inputs if key and (of is None or key in of)}
-        return found
+            sizes |= {key: hold for key in inputs if key and (of is None or key in of)}
+        return sizes
 
-    def items(self) -> Iterable[Item]:
+    def items(self) -> Iterable[RetentionItem]:
         return _items(Attempt.objects.all())
 
-    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[Item]:
+    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[RetentionItem]:
         ended = Attempt.objects.filter(state__in=ENDED_ATTEMPT_STATES, job__team__in=teams)
         measured = StorageMeasure.objects.filter(
             Q(kind=StorageKind.CHECKPOINTS, owner_uid__in=ended.filter(_FOLDER).values("uid"))
             | Q(kind=StorageKind.LOGS, owner_uid__in=ended.filter(_LOG).values("uid"))
         )
-        handed = UploadedFile.objects.filter(attempt__in=ended).order_by().values("attempt__uid")
-        handed = handed.annotate(total=Sum("size")).order_by("-total")
+        uploaded = UploadedFile.objects.filter(attempt__in=ended).order_by().values("attempt__uid")
+        uploaded = uploaded.annotate(total=Sum("size")).order_by("-total")
         uids = {
             *measured.order_by("-size").values_list("owner_uid", flat=True)[:count],
-            *handed.values_list("attempt__uid", flat=True)[:count],
+            *uploaded.values_list("attempt__uid", flat=True)[:count],
         }
         return _items(Attempt.objects.filter(uid__in=uids))
 
-    def items_of(self, uid: str) -> Iterable[Item]:
+    def items_of(self, uid: str) -> Iterable[RetentionItem]:
         return _items(Attempt.objects.filter(uid=uid))
 
     def uses(self) -> Iterable[tuple[int, StorageKind, int]]:
-        # What a success handed over is charged as what it became.
+        # Uploads of succeeded attempts are charged as the outputs that they became.
         uploads = UploadedFile.objects.exclude(attempt__state=AttemptState.SUCCEEDED).order_by()
         totals = uploads.values(team=F("attempt__job__team")).annotate(total=Sum("size"))
         for row in totals:
             yield row["team"], StorageKind.JOB_FILES, row["total"]
 
     def measure(self, *, at: datetime) -> None:
-        folders, silent = _folder_sizes()
+        folders, unreachable = _measure_folders()
         attempts = Attempt.objects.filter(uid__in=folders).select_related("job")
-        _measured(
+        _store_measures(
             {attempt: folders[attempt.uid] for attempt in attempts},
             kind=StorageKind.CHECKPOINTS,
             at=at,
         )
-        gone = StorageMeasure.objects.filter(kind=StorageKind.CHECKPOINTS)
-        unseen = Attempt.objects.filter(cluster__in=silent, removed_at=None).values("uid")
-        gone.exclude(owner_uid__in=folders).exclude(owner_uid__in=unseen).delete()
+        stale = StorageMeasure.objects.filter(kind=StorageKind.CHECKPOINTS)
+        unreachable_attempts = Attempt.objects.filter(
+            cluster__in=unreachable, removed_at=None
+        ).values("uid")
+        stale.exclude(owner_uid__in=folders).exclude(owner_uid__in=unreachable_attempts).delete()
         known = StorageMeasure.objects.filter(kind=StorageKind.LOGS).values("owner_uid")
         logs = Attempt.objects.exclude(log_digest="").exclude(uid__in=known).select_related("job")
-        _measured(dict(_log_sizes(logs)), kind=StorageKind.LOGS, at=at)
+        _store_measures(dict(_log_sizes(logs)), kind=StorageKind.LOGS, at=at)
 
     def makers(self, uids: Collection[str]) -> Mapping[str, tuple[str, str]]:
         rows = Attempt.objects.filter(uid__in=uids).select_related("job")
         return {attempt.uid: (str(attempt), attempt.job.uid) for attempt in rows}
 
-    def remove(self, item: Item, *, at: datetime) -> bool:
+    def remove(self, item: RetentionItem, *, at: datetime) -> bool:
         attempt = Attempt.objects.filter(uid=item.uid).select_related("cluster").first()
         if attempt is None:
             return False
         match item.kind:
-            case ItemKind.CHECKPOINTS:
+            case RetentionItemKind.CHECKPOINTS:
                 return checkpoints_remove(attempt, at=at)
-            case ItemKind.UPLOADS:
+            case RetentionItemKind.UPLOADS:
                 return bool(UploadedFile.objects.filter(attempt=attempt).delete()[0])
-            case ItemKind.LOG:
+            case RetentionItemKind.LOG:
                 return _log_remove(attempt)
             case _:
                 return False
 
 
 @transaction.atomic
-def checkpoints_give_up(attempt: Attempt, *, at: datetime) -> bool:
-    """Let no retry go on from the working folder any more; False if its job goes on, or it is given up."""
-    # A retry takes the same lock before it decides what it goes on from.
+def checkpoints_mark_removed(attempt: Attempt, *, at: datetime) -> bool:
+    """Mark the working folder as removed, so that no retry continues from it.
+
+    :return: False if the job has not ended, or the folder is marked already.
+    """
+    # A retry takes the same lock before it decides what it continues from.
     job = Job.objects.select_for_update(no_key=True).get(pk=attempt.job_id)
     if job.state not in ENDED_JOB_STATES:
         return False
@@ -145,15 +155,18 @@ def checkpoints_give_up(attempt: Attempt, *, at: datetime) -> bool:
 
 
 def checkpoints_remove(attempt: Attempt, *, at: datetime) -> bool:
-    """Delete the working folder of an ended attempt, unless its job goes on; False if it stays."""
-    # Said first: a retry must not count on a folder that is about to go.
-    if attempt.cluster is None or not checkpoints_give_up(attempt, at=at):
+    """Delete the working folder of an ended attempt; False if its job has not ended."""
+    # Recorded first: a retry must not continue from a folder that is about to be deleted.
+    if attempt.cluster is None or not checkpoints_mark_removed(attempt, at=at):
         return False
     try:
         fleet.cluster_adapter(attempt.cluster).remove(attempt.launch_name)
     except (ClusterError, UnknownAdapter) as error:
-        # The sweep finds the folder again.
-        log.warning("a folder stays for now", extra={"attempt": attempt.uid, "error": str(error)})
+        # The cleanup removes the folder later.
+        log.warning(
+            "a working folder could not be removed",
+            extra={"attempt": attempt.uid, "error": str(error)},
+        )
     return True
 
 
@@ -164,8 +177,8 @@ def _log_remove(attempt: Attempt) -> bool:
         return bool(rows.exclude(log_digest="").update(log_digest=""))
 
 
-def _items(attempts: QuerySet[Attempt]) -> Iterator[Item]:
-    """What those of them that have ended left."""
+def _items(attempts: QuerySet[Attempt]) -> Iterator[RetentionItem]:
+    """Retention items of the ended ones among the attempts."""
     continued = Attempt.objects.filter(continues=OuterRef("pk")).exclude(
         state__in=ENDED_ATTEMPT_STATES
     )
@@ -173,34 +186,34 @@ def _items(attempts: QuerySet[Attempt]) -> Iterator[Item]:
     rows = (
         attempts.filter(_FOLDER | _LOG | Exists(uploads), state__in=ENDED_ATTEMPT_STATES)
         .annotate(
-            folder=_measure(StorageKind.CHECKPOINTS),
-            log=_measure(StorageKind.LOGS),
+            folder=_measured_size(StorageKind.CHECKPOINTS),
+            log=_measured_size(StorageKind.LOGS),
             bytes=Subquery(uploads.annotate(total=Sum("size")).values("total")),
             continued=Exists(continued),
         )
         .select_related("job__team")
-        .only(*_SHOWN)
+        .only(*_ITEM_COLUMNS)
     )
     for attempt in rows.iterator():
         if attempt.cluster_id is not None and attempt.removed_at is None:
             busy = attempt.continued or attempt.job.state not in ENDED_JOB_STATES
             held = f"job {attempt.job.name} is {attempt.job.state}" if busy else ""
-            yield _item(ItemKind.CHECKPOINTS, attempt, size=attempt.folder or 0, held=held)
+            yield _item(RetentionItemKind.CHECKPOINTS, attempt, size=attempt.folder or 0, held=held)
         if attempt.log_digest:
-            yield _item(ItemKind.LOG, attempt, size=attempt.log or 0)
+            yield _item(RetentionItemKind.LOG, attempt, size=attempt.log or 0)
         if attempt.bytes is not None:
-            yield _item(ItemKind.UPLOADS, attempt, size=attempt.bytes)
+            yield _item(RetentionItemKind.UPLOADS, attempt, size=attempt.bytes)
 
 
-def _measure(kind: StorageKind) -> Subquery:
-    """Bytes of that kind of the attempt of the row; null where they were not measured."""
+def _measured_size(kind: StorageKind) -> Subquery:
+    """Bytes of that kind of the attempt of the row; null if not measured."""
     return Subquery(
         StorageMeasure.objects.filter(kind=kind, owner_uid=OuterRef("uid")).values("size")
     )
 
 
-def _item(kind: ItemKind, attempt: Attempt, *, size: int, held: str = "") -> Item:
-    return Item(
+def _item(kind: RetentionItemKind, attempt: Attempt, *, size: int, held: str = "") -> RetentionItem:
+    return RetentionItem(
         kind=kind,
         uid=attempt.uid,
         name=str(attempt),
@@ -213,41 +226,42 @@ def _item(kind: ItemKind, attempt: Attempt, *, size: int, held: str = "") -> Ite
     )
 
 
-def _folder_sizes() -> tuple[dict[str, int], list[Cluster]]:
-    """Bytes of each working folder, by the attempt's uid, and the clusters that did not answer."""
-    found: dict[str, int] = {}
-    silent: list[Cluster] = []
+def _measure_folders() -> tuple[dict[str, int], list[Cluster]]:
+    """Bytes of each working folder by the attempt's uid, and the unreachable clusters."""
+    sizes: dict[str, int] = {}
+    unreachable: list[Cluster] = []
     for cluster in Cluster.objects.all():
         try:
             adapter = fleet.cluster_adapter(cluster)
             for name, size in adapter.footprints(_folders(adapter)).items():
-                found[name.removeprefix(PREFIX)] = size
+                sizes[name.removeprefix(PREFIX)] = size
         except (ClusterError, UnknownAdapter) as error:
-            silent.append(cluster)
+            unreachable.append(cluster)
             log.warning(
-                "folders were not measured", extra={"cluster": cluster.name, "error": str(error)}
+                "folders could not be measured",
+                extra={"cluster": cluster.name, "error": str(error)},
             )
-    return found, silent
+    return sizes, unreachable
 
 
-def folders_without_attempt() -> list[tuple[Cluster, str]]:
-    """Working folders on clusters that answer, by name, of attempts that no row tells of.
+def orphaned_launch_folders() -> list[tuple[Cluster, str]]:
+    """Names of working folders, on reachable clusters, whose attempts are not in the database.
 
-    Only a database that was put back to an earlier day has forgotten them.
+    They exist only after a restore of an older backup.
     """
-    found: list[tuple[Cluster, str]] = []
+    sizes: list[tuple[Cluster, str]] = []
     for cluster in Cluster.objects.all():
         try:
             names = _folders(fleet.cluster_adapter(cluster))
         except (ClusterError, UnknownAdapter) as error:
             log.warning(
-                "folders were not looked at", extra={"cluster": cluster.name, "error": str(error)}
+                "folders could not be listed", extra={"cluster": cluster.name, "error": str(error)}
             )
             continue
         uids = [name.removeprefix(PREFIX) for name in names]
         known = frozenset(Attempt.objects.filter(uid__in=uids).values_list("uid", flat=True))
-        found += [(cluster, f"{PREFIX}{uid}") for uid in uids if uid not in known]
-    return found
+        sizes += [(cluster, f"{PREFIX}{uid}") for uid in uids if uid not in known]
+    return sizes
 
 
 def _folders(adapter: ClusterAdapter) -> list[str]:
@@ -263,7 +277,7 @@ def _log_sizes(attempts: QuerySet[Attempt]) -> Iterator[tuple[Attempt, int]]:
             yield attempt, 0
 
 
-def _measured(sizes: Mapping[Attempt, int], *, kind: StorageKind, at: datetime) -> None:
+def _store_measures(sizes: Mapping[Attempt, int], *, kind: StorageKind, at: datetime) -> None:
     StorageMeasure.objects.bulk_create(
         (
             StorageMeasure(

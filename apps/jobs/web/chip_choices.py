@@ -1,4 +1,4 @@
-"""The chips that a form offers: left to us, a kind, or one that the fleet has."""
+"""Choices of chips in forms: groups of chips, and chips of the fleet."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from django.utils.translation import gettext_lazy as _
 from apps.fleet import selectors as fleet
 from apps.fleet.selectors import KnownChip
 from apps.jobs import services
-from apps.jobs.web.limited_choices import LimitedSelect, offer
+from apps.jobs.web.form_fields import LimitedSelect, set_choices
 from apps.quotas import selectors as quotas
 from controlplane.domain.accelerators import Chip, ChipKind, Confidence
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine, Task
 from controlplane.web.forms import PlainForm
 
-_WORDS: Mapping[str, Any] = {
+_CHIP_GROUPS: Mapping[str, Any] = {
     "any": _("any chip: the one where it fits best"),
     "gpu": _("any GPU"),
     "npu": _("any NPU"),
@@ -30,18 +30,18 @@ _WORDS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetChips:
-    """What the fleet has now, counted once for a page."""
+    """Chips of the fleet, queried once for a page."""
 
     known: tuple[KnownChip, ...]
-    #: Cards that nobody holds, by chip.
+    #: Unallocated cards by chip.
     free: Mapping[str, int]
 
     @classmethod
-    def counted(cls) -> FleetChips:
+    def load(cls) -> FleetChips:
         return cls(known=fleet.chips_known(), free=quotas.cards_free())
 
     def choices(self, *, chosen: str = "") -> list[tuple[str, Any]]:
-        """Words, then the chips of the fleet; what was chosen before is offered although it has none."""
+        """Groups, then chips of the fleet; a chosen chip is included even if the fleet has none."""
         chips: list[tuple[str, Any]] = [
             (
                 one.chip.name,
@@ -51,16 +51,16 @@ class FleetChips:
             for one in self.known
             if one.cards
         ]
-        if chosen and chosen not in _WORDS and chosen not in dict(chips):
+        if chosen and chosen not in _CHIP_GROUPS and chosen not in dict(chips):
             chips += [
                 (one.chip.name, format_lazy("{} ({})", one.chip.label, _("none in the fleet")))
                 for one in self.known
                 if one.chip.name == chosen
             ]
-        return [*_WORDS.items(), *chips]
+        return [*_CHIP_GROUPS.items(), *chips]
 
     def reasons(self, names: Iterable[str], *, engine: Engine, task: Task) -> dict[str, str]:
-        """For each of them that the engine cannot run on here, why."""
+        """For each name that the engine cannot run on in this fleet, why."""
         reasons = {}
         for name in names:
             _chips, findings = services.chips_expand(
@@ -70,14 +70,14 @@ class FleetChips:
                 reasons[name] = findings[0].message
         return reasons
 
-    def preferred(self, word: str, *, engine: Engine, task: Task) -> str:
-        """The chip that it would run on now; the word itself where there is none."""
-        chips, _findings = services.chips_expand([word], engine=engine, task=task, free=self.free)
-        return chips[0].name if chips else word
+    def preferred(self, group: str, *, engine: Engine, task: Task) -> str:
+        """The chip that the group resolves to now; the group itself if there is none."""
+        chips, _findings = services.chips_expand([group], engine=engine, task=task, free=self.free)
+        return chips[0].name if chips else group
 
 
-class ChipsForm(PlainForm):
-    """The two chips that are compared."""
+class ChipComparisonForm(PlainForm):
+    """Selection of the two chips to compare."""
 
     left = forms.ChoiceField(label=_("One chip"), widget=LimitedSelect, required=False)
     right = forms.ChoiceField(label=_("Another chip"), widget=LimitedSelect, required=False)
@@ -98,21 +98,20 @@ class ChipsForm(PlainForm):
         usable = [one.chip for one in running]
         left = registry.chip_called(str(data.get("left") or preferred))
         left = left if left in usable else usable[0]
-        right = registry.chip_called(str(data.get("right") or "")) or _unlike(left, running)
-        #: What is compared, whatever was asked for.
+        right = registry.chip_called(str(data.get("right") or "")) or _contrasting_chip(
+            left, running
+        )
+        #: The chips that are compared; defaults replace invalid values.
         self.chips: tuple[Chip, Chip] = (left, right)
         super().__init__(initial={"left": left.name, "right": right.name})
         usable_first = sorted(chips, key=lambda chip: chip.name in reasons)
         choices = [(chip.name, chip.label) for chip in usable_first]
         for name in ("left", "right"):
-            offer(self.choice(name), choices, reasons=reasons)
+            set_choices(self.choice(name), choices, reasons=reasons)
 
 
-def _unlike(left: Chip, known: Sequence[KnownChip]) -> Chip:
-    """One of another kind, or at least of another name, where there is one: there is most to see then.
-
-    What the fleet has comes first, then what is known best.
-    """
+def _contrasting_chip(left: Chip, known: Sequence[KnownChip]) -> Chip:
+    """The default second chip: one of another kind, in the fleet, and verified, as far as there is one."""
 
     def rank(one: KnownChip) -> tuple[bool, ...]:
         chip = one.chip

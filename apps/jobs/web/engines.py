@@ -1,4 +1,4 @@
-"""The installed engines: what each does, where, from which image, and what it cannot do."""
+"""Pages of the installed engines: tasks, supported chips, images and restrictions."""
 
 from __future__ import annotations
 
@@ -15,21 +15,26 @@ from django.utils.translation import gettext_lazy as _
 from apps.accounts.web.requests import SignedIn
 from apps.fleet import selectors as fleet
 from apps.jobs import selectors
-from apps.jobs.selectors.engines import EngineDescription, Place, Restriction, TaskView
+from apps.jobs.selectors.engines import (
+    EngineDescription,
+    EngineSupport,
+    EngineTaskSupport,
+    FieldRestriction,
+)
 from controlplane.domain.accelerators import Chip
 from controlplane.ports import registry
 from controlplane.ports.engines import FlagsChecked, Task
 from controlplane.web.sentences import said
 
-TASKS: Mapping[str, Promise] = {
+TASK_LABELS: Mapping[str, Promise] = {
     Task.FINETUNE: _("fine-tune"),
     Task.EVALUATE: _("evaluate"),
     Task.QUANTIZE: _("quantize"),
     Task.SCRIPT: _("script"),
     Task.SERVE: _("serve"),
 }
-#: A word, and what stands behind it.
-FLAGS: Mapping[FlagsChecked, tuple[Promise, Promise]] = {
+#: Label and meaning.
+FLAG_LABELS: Mapping[FlagsChecked, tuple[Promise, Promise]] = {
     FlagsChecked.RUN: (_("runs here"), _("It runs in the tests of this product.")),
     FlagsChecked.PARSED: (
         _("read by its own parser"),
@@ -40,7 +45,7 @@ FLAGS: Mapping[FlagsChecked, tuple[Promise, Promise]] = {
         _("Written from its documentation; nothing here has checked it."),
     ),
 }
-FIGURES: Mapping[str, Promise] = {
+METRIC_LABELS: Mapping[str, Promise] = {
     "requests_running": _("requests that run"),
     "requests_waiting": _("requests that wait"),
     "requests_received": _("requests received"),
@@ -63,12 +68,12 @@ FIGURES: Mapping[str, Promise] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRow:
-    """An engine of the list."""
+    """A row of the list of engines."""
 
     engine: EngineDescription
     tasks: tuple[Promise | str, ...]
     flags: Promise
-    #: On how many it does something.
+    #: Number of chips that it supports for any task.
     chips: int
 
 
@@ -77,8 +82,8 @@ def engines(request: SignedIn) -> HttpResponse:
     rows = [
         EngineRow(
             engine=engine,
-            tasks=tuple(TASKS.get(task, task) for task in engine.tasks),
-            flags=FLAGS[engine.flags][0],
+            tasks=tuple(TASK_LABELS.get(task, task) for task in engine.tasks),
+            flags=FLAG_LABELS[engine.flags][0],
             chips=len({chip for chips in engine.chips.values() for chip in chips}),
         )
         for engine in selectors.engines()
@@ -88,61 +93,65 @@ def engines(request: SignedIn) -> HttpResponse:
 
 @login_required
 def engine(request: SignedIn, name: str) -> HttpResponse:
-    described = selectors.engine_described(name)
+    described = selectors.engine_description(name)
     if described is None:
         raise Http404(f"no engine is called {name!r}")
-    word, meaning = FLAGS[described.flags]
-    here = fleet.cards_by_chip()
+    label, meaning = FLAG_LABELS[described.flags]
+    in_fleet = fleet.cards_by_chip()
     context = {
         "engine": described,
-        "flags": word,
+        "flags": label,
         "flags_meaning": meaning,
         "metrics": [
-            (FIGURES.get(ours, ours), series) for ours, series in described.metrics.items()
+            (METRIC_LABELS.get(ours, ours), series) for ours, series in described.metrics.items()
         ],
         "tasks": [
-            _task(view, here=here, version=described.default_version)
-            for view in selectors.engine_tasks(name)
+            _task(view, in_fleet=in_fleet, version=described.default_version)
+            for view in selectors.engine_task_support(name)
         ],
         "remarks": [said(remark) for remark in described.remarks],
     }
     return render(request, "jobs/engine.html", context)
 
 
-def _task(view: TaskView, *, here: Mapping[str, Any], version: str) -> dict[str, Any]:
+def _task(view: EngineTaskSupport, *, in_fleet: Mapping[str, Any], version: str) -> dict[str, Any]:
     return {
         "name": view.task,
-        "title": TASKS[view.task],
+        "title": TASK_LABELS[view.task],
         "count": view.count,
-        "runs": [_place(place, here=here, version=version) for place in view.runs],
-        "does_not_run": [_place(place, here=here, version=version) for place in view.does_not_run],
+        "runs": [_support(support, in_fleet=in_fleet, version=version) for support in view.runs],
+        "does_not_run": [
+            _support(support, in_fleet=in_fleet, version=version) for support in view.does_not_run
+        ],
         "restrictions": [_restriction(each) for each in view.restrictions],
     }
 
 
-def _place(place: Place, *, here: Mapping[str, Any], version: str) -> dict[str, Any]:
+def _support(
+    support: EngineSupport, *, in_fleet: Mapping[str, Any], version: str
+) -> dict[str, Any]:
     return {
-        "chips": _words(place.chips),
-        "image": place.image.replace("{version}", version),
-        "why_not": said(place.why_not),
-        "here": [chip.label for chip in place.chips if chip.name in here],
-        "run_on_hardware": any(_run_on(chip) for chip in place.chips),
+        "chips": _chip_labels(support.chips),
+        "image": support.image.replace("{version}", version),
+        "reason": said(support.reason),
+        "in_fleet": [chip.label for chip in support.chips if chip.name in in_fleet],
+        "run_on_hardware": any(_has_run_on(chip) for chip in support.chips),
     }
 
 
-def _restriction(restriction: Restriction) -> dict[str, Any]:
+def _restriction(restriction: FieldRestriction) -> dict[str, Any]:
     return {
         "label": " › ".join(said(part) for part in restriction.label),
         "values": [str(value) for value in restriction.values],
         "reason": said(restriction.reason),
-        "chips": _words(restriction.chips),
+        "chips": _chip_labels(restriction.chips),
     }
 
 
-def _words(chips: Sequence[Chip]) -> str:
+def _chip_labels(chips: Sequence[Chip]) -> str:
     return ", ".join(chip.label for chip in chips)
 
 
-def _run_on(chip: Chip) -> bool:
-    """Whether anybody ran this product's work on such a card."""
+def _has_run_on(chip: Chip) -> bool:
+    """Whether Ninefold workloads have been run on such a card."""
     return registry.chip_plugin(chip).profile().run_on_hardware

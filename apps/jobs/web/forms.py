@@ -1,7 +1,7 @@
-"""What somebody wants run: one form for each kind of job.
+"""Forms that submit workloads: the queue of a team, and one form for each kind of job.
 
-A field that is left empty is left out of the spec, so that what the engine recommends counts; the
-form shows that as the placeholder. What is allowed in a field only the engine says (``job_check``).
+An empty field is left out of the spec, so that the engine's recommendation applies; the form shows it as the
+placeholder. Values are validated by the engine (``job_check``).
 """
 
 from __future__ import annotations
@@ -17,36 +17,63 @@ from django.utils.functional import cached_property
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from apps.accounts.models import User
+from apps.accounts.models import Team, User
+from apps.accounts.web.forms import TeamForm
 from apps.jobs.models import Job
-from apps.jobs.services import PREFERRED, JobRequest
+from apps.jobs.services import DEFAULT_ENGINE, JobRequest
 from apps.jobs.web.chip_choices import FleetChips
-from apps.jobs.web.limited_choices import LimitedSelect
-from apps.jobs.web.priorities import PriorityField
-from apps.jobs.web.queued import QueuedForm
-from apps.jobs.web.secret_fields import SecretVariablesField
-from apps.jobs.web.spec_fields import PlacedField, flat, form_field, show_default
+from apps.jobs.web.form_fields import (
+    LimitedSelect,
+    PriorityField,
+    SecretVariablesField,
+    SpecFormField,
+    flatten_fields,
+    form_field,
+    show_default,
+)
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
-from controlplane.domain import retries
+from apps.quotas import selectors as quotas
+from apps.quotas.models import Queue
 from controlplane.domain.claims import GangShape
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.fields import at_path, put_at
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs import retries
+from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.models import ModelState
-from controlplane.domain.specs.evaluating import fitting_metrics, split_to_answer
+from controlplane.domain.specs.evaluation import default_evaluation_split, recommended_metrics
 from controlplane.ports import registry
 from controlplane.ports.engines import ModelFacts, Task
 
-Row = TypeVar("Row", ModelVersion, DatasetVersion)
 
-#: Form fields of the retry policy, folded away in every form.
-RETRY_FIELDS: tuple[PlacedField, ...] = tuple(flat(retries.FIELDS, f"{retries.FIELD}."))
+class QueuedForm(TeamForm):
+    """A form of a team whose workload is queued; ``queue`` is one of its cleaned values."""
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if values.get("team") is not None:
+            values["queue"] = self.queue_of(values["team"])
+            if values["queue"] is None:
+                raise ValidationError(
+                    gettext("No queue is open to team %(team)s; an administrator can open one.")
+                    % {"team": values["team"]}
+                )
+        return values
+
+    def queue_of(self, team: Team) -> Queue | None:
+        """The queue of the workload; None if the team may use none."""
+        return quotas.queue_default(team)
+
+
+VersionRow = TypeVar("VersionRow", ModelVersion, DatasetVersion)
+
+#: Form fields of the retry policy, collapsed in every form.
+RETRY_FIELDS: tuple[SpecFormField, ...] = tuple(flatten_fields(retries.FIELDS, f"{retries.FIELD}."))
 RETRY_NAMES = tuple(each.name for each in RETRY_FIELDS)
 
 
 class JobForm(QueuedForm):
-    """What all kinds have in common."""
+    """Base form of all kinds of jobs."""
 
     kind: ClassVar[JobKind]
     #: Form field → dotted path in the spec.
@@ -72,11 +99,11 @@ class JobForm(QueuedForm):
         self._show_defaults(user)
 
     def chosen(self, name: str) -> str:
-        """What was chosen for that field so far, right or wrong; empty where nothing was."""
+        """The current value of the field, valid or not; empty if there is none."""
         return str(self.data.get(name) or self.initial.get(name) or "")
 
     def preferred_chip(self) -> str:
-        """The chip that it would run on if it could choose now; empty where there is none."""
+        """The chip that the selection resolves to now; empty if there is none."""
         return self.fleet_chips.preferred(
             self.chosen("chip") or "any",
             engine=registry.engine(self.engine_name()),
@@ -85,14 +112,14 @@ class JobForm(QueuedForm):
 
     @cached_property
     def fleet_chips(self) -> FleetChips:
-        return FleetChips.counted()
+        return FleetChips.load()
 
     def paths(self) -> Mapping[str, str]:
         """Form field → dotted path in the spec."""
         return self.spec_fields
 
     def _add_fields(self, user: User) -> None:
-        """Fields that are known only now."""
+        """Add fields that depend on the selected engine."""
 
     def _add_retry_fields(self) -> None:
         for each in RETRY_FIELDS:
@@ -102,7 +129,7 @@ class JobForm(QueuedForm):
             self.fields[each.name] = field
 
     def _show_defaults(self, user: User) -> None:
-        """What the engine takes where a field is left empty, for the model that is chosen already."""
+        """Show the defaults of the engine for the selected model."""
         engine, task = registry.engine(self.engine_name()), Task(self.kind)
         recommended = engine.recommended(task, model=self._facts(user))
         defaults = engine.normalise(task, {**recommended, **self._chosen()})
@@ -110,20 +137,20 @@ class JobForm(QueuedForm):
             value = at_path(defaults, path)
             field = self.fields[name]
             show_default(field, value)
-            # What a clone leaves open is the default too.
+            # A null of a cloned job means the default as well.
             if isinstance(field, forms.ChoiceField) and self.initial.get(name) is None:
                 self.initial.pop(name, None)
 
     def engine_name(self) -> str:
-        """The engine that runs it."""
-        return PREFERRED
+        """The engine of the job."""
+        return DEFAULT_ENGINE
 
     def _chosen(self) -> Mapping[str, Any]:
-        """What was chosen already and changes the defaults of other fields."""
+        """Selected values that change the defaults of other fields."""
         return {}
 
     def _facts(self, user: User) -> ModelFacts | None:
-        """Of the model that is chosen already; asked for once."""
+        """Facts of the selected model, queried once."""
         uid = self.chosen("model_version")
         if uid not in self._facts_known:
             version = models.model_versions_usable(user).filter(uid=uid).first() if uid else None
@@ -131,7 +158,7 @@ class JobForm(QueuedForm):
         return self._facts_known[uid]
 
     def spec(self) -> dict[str, Any]:
-        """What was filled in, as the engine's fields."""
+        """The filled fields as the engine's spec."""
         spec: dict[str, Any] = {}
         for name, path in self.paths().items():
             value = self.cleaned_data.get(name)
@@ -140,14 +167,14 @@ class JobForm(QueuedForm):
         return spec
 
     def retry_policy(self) -> dict[str, Any]:
-        """What was filled in of the retry policy."""
-        shown = RETRY_NAMES[0] in self.data
+        """The filled fields of the retry policy."""
+        is_rendered = RETRY_NAMES[0] in self.data
         values = {each.field.name: self.cleaned_data.get(each.name) for each in RETRY_FIELDS}
-        # No cause at all is refused rather than replaced by the default.
+        # An empty selection of causes is refused, not replaced by the default.
         return {
             name: each
             for name, each in values.items()
-            if each or each == 0 or (shown and each == [])
+            if each or each == 0 or (is_rendered and each == [])
         }
 
     def default_name(self) -> str:
@@ -155,7 +182,7 @@ class JobForm(QueuedForm):
 
     @classmethod
     def initial_of(cls, job: Job) -> dict[str, Any]:
-        """The fields of a form that asks for the same as the job did."""
+        """Initial values of a form that clones the job."""
         values: dict[str, Any] = {
             "team": job.team.uid,
             "name": job.name,
@@ -165,7 +192,7 @@ class JobForm(QueuedForm):
             "dataset_version": job.dataset_version.uid if job.dataset_version else None,
             "output_name": job.output_name,
             "priority": job.priority,
-            # Names only: whoever clones a job enters the values again.
+            # Names only: the values have to be entered again.
             "secret_variables": [each.name for each in job.secret_variables.all()],
         }
         for name, path in cls.spec_fields.items():
@@ -175,7 +202,7 @@ class JobForm(QueuedForm):
         return values
 
     def request(self, *, code: Artifact | None = None) -> JobRequest:
-        """The request that the filled form makes."""
+        """The job request of the valid form."""
         values = self.cleaned_data
         return JobRequest(
             kind=self.kind,
@@ -196,12 +223,12 @@ class JobForm(QueuedForm):
         )
 
     def requests(self, *, code: Artifact | None = None) -> list[JobRequest]:
-        """All that the filled form makes, what was asked for first."""
+        """All job requests of the valid form, the main one first."""
         return [self.request(code=code)]
 
 
 class ModelJobForm(JobForm):
-    """A job that takes a model version and a dataset version."""
+    """A form of a job with a model version and a dataset version."""
 
     model_version = forms.ModelChoiceField(
         label=_("Model"),
@@ -222,37 +249,41 @@ class ModelJobForm(JobForm):
             models.dataset_versions_usable(user),
         )
         if not args:
-            given = kwargs.get("initial") or {}
-            # People mostly go on with what they brought or made last.
-            model = _of(versions, given.get("model_version"), newest=self.models_first(versions))
-            dataset = _of(datasets, given.get("dataset_version"), newest=datasets)
-            kwargs["initial"] = self._start(model, dataset, given, datasets=datasets) | given
+            initial = kwargs.get("initial") or {}
+            # Users mostly continue with what they registered or created last.
+            model = _initial_row(
+                versions, initial.get("model_version"), newest=self.default_models(versions)
+            )
+            dataset = _initial_row(datasets, initial.get("dataset_version"), newest=datasets)
+            kwargs["initial"] = (
+                self._initial_values(model, dataset, initial, datasets=datasets) | initial
+            )
         super().__init__(*args, user=user, **kwargs)
         self.row_choice("model_version").queryset = versions
         self.row_choice("dataset_version").queryset = datasets
 
     @staticmethod
-    def models_first(versions: QuerySet[ModelVersion]) -> QuerySet[ModelVersion]:
-        """Those of which the newest is chosen before anybody chooses."""
+    def default_models(versions: QuerySet[ModelVersion]) -> QuerySet[ModelVersion]:
+        """Versions of which the newest is selected by default."""
         return versions
 
-    def _start(
+    def _initial_values(
         self,
         model: ModelVersion | None,
         dataset: DatasetVersion | None,
-        given: Mapping[str, Any],
+        initial: Mapping[str, Any],
         *,
         datasets: QuerySet[DatasetVersion],
     ) -> dict[str, Any]:
-        """What the form begins with: these, and the team of what was chosen before it was opened."""
+        """Initial values: model, dataset, and the team of the one given in the URL."""
         start: dict[str, Any] = {}
         if model is not None:
             start["model_version"] = model.uid
-            if "model_version" in given and model.line.team is not None:
+            if "model_version" in initial and model.line.team is not None:
                 start["team"] = model.line.team.uid
         if dataset is not None:
             start["dataset_version"] = dataset.uid
-            if "dataset_version" in given:
+            if "dataset_version" in initial:
                 start["team"] = dataset.dataset.team.uid
         return start
 
@@ -265,20 +296,22 @@ class ModelJobForm(JobForm):
         return self._has("dataset_version")
 
     def _has(self, name: str) -> bool:
-        """Whether there is anything to choose from; what is newest is chosen already if there is."""
+        """Whether there is anything to select; the newest is selected by default."""
         rows = self.row_choice(name).queryset
         return bool(self.initial.get(name)) or (rows is not None and rows.exists())
 
 
-def _of(rows: QuerySet[Row], uid: str | None, *, newest: QuerySet[Row]) -> Row | None:
-    """The row of that uid, or where none is given the newest of those; None where there is none."""
+def _initial_row(
+    rows: QuerySet[VersionRow], uid: str | None, *, newest: QuerySet[VersionRow]
+) -> VersionRow | None:
+    """The row of that uid, or without uid the newest; None if there is none."""
     if uid is not None:
         return rows.filter(uid=uid).first()
     return newest.order_by("-pk").first()
 
 
-def number(label: Any, *, whole: bool = False, help_text: Any = "") -> forms.Field:
-    """A number whose bounds the engine knows. ``step=any`` keeps browsers from refusing 1e-5."""
+def number_field(label: Any, *, whole: bool = False, help_text: Any = "") -> forms.Field:
+    """A number that the engine validates. ``step=any`` keeps browsers from refusing 1e-5."""
     if whole:
         return forms.IntegerField(label=label, required=False, help_text=help_text)
     widget = forms.NumberInput(attrs={"step": "any"})
@@ -329,10 +362,10 @@ class EvaluateForm(ModelJobForm):
     split = forms.ChoiceField(
         label=_("Split"), choices=[(split.value, split.value) for split in Split], required=False
     )
-    limit = number(_("Most rows"), whole=True, help_text=_("Empty: all of them."))
-    max_new_tokens = number(_("Longest answer in tokens"), whole=True)
-    batch_size = number(_("Batch size"), whole=True)
-    seed = number(_("Seed"), whole=True)
+    limit = number_field(_("Most rows"), whole=True, help_text=_("Empty: all of them."))
+    max_new_tokens = number_field(_("Longest answer in tokens"), whole=True)
+    batch_size = number_field(_("Batch size"), whole=True)
+    seed = number_field(_("Seed"), whole=True)
 
     with_base = forms.BooleanField(
         label=_("Evaluate its base too"),
@@ -340,25 +373,27 @@ class EvaluateForm(ModelJobForm):
         help_text=_("A second job on the same rows, so that the two can be compared."),
     )
 
-    def _start(
+    def _initial_values(
         self,
         model: ModelVersion | None,
         dataset: DatasetVersion | None,
-        given: Mapping[str, Any],
+        initial: Mapping[str, Any],
         *,
         datasets: QuerySet[DatasetVersion],
     ) -> dict[str, Any]:
-        """The rows that the model was made with, those it has not learned from, and what fits them."""
-        learned = models.learned_from(model) if model and "dataset_version" not in given else None
+        """Select the training dataset of the model, a split it was not trained on, and suitable metrics."""
+        learned = models.learned_from(model) if model and "dataset_version" not in initial else None
         if learned is not None:
             dataset = datasets.filter(pk=learned.pk).first() or dataset
-        start = super()._start(model, dataset, given, datasets=datasets)
+        start = super()._initial_values(model, dataset, initial, datasets=datasets)
         if dataset is None:
             return start
-        told = dataset.statistics
+        statistics = dataset.statistics
         answers = [row["messages"][-1]["content"] for row in dataset.preview if row["messages"]]
-        metrics = fitting_metrics(told["schema"], answers, median=told["answer_characters"]["p50"])
-        split = split_to_answer(told["rows_by_split"])
+        metrics = recommended_metrics(
+            statistics["schema"], answers, median=statistics["answer_characters"]["p50"]
+        )
+        split = default_evaluation_split(statistics["rows_by_split"])
         return start | {"split": split.value, "metrics": list(metrics)}
 
     def clean(self) -> dict[str, Any]:
@@ -374,11 +409,11 @@ class EvaluateForm(ModelJobForm):
         return values
 
     def requests(self, *, code: Artifact | None = None) -> list[JobRequest]:
-        wanted = super().requests(code=code)
+        requests = super().requests(code=code)
         if self.cleaned_data["with_base"]:
             base = self.cleaned_data["model_version"].base
-            wanted.append(replace(wanted[0], model_version=base, name=f"evaluate {base}"[:120]))
-        return wanted
+            requests.append(replace(requests[0], model_version=base, name=f"evaluate {base}"[:120]))
+        return requests
 
     def default_name(self) -> str:
         return f"evaluate {self.cleaned_data['model_version']}"[:120]
@@ -402,7 +437,7 @@ class ScriptForm(JobForm):
         "cards",
     )
 
-    #: The code of the job that is cloned; a file that is chosen takes its place.
+    #: The code of the cloned job; an uploaded file replaces it.
     earlier_code = forms.ModelChoiceField(
         queryset=Artifact.objects.none(),
         to_field_name="uid",
@@ -425,7 +460,7 @@ class ScriptForm(JobForm):
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
         required=False,
     )
-    maximum_run_time_seconds = number(_("Longest run in seconds"), whole=True)
+    maximum_run_time_seconds = number_field(_("Longest run in seconds"), whole=True)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)

@@ -1,4 +1,4 @@
-"""The log of a job on its page: a window of it, followed while it grows, searched, downloaded."""
+"""The log tab of a job: the end of the log followed while it grows, windows, search, and download."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from django.utils.safestring import SafeString, mark_safe
 from apps.accounts.web.requests import SignedIn
 from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job
-from apps.jobs.selectors.logs import Match, log_search
+from apps.jobs.selectors.logs import LogMatch, log_search
 from controlplane.web.pages import STOP_POLLING
 
-#: Bytes of one look at a log.
-TAIL = 64 * 1024
-#: Bytes before a place that somebody looks at.
-_CONTEXT = 8 * 1024
-_LONGEST_QUERY = 200
-_DOWNLOAD = 1 << 20
-#: Of a number in an address: more bytes than any log has.
-_LARGEST = 1 << 53
+#: Maximum number of bytes of a log that are shown at once.
+TAIL_BYTES = 64 * 1024
+#: Bytes shown before the requested offset.
+_CONTEXT_BYTES = 8 * 1024
+_MAX_QUERY_LENGTH = 200
+_DOWNLOAD_BYTES = 1 << 20
+#: Maximum integer in a URL; larger than any log.
+_MAX_INTEGER = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
-    """Whole characters of a log, and where to go on."""
+class LogTail:
+    """Whole characters from a log, and the offset that follows."""
 
     text: str
     offset: int
@@ -41,53 +41,53 @@ class Tail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """Part of a log in its middle, in whole lines."""
+class LogWindow:
+    """A part of a log in whole lines."""
 
     text: str | SafeString
-    #: Byte of its first character, and of what follows its last one.
+    #: Offsets of its first byte and of the byte after its last one.
     start: int
     end: int
-    #: Nothing follows.
+    #: Whether it contains the end of the log.
     complete: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """Where a search stands."""
+class LogSearchPosition:
+    """The state of a search: the current match and its neighbours."""
 
     query: str
     count: int
-    #: Of the match that is shown, from 1; 0 without any.
-    place: int
+    #: Number of the current match, from 1; 0 if there is none.
+    position: int
     line: int
-    #: Offsets to go to; None at either end.
-    before: int | None
-    after: int | None
-    #: There may be more.
-    cut: bool
+    #: Offsets of the neighbouring matches; None at either end.
+    previous_offset: int | None
+    next_offset: int | None
+    #: Whether the search stopped at a limit, so that there may be more matches.
+    truncated: bool
 
 
-def log_tail(attempt: Attempt, *, offset: int = -TAIL) -> Tail:
+def log_tail(attempt: Attempt, *, offset: int = -TAIL_BYTES) -> LogTail:
     """The text from ``offset`` on; negative counts from the end.
 
-    A character that is cut at the end is left for the next look; at the start, only where the offset
-    was counted from the end, its rest is dropped.
+    An incomplete character at the end is left for the next request; one at the start is dropped if the offset was
+    counted from the end.
     """
-    chunk = selectors.attempt_log(attempt, offset=offset, limit=TAIL)
+    chunk = selectors.attempt_log(attempt, offset=offset, limit=TAIL_BYTES)
     content = chunk.content
     if offset < 0:
         content = content.lstrip(bytes(range(0x80, 0xC0)))
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(content, final=chunk.complete)
     pending, _flags = decoder.getstate()
-    return Tail(text=text, offset=chunk.next_offset - len(pending), complete=chunk.complete)
+    return LogTail(text=text, offset=chunk.next_offset - len(pending), complete=chunk.complete)
 
 
-def log_window(attempt: Attempt, *, around: int, query: str = "") -> Window:
-    """The lines around a byte, with every occurrence of the query marked."""
-    start = max(0, around - _CONTEXT)
-    chunk = selectors.attempt_log(attempt, offset=start, limit=TAIL)
+def log_window(attempt: Attempt, *, around: int, query: str = "") -> LogWindow:
+    """The lines around an offset, with every occurrence of the query marked."""
+    start = max(0, around - _CONTEXT_BYTES)
+    chunk = selectors.attempt_log(attempt, offset=start, limit=TAIL_BYTES)
     content, end = chunk.content, start + len(chunk.content)
     if start and (cut := content.find(b"\n", 0, around - start)) >= 0:
         content, start = content[cut + 1 :], start + cut + 1
@@ -96,119 +96,133 @@ def log_window(attempt: Attempt, *, around: int, query: str = "") -> Window:
         content = content[: cut + 1]
     text = content.decode("utf-8", "replace")
     marked = _marked(text, query, current=len(content[: around - start].decode("utf-8", "replace")))
-    return Window(text=marked, start=start, end=end, complete=chunk.complete)
+    return LogWindow(text=marked, start=start, end=end, complete=chunk.complete)
 
 
 def _marked(text: str, query: str, *, current: int) -> SafeString | str:
-    """Occurrences in ``<mark>``; the one at character ``current`` can be found by its id."""
+    """Wrap occurrences in ``<mark>``; the one at character ``current`` has the id ``match``."""
     if not query:
         return text
-    # Letters beyond ASCII stay as they are, as they do in the search.
-    lowered, wanted = _lowered(text), _lowered(query)
+    # Only ASCII letters match in either case, as in ``log_search``.
+    lowered, needle = _ascii_lower(text), _ascii_lower(query)
     parts: list[str] = []
     done = 0
-    while (place := lowered.find(wanted, done)) >= 0:
-        ident = mark_safe(' id="match" tabindex="-1"') if place == current else ""
-        end = place + len(query)
-        parts += [text[done:place], format_html("<mark{}>{}</mark>", ident, text[place:end])]
+    while (position := lowered.find(needle, done)) >= 0:
+        ident = mark_safe(' id="match" tabindex="-1"') if position == current else ""
+        end = position + len(query)
+        parts += [text[done:position], format_html("<mark{}>{}</mark>", ident, text[position:end])]
         done = end
     parts.append(text[done:])
     return format_html_join("", "{}", ((part,) for part in parts))
 
 
-def _lowered(text: str) -> str:
+def _ascii_lower(text: str) -> str:
     return "".join(letter.lower() if letter.isascii() else letter for letter in text)
 
 
 def log_context(request: SignedIn, job: Job, attempts: list[Attempt]) -> dict[str, Any]:
-    """``?attempt=`` chooses one, ``?q=`` searches, ``?at=`` goes to a byte; else its end is followed."""
-    number = whole(request, "attempt", default=attempts[0].number)
+    """``?attempt=`` selects an attempt, ``?q=`` searches, ``?at=`` shows an offset; else the end of the log."""
+    number = integer_parameter(request, "attempt", default=attempts[0].number)
     attempt = next((one for one in attempts if one.number == number), None)
     if attempt is None:
         raise Http404(f"there is no attempt {number}")
-    query = request.GET.get("q", "").strip()[:_LONGEST_QUERY]
-    at = whole(request, "at", default=-1) if "at" in request.GET else None
+    query = request.GET.get("q", "").strip()[:_MAX_QUERY_LENGTH]
+    at = integer_parameter(request, "at", default=-1) if "at" in request.GET else None
     context: dict[str, Any] = {"shown": attempt, "query": query}
     if query:
-        found, at = _find(attempt, query, at=at)
+        found, at = _search(attempt, query, at=at)
         context["found"] = found
     if at is not None and at >= 0:
         return {**context, "window": log_window(attempt, around=at, query=query)}
     return {**context, "tail": log_tail(attempt)}
 
 
-def _find(attempt: Attempt, query: str, *, at: int | None) -> tuple[Found, int | None]:
-    """Where the search stands, and the byte to look at: the first match from ``at`` on, else the last."""
+def _search(
+    attempt: Attempt, query: str, *, at: int | None
+) -> tuple[LogSearchPosition, int | None]:
+    """The search position and the offset to show: the first match from ``at`` on, else the last one."""
     search = log_search(attempt, query)
     offsets = [match.offset for match in search.matches]
     if not offsets:
-        found = Found(
-            query=query, count=0, place=0, line=0, before=None, after=None, cut=not search.whole
+        found = LogSearchPosition(
+            query=query,
+            count=0,
+            position=0,
+            line=0,
+            previous_offset=None,
+            next_offset=None,
+            truncated=not search.complete,
         )
         return found, at
-    # What went wrong last stands at the end, and so does what people look for.
-    place = len(offsets) - 1 if at is None else min(bisect_left(offsets, at), len(offsets) - 1)
-    return _standing(query, search.matches, place, cut=not search.whole), offsets[place]
+    # The last match is the default, because failures are at the end of a log.
+    position = len(offsets) - 1 if at is None else min(bisect_left(offsets, at), len(offsets) - 1)
+    return _search_position(
+        query, search.matches, position, truncated=not search.complete
+    ), offsets[position]
 
 
-def _standing(query: str, matches: Sequence[Match], place: int, *, cut: bool) -> Found:
-    return Found(
+def _search_position(
+    query: str, matches: Sequence[LogMatch], position: int, *, truncated: bool
+) -> LogSearchPosition:
+    return LogSearchPosition(
         query=query,
         count=len(matches),
-        place=place + 1,
-        line=matches[place].line,
-        before=matches[place - 1].offset if place else None,
-        after=matches[place + 1].offset if place + 1 < len(matches) else None,
-        cut=cut,
+        position=position + 1,
+        line=matches[position].line,
+        previous_offset=matches[position - 1].offset if position else None,
+        next_offset=matches[position + 1].offset if position + 1 < len(matches) else None,
+        truncated=truncated,
     )
 
 
 @login_required
 def job_log(request: SignedIn, uid: str) -> HttpResponseBase:
-    """For htmx the lines after ``?offset=``, until the log is complete; else all of it as a file."""
+    """For htmx the lines after ``?offset=`` until the log is complete; else the whole log as a download."""
     job = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     attempt = _attempt(request, job)
     if not request.htmx:
         return _download(job, attempt)
-    tail = log_tail(attempt, offset=max(0, whole(request, "offset", default=0)))
+    tail = log_tail(attempt, offset=max(0, integer_parameter(request, "offset", default=0)))
     context = {"job": job, "shown": attempt, "tail": tail}
     status = STOP_POLLING if tail.complete else 200
     return render(request, "jobs/log.html#lines", context, status=status)
 
 
 def _download(job: Job, attempt: Attempt) -> HttpResponse | StreamingHttpResponse:
-    response = StreamingHttpResponse(_whole_log(attempt), content_type="text/plain; charset=utf-8")
+    response = StreamingHttpResponse(_full_log(attempt), content_type="text/plain; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{job.uid[:8]}-{attempt.number}.log"'
     return response
 
 
 def _attempt(request: SignedIn, job: Job) -> Attempt:
     try:
-        return selectors.attempt_numbered(job, whole(request, "attempt", default=0) or None)
+        return selectors.attempt_by_number(
+            job, integer_parameter(request, "attempt", default=0) or None
+        )
     except Attempt.DoesNotExist:
         raise Http404 from None
 
 
-def _whole_log(attempt: Attempt) -> Iterator[bytes]:
-    """Everything up to now; it does not wait for what is still to come."""
+def _full_log(attempt: Attempt) -> Iterator[bytes]:
+    """The log up to now, without waiting for further output."""
     offset = 0
     while True:
-        chunk = selectors.attempt_log(attempt, offset=offset, limit=_DOWNLOAD)
+        chunk = selectors.attempt_log(attempt, offset=offset, limit=_DOWNLOAD_BYTES)
         yield chunk.content
         if chunk.complete or not chunk.content:
             return
         offset = chunk.next_offset
 
 
-def whole(request: SignedIn, name: str, *, default: int) -> int:
-    """A whole number from the address; anything else is a wrong address.
+def integer_parameter(request: SignedIn, name: str, *, default: int) -> int:
+    """An integer parameter of the URL.
 
-    :raises Http404: if it is none.
+    :raises Http404: if it is not an integer, or too large.
     """
     try:
         number = int(request.GET.get(name, default))
     except ValueError:
         raise Http404(f"{name} must be a whole number") from None
-    if abs(number) > _LARGEST:
+    if abs(number) > _MAX_INTEGER:
         raise Http404(f"{name} is too large")
     return number

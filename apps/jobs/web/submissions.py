@@ -1,8 +1,9 @@
-"""Pages on which jobs are put together."""
+"""Submission of jobs: forms, live check, and comparison of the Launches that a form or a job renders."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
@@ -19,18 +21,21 @@ from apps.accounts.services import IdempotencyBusy
 from apps.accounts.web.repeats import done_once
 from apps.accounts.web.requests import SignedIn
 from apps.jobs import selectors, services
-from apps.jobs.web.chip_choices import ChipsForm
-from apps.jobs.web.finetunes import FinetuneForm, estimate_for
+from apps.jobs.models import Job
+from apps.jobs.services import LaunchComparison
+from apps.jobs.web.chip_choices import ChipComparisonForm
+from apps.jobs.web.finetune_form import FinetuneForm, estimate_for
+from apps.jobs.web.form_fields import choice_states
 from apps.jobs.web.forms import EvaluateForm, JobForm, ScriptForm
-from apps.jobs.web.limited_choices import offered_of
-from apps.jobs.web.quantizes import QuantizeForm
+from apps.jobs.web.quantize_form import QuantizeForm
 from apps.models.models import Artifact
 from apps.models.services.artifacts import RegistrationRefused, code_upload
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.permissions import Permission
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports import registry
 from controlplane.ports.artifacts import StorageFull
+from controlplane.ports.differences import Part
 from controlplane.ports.engines import Task
 from controlplane.web.forms import only_unfilled
 
@@ -38,8 +43,8 @@ FORMS: Mapping[JobKind, type[JobForm]] = {
     form.kind: form for form in (FinetuneForm, EvaluateForm, QuantizeForm, ScriptForm)
 }
 
-#: Kinds whose form leads through steps.
-_GUIDED: Mapping[JobKind, str] = {
+#: Templates of kinds whose forms have steps.
+_GUIDED_TEMPLATES: Mapping[JobKind, str] = {
     JobKind.FINETUNE: "jobs/finetune.html",
     JobKind.QUANTIZE: "jobs/quantize.html",
 }
@@ -50,8 +55,8 @@ def job_new(request: SignedIn) -> HttpResponse:
     return render(request, "jobs/job_new.html", {"kinds": [kind.value for kind in FORMS]})
 
 
-def form_of(request: SignedIn, kind: str) -> JobForm:
-    """The form of that kind, filled with what was posted, cloned or chosen.
+def job_form(request: SignedIn, kind: str) -> JobForm:
+    """The form of that kind, filled from the POST data, a cloned job or URL parameters.
 
     :raises Http404: if there is no such kind, or no such job to clone.
     """
@@ -77,8 +82,8 @@ def form_of(request: SignedIn, kind: str) -> JobForm:
 
 @login_required
 def job_submission(request: SignedIn, kind: str) -> HttpResponse:
-    """The form of one kind; what is wrong comes back beside the fields, and what was typed stays."""
-    form = form_of(request, kind)
+    """The form of one kind; submit the job, or show the form again with its errors and values."""
+    form = job_form(request, kind)
     if form.is_bound and form.is_valid():
         try:
             uid, now = _submit(request, form)
@@ -102,10 +107,10 @@ def job_submission(request: SignedIn, kind: str) -> HttpResponse:
                 )
             return redirect("job", uid=uid)
     status = 422 if form.is_bound else 200
-    template = _GUIDED.get(JobKind(kind), "jobs/submission.html")
+    template = _GUIDED_TEMPLATES.get(JobKind(kind), "jobs/submission.html")
     context: dict[str, Any] = {"form": form, "kind": kind}
     if isinstance(form, FinetuneForm):
-        context["chips_form"] = ChipsForm(
+        context["chips_form"] = ChipComparisonForm(
             request.POST,
             engine=registry.engine(form.engine_name()),
             task=Task(kind),
@@ -116,7 +121,7 @@ def job_submission(request: SignedIn, kind: str) -> HttpResponse:
 
 
 def _submit(request: SignedIn, form: JobForm) -> tuple[str, bool]:
-    """The uid of its job, and whether it was submitted now."""
+    """The uid of the job, and whether this request submitted it."""
     team = form.cleaned_data["team"]
     accounts.require(request.user, Permission.RUN, team=team)
 
@@ -128,8 +133,8 @@ def _submit(request: SignedIn, form: JobForm) -> tuple[str, bool]:
             )
         with transaction.atomic():
             submitted = [
-                services.job_submit(actor=request.user, team=team, request=wanted)
-                for wanted in form.requests(code=code)
+                services.job_submit(actor=request.user, team=team, request=job_request)
+                for job_request in form.requests(code=code)
             ]
         return submitted[0].uid
 
@@ -139,12 +144,12 @@ def _submit(request: SignedIn, form: JobForm) -> tuple[str, bool]:
 @login_required
 @require_POST
 def job_check(request: SignedIn, kind: str) -> HttpResponse:
-    """What is wrong with the form so far, or what it will take, as a fragment; nothing is kept."""
-    form = form_of(request, kind)
-    settled = services.Settled(findings=())
+    """Errors of the form, or its resource estimate, as a fragment; nothing is stored."""
+    form = job_form(request, kind)
+    resolved = services.ResolvedRequest(findings=())
     if form.is_valid():
-        settled = services.job_settle(form.request())
-        form.add_findings(settled.findings)
+        resolved = services.job_resolve(form.request())
+        form.add_findings(resolved.findings)
     wrong = [
         (name, form.fields[name].label if name in form.fields else "", list(errors))
         for name, errors in form.errors.items()
@@ -154,10 +159,66 @@ def job_check(request: SignedIn, kind: str) -> HttpResponse:
         "wrong": wrong,
         "unfilled": only_unfilled(form),
         "values": form.cleaned_data,
-        "spec": settled.spec,
-        "chip": settled.chips[0] if settled.chips else None,
-        "offered": json.dumps(offered_of(form), ensure_ascii=False),
+        "spec": resolved.spec,
+        "chip": resolved.chips[0] if resolved.chips else None,
+        "offered": json.dumps(choice_states(form), ensure_ascii=False),
     }
-    if settled.spec is not None and isinstance(form, FinetuneForm):
-        context["estimate"] = estimate_for(form, settled, user=request.user)
-    return render(request, "jobs/check.html", context)
+    if resolved.spec is not None and isinstance(form, FinetuneForm):
+        context["estimate"] = estimate_for(form, resolved, user=request.user)
+    return render(request, "jobs/check_result.html", context)
+
+
+#: Labels of the parts of a Launch that differ.
+_PARTS: Mapping[Part, Any] = {
+    Part.IMAGE: lazy("image"),
+    Part.ENVIRONMENT: lazy("environment"),
+    Part.ARGUMENTS: lazy("arguments"),
+    Part.CARDS: lazy("cards"),
+}
+
+
+def job_launch_comparison(job: Job, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Context of the tab that compares the job's Launch on two chips."""
+    chips = ChipComparisonForm(
+        data, engine=registry.engine(job.engine), task=Task(job.kind), preferred=job.chips[0]
+    )
+    return {
+        "chips_form": chips,
+        **_comparison_context(services.job_compare_launches(job, chips=chips.chips)),
+    }
+
+
+@login_required
+@require_POST
+def job_render(request: SignedIn, kind: str) -> HttpResponse:
+    """The Launches of a form that is not submitted yet; a fragment, or a page without JavaScript."""
+    form = job_form(request, kind)
+    chips = ChipComparisonForm(
+        request.POST,
+        engine=registry.engine(form.engine_name()),
+        task=Task(kind),
+        preferred=form.preferred_chip(),
+    )
+    context: dict[str, Any] = {"kind": kind, "chips_form": chips, "form": form}
+    if form.is_valid():
+        context |= _comparison_context(
+            services.request_compare_launches(form.request(), chips=chips.chips)
+        )
+    as_fragment = bool(request.htmx)
+    template = "jobs/launch_comparison.html" if as_fragment else "jobs/launch_preview.html"
+    status = 200 if as_fragment or form.is_valid() else 422
+    return render(request, template, context, status=status)
+
+
+def _comparison_context(found: LaunchComparison) -> dict[str, Any]:
+    counts = Counter(difference.part for difference in found.differences)
+    return {
+        "comparison": found,
+        "sides": list(zip(found.chips, found.findings, strict=True)),
+        "not_run_on_hardware": [
+            chip.label
+            for chip in found.chips
+            if not registry.chip_plugin(chip).profile().run_on_hardware
+        ],
+        "counts": [(label, counts[part]) for part, label in _PARTS.items() if counts[part]],
+    }

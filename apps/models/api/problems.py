@@ -12,7 +12,7 @@ from controlplane.domain.datasets import DatasetRefused
 from controlplane.domain.egress import EgressRefused
 from controlplane.domain.hubs import HubRefused
 from controlplane.domain.models import ModelRefused
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.web.problems import Problem, translates
 
@@ -84,7 +84,7 @@ def _acceptance(error: AcceptanceRefused) -> Problem:
 
 @translates(StorageQuotaExceeded)
 def _storage_quota(error: StorageQuotaExceeded) -> Problem:
-    figures = {"used": error.use.used, "limit": error.use.limit, "wanted": error.wanted}
+    figures = {"used": error.use.used, "limit": error.use.limit, "wanted": error.requested}
     return Problem(status=409, code="storage-quota-exceeded", detail=str(error), extensions=figures)
 
 

@@ -26,7 +26,7 @@ from apps.models.selectors import storage as selectors
 from apps.models.services import storage as services
 from apps.models.services.storage_retention import retention_plan, retention_preview
 from controlplane.domain.permissions import Permission, Scope
-from controlplane.domain.retention import Plan, Rules
+from controlplane.domain.storage.retention import RetentionPlan, RetentionRules
 from controlplane.web.rest import Query, ResourceViewSet
 
 _TEAM = OpenApiParameter("team", OpenApiTypes.STR, OpenApiParameter.PATH, description="Its uid.")
@@ -82,7 +82,7 @@ class RulesListView(APIView):
     def get(self, request: Request) -> Response:
         Query.read(request)
         own, default = selectors.rules_by_team()
-        rows: list[dict[str, Team | Rules | None]] = [{"team": None, "rules": default}]
+        rows: list[dict[str, Team | RetentionRules | None]] = [{"team": None, "rules": default}]
         rows += [
             {"team": team, "rules": own[team.uid]}
             for team in accounts.teams_of(request.user)
@@ -145,17 +145,17 @@ class PlanView(APIView):
         uid = serializers.PlanQuery.read(request).get("team")
         found = self._preview(request, uid) if uid else retention_plan(at=timezone.now())
         seen = frozenset(accounts.teams_of(request.user).values_list("uid", flat=True))
-        shown = Plan(
+        shown = RetentionPlan(
             removals=tuple(one for one in found.removals if one.item.team in seen),
             spared=tuple(item for item in found.spared if item.team in seen),
         )
         return Response(serializers.PlanSerializer(shown).data)
 
-    def _preview(self, request: Request, uid: str) -> Plan:
+    def _preview(self, request: Request, uid: str) -> RetentionPlan:
         team = get_object_or_404(accounts.teams_of(request.user), uid=uid)
         own, default = selectors.rules_by_team()
         now = own.get(uid, default)
-        rules = Rules(
+        rules = RetentionRules(
             enabled=True,
             keep_versions=now.keep_versions,
             checkpoint_days=now.checkpoint_days,

@@ -7,8 +7,8 @@ from rest_framework import serializers
 from apps.accounts import selectors as accounts
 from apps.models.models import Artifact, StorageRun
 from apps.models.selectors.storage import title_of
-from controlplane.domain.retention import Rules
-from controlplane.domain.storage import StorageKind, StorageLevel
+from controlplane.domain.storage.retention import RetentionRules
+from controlplane.domain.storage.usage import StorageKind, StorageLevel
 from controlplane.web.rest import Filters, Query, Reference, StrictSerializer, VisibleField
 
 LARGEST_QUOTA = 2**62
@@ -69,8 +69,8 @@ class RulesSerializer(StrictSerializer[Any]):
     failed_days = serializers.IntegerField(min_value=0, max_value=3650, allow_null=True)
     log_days = serializers.IntegerField(min_value=0, max_value=3650, allow_null=True)
 
-    def to_rules(self) -> Rules:
-        return Rules(**self.validated_data)
+    def to_rules(self) -> RetentionRules:
+        return RetentionRules(**self.validated_data)
 
 
 class TeamRulesSerializer(serializers.Serializer[Any]):

@@ -7,7 +7,7 @@ from enum import StrEnum
 from django.db import models
 
 from apps.accounts.models import Team
-from controlplane.domain.storage import StorageKind
+from controlplane.domain.storage.usage import StorageKind
 from controlplane.persistence.models import Entity
 
 
@@ -30,7 +30,7 @@ class StorageQuota(models.Model):
 class RetentionRule(models.Model):
     """What a team wants kept; the row without a team is for all that have none of their own.
 
-    See ``controlplane.domain.retention.Rules`` for what the figures mean.
+    See ``controlplane.domain.storage.retention.RetentionRules`` for what the figures mean.
     """
 
     team = models.OneToOneField(

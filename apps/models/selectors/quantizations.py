@@ -10,7 +10,7 @@ from typing import Any
 from apps.models.models import ModelVersion
 from apps.models.selectors import NoSuchFile, artifact_file
 from controlplane.domain.quantization import Judged, verdict
-from controlplane.domain.specs.evaluating import METRICS
+from controlplane.domain.specs.evaluation import METRICS
 from controlplane.ports.artifacts import BlobMissing
 
 ANSWERS = "quantization/answers.jsonl"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from controlplane.domain.retention import Item
-from controlplane.domain.storage import StorageKind
+from controlplane.domain.storage.retention import RetentionItem
+from controlplane.domain.storage.usage import StorageKind
 
 #: Sources without which nothing may be deleted.
 REQUIRED = frozenset({"jobs", "serving", "workflows"})
@@ -42,15 +42,15 @@ class StorageSource(Protocol):
         """Artifacts that it needs, by primary key; with ``of``, only what it needs of those."""
         ...
 
-    def items(self) -> Iterable[Item]:
+    def items(self) -> Iterable[RetentionItem]:
         """What a rule could remove of its own."""
         ...
 
-    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[Item]:
+    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[RetentionItem]:
         """Of those that are of the teams (by primary key) at least the ``count`` largest, in any order."""
         ...
 
-    def items_of(self, uid: str) -> Iterable[Item]:
+    def items_of(self, uid: str) -> Iterable[RetentionItem]:
         """Those that the attempt of that uid left."""
         ...
 
@@ -66,7 +66,7 @@ class StorageSource(Protocol):
         """Of those of the attempts that are its own: what people call them, and the uid of their job."""
         ...
 
-    def remove(self, item: Item, *, at: datetime) -> bool:
+    def remove(self, item: RetentionItem, *, at: datetime) -> bool:
         """Remove the bytes of one of its items; False if that is no longer possible or was done before."""
         ...
 
@@ -77,13 +77,13 @@ class OnlyHolds:
     def digests(self) -> Iterator[str]:
         return iter(())
 
-    def items(self) -> Iterable[Item]:
+    def items(self) -> Iterable[RetentionItem]:
         return ()
 
-    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[Item]:
+    def items_largest(self, *, teams: Collection[int], count: int) -> Iterable[RetentionItem]:
         return ()
 
-    def items_of(self, uid: str) -> Iterable[Item]:
+    def items_of(self, uid: str) -> Iterable[RetentionItem]:
         return ()
 
     def uses(self) -> Iterable[tuple[int, StorageKind, int]]:
@@ -95,7 +95,7 @@ class OnlyHolds:
     def makers(self, uids: Collection[str]) -> Mapping[str, tuple[str, str]]:
         return {}
 
-    def remove(self, item: Item, *, at: datetime) -> bool:
+    def remove(self, item: RetentionItem, *, at: datetime) -> bool:
         return False
 
 

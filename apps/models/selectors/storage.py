@@ -23,8 +23,8 @@ from apps.models.models import (
 )
 from apps.models.selectors import artifacts_visible
 from apps.models.selectors.sources import sources
-from controlplane.domain.retention import Rules
-from controlplane.domain.storage import StorageKind, StorageUse
+from controlplane.domain.storage.retention import RetentionRules
+from controlplane.domain.storage.usage import StorageKind, StorageUse
 
 #: How long what a person deleted can be had back.
 UNDO_WITHIN = timedelta(days=7)
@@ -203,10 +203,10 @@ def needs_of(version: ModelVersion) -> frozenset[str]:
     return frozenset({base.uid}) if ADAPTER_FILE in artifact.tree else frozenset()
 
 
-def rules_by_team() -> tuple[dict[str, Rules], Rules]:
+def rules_by_team() -> tuple[dict[str, RetentionRules], RetentionRules]:
     """The rules of the teams that have their own, by uid, and those of all others."""
-    own: dict[str, Rules] = {}
-    default = Rules()
+    own: dict[str, RetentionRules] = {}
+    default = RetentionRules()
     for row in RetentionRule.objects.select_related("team"):
         if row.team is None:
             default = rules_of(row)
@@ -215,8 +215,8 @@ def rules_by_team() -> tuple[dict[str, Rules], Rules]:
     return own, default
 
 
-def rules_of(row: RetentionRule) -> Rules:
-    return Rules(
+def rules_of(row: RetentionRule) -> RetentionRules:
+    return RetentionRules(
         enabled=row.enabled,
         keep_versions=row.keep_versions,
         checkpoint_days=row.checkpoint_days,

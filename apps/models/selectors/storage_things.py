@@ -17,13 +17,13 @@ from apps.models.selectors.storage import (
     artifacts_with_bytes,
     title_of,
 )
-from controlplane.domain.retention import Item, ItemKind
-from controlplane.domain.storage import StorageKind
+from controlplane.domain.storage.retention import RetentionItem, RetentionItemKind
+from controlplane.domain.storage.usage import StorageKind
 
 _KINDS = {
-    ItemKind.CHECKPOINTS: StorageKind.CHECKPOINTS,
-    ItemKind.UPLOADS: StorageKind.JOB_FILES,
-    ItemKind.LOG: StorageKind.LOGS,
+    RetentionItemKind.CHECKPOINTS: StorageKind.CHECKPOINTS,
+    RetentionItemKind.UPLOADS: StorageKind.JOB_FILES,
+    RetentionItemKind.LOG: StorageKind.LOGS,
 }
 
 
@@ -40,7 +40,7 @@ class Thing:
     #: Of the artifact, or of the attempt.
     uid: str
     #: What an attempt left; None for an artifact.
-    item: Item | None = None
+    item: RetentionItem | None = None
     pinned: bool = False
     #: The page that shows it, by the name of its address, and the uid there; empty where there is none.
     page: str = ""
@@ -69,7 +69,7 @@ def things_deleted(user: accounts.Person) -> list[Thing]:
     return _of_artifacts(list(artifacts_deleted(user)))
 
 
-def item_of(kind: ItemKind, uid: str, *, user: accounts.Person) -> Item | None:
+def item_of(kind: RetentionItemKind, uid: str, *, user: accounts.Person) -> RetentionItem | None:
     """What an attempt of one of their teams left, if it is there."""
     teams = frozenset(accounts.teams_of(user).values_list("uid", flat=True))
     found = (
@@ -124,7 +124,7 @@ def _page_of(artifact: Artifact) -> tuple[str, str]:
     return "", ""
 
 
-def _of_item(item: Item, *, team: str) -> Thing:
+def _of_item(item: RetentionItem, *, team: str) -> Thing:
     return Thing(
         kind=_KINDS[item.kind],
         name=item.name,

@@ -33,7 +33,7 @@ from apps.models.services.versions import (
 from controlplane.domain.egress import EgressRefused
 from controlplane.domain.hubs import Check, HubFile, HubRefused, Listing, check_repository, wanted
 from controlplane.domain.models import MODEL, ModelEvent, ModelRefused, ModelState
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.persistence.moves import move
 from controlplane.ports.artifacts import ArtifactError, BlobMissing
 from controlplane.ports.hubs import HubUnreachable

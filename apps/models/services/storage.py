@@ -23,7 +23,7 @@ from apps.models.selectors.storage import UNDO_WITHIN, obstacles, title_of
 from apps.models.services.storage_charges import storage_charge
 from controlplane.domain.models import MODEL, ModelEvent
 from controlplane.domain.resources import bytes_in_words
-from controlplane.domain.retention import Item, Rules
+from controlplane.domain.storage.retention import RetentionItem, RetentionRules
 from controlplane.persistence.moves import move
 
 
@@ -57,7 +57,7 @@ def quota_set(*, team: Team, limit: int | None, actor: User) -> None:
         )
 
 
-def rules_set(*, team: Team | None, rules: Rules | None, actor: User) -> None:
+def rules_set(*, team: Team | None, rules: RetentionRules | None, actor: User) -> None:
     """What is kept of the team's from now on; no team means all that have no rules of their own.
 
     None gives a team the rules that everybody else has.
@@ -212,7 +212,7 @@ def _note(artifact: Artifact, *, actor: User, action: str, **detail: object) -> 
     )
 
 
-def item_delete(*, item: Item, actor: User, at: datetime) -> None:
+def item_delete(*, item: RetentionItem, actor: User, at: datetime) -> None:
     """Remove what an attempt left, at once and for good.
 
     :raises DeletionRefused: if its job still needs it, or it is gone.

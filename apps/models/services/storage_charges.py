@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apps.accounts.models import Team
 from apps.models.selectors.storage import storage_use
-from controlplane.domain.storage import StorageLevel, StorageQuotaExceeded
+from controlplane.domain.storage.usage import StorageLevel, StorageQuotaExceeded
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 
 
@@ -17,7 +17,7 @@ def storage_check_room(*, team: Team | None, size: int) -> None:
         return
     use = storage_use(team)
     if not use.fits(size):
-        raise StorageQuotaExceeded(team=team.name, use=use, wanted=size)
+        raise StorageQuotaExceeded(team=team.name, use=use, requested=size)
 
 
 def storage_charge(*, team: Team | None, size: int) -> None:
@@ -42,4 +42,4 @@ def storage_check_open(*, team: Team) -> None:
     """
     use = storage_use(team)
     if use.level is StorageLevel.FULL:
-        raise StorageQuotaExceeded(team=team.name, use=use, wanted=None)
+        raise StorageQuotaExceeded(team=team.name, use=use, requested=None)

@@ -15,7 +15,14 @@ from apps.models.selectors import storage as selectors
 from apps.models.selectors.sources import sources
 from apps.models.services.storage import artifact_remove, lock_for_removal
 from apps.models.services.storage_runs import storage_run
-from controlplane.domain.retention import Item, ItemKind, Plan, Removal, Rules, plan
+from controlplane.domain.storage.retention import (
+    Removal,
+    RetentionItem,
+    RetentionItemKind,
+    RetentionPlan,
+    RetentionRules,
+    plan,
+)
 from controlplane.persistence.leases import LoopLease, loop_lease
 
 log = logging.getLogger(__name__)
@@ -32,13 +39,13 @@ HISTORY = 500
 BY_RULE = "retention"
 
 
-def retention_items(*, at: datetime) -> list[Item]:
+def retention_items(*, at: datetime) -> list[RetentionItem]:
     """Everything that a rule could remove, with what holds it."""
     held = selectors.holds(at=at)
     return [*_versions(held), *(item for source in sources() for item in source.items())]
 
 
-def _versions(held: dict[int, list[str]]) -> Iterator[Item]:
+def _versions(held: dict[int, list[str]]) -> Iterator[RetentionItem]:
     rows = Artifact.objects.filter(
         kind=Artifact.Kind.MODEL,
         removed_at=None,
@@ -50,8 +57,8 @@ def _versions(held: dict[int, list[str]]) -> Iterator[Item]:
         owner = version.line.team
         # Its own reverse link would be asked for again otherwise.
         version.artifact = artifact
-        yield Item(
-            kind=ItemKind.VERSION,
+        yield RetentionItem(
+            kind=RetentionItemKind.VERSION,
             uid=version.uid,
             name=str(version),
             team=owner.uid if owner else "",
@@ -65,13 +72,13 @@ def _versions(held: dict[int, list[str]]) -> Iterator[Item]:
         )
 
 
-def retention_plan(*, at: datetime) -> Plan:
+def retention_plan(*, at: datetime) -> RetentionPlan:
     """What the next round removes, by the rules as they are."""
     own, default = selectors.rules_by_team()
     return plan(retention_items(at=at), rules=own, default=default, at=at)
 
 
-def retention_preview(*, team: Team | None, rules: Rules, at: datetime) -> Plan:
+def retention_preview(*, team: Team | None, rules: RetentionRules, at: datetime) -> RetentionPlan:
     """What a round would remove of that team's, or of all that have no rules, if the rules were these."""
     own, default = selectors.rules_by_team()
     if team is None:
@@ -80,10 +87,10 @@ def retention_preview(*, team: Team | None, rules: Rules, at: datetime) -> Plan:
         own[team.uid] = rules
     found = plan(retention_items(at=at), rules=own, default=default, at=at)
 
-    def concerned(item: Item) -> bool:
+    def concerned(item: RetentionItem) -> bool:
         return item.team not in own if team is None else item.team == team.uid
 
-    return Plan(
+    return RetentionPlan(
         removals=tuple(one for one in found.removals if concerned(one.item)),
         spared=tuple(item for item in found.spared if concerned(item)),
     )
@@ -108,7 +115,7 @@ def retention_run(*, at: datetime) -> StorageRun | None:
         return run
 
 
-def _turns(found: Plan, lease: LoopLease) -> Iterator[Removal]:
+def _turns(found: RetentionPlan, lease: LoopLease) -> Iterator[Removal]:
     for removal in found.removals[:BATCH]:
         if not lease.renew(ttl=LEASE_TTL):
             log.warning("a round of retention took too long and was cut off")
@@ -148,7 +155,7 @@ def _expire(*, at: datetime) -> tuple[int, int]:
 def removal_apply(removal: Removal, *, at: datetime) -> bool:
     """Do it, unless somebody has come to need it since it was planned."""
     item = removal.item
-    if item.kind is ItemKind.VERSION:
+    if item.kind is RetentionItemKind.VERSION:
         return _remove_version(removal, at=at)
     removed = any(source.remove(item, at=at) for source in sources())
     if removed:

@@ -25,7 +25,7 @@ from apps.models.services import hub_imports as services
 from controlplane.domain.egress import EgressRefused
 from controlplane.domain.hubs import HubRefused
 from controlplane.domain.permissions import Permission
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.web.pages import Tab, acted
 

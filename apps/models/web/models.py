@@ -21,7 +21,7 @@ from apps.models.web.forms import ImportForm
 from apps.models.web.hubs import tabs
 from controlplane.domain.models import ModelRefused
 from controlplane.domain.permissions import Permission
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.web.pages import acted
 
 

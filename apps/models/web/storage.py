@@ -26,7 +26,7 @@ from apps.models.web.storage_forms import QuotaForm, RulesForm
 from apps.models.web.storage_pictures import bars_of, kind_names, reason_of
 from controlplane.domain.permissions import Permission
 from controlplane.domain.resources import GIB
-from controlplane.domain.retention import ItemKind, Plan, Rules
+from controlplane.domain.storage.retention import RetentionItemKind, RetentionPlan, RetentionRules
 from controlplane.web.pages import Tab, acted, keyset
 
 #: Lines of a plan that a page shows; its sum counts all.
@@ -108,16 +108,16 @@ def _retention(request: SignedIn) -> dict[str, Any]:
     }
 
 
-def _visible(found: Plan, teams: Iterable[Team]) -> Plan:
+def _visible(found: RetentionPlan, teams: Iterable[Team]) -> RetentionPlan:
     """The part of the plan that is about those teams."""
     uids = frozenset(team.uid for team in teams)
-    return Plan(
+    return RetentionPlan(
         removals=tuple(one for one in found.removals if one.item.team in uids),
         spared=tuple(item for item in found.spared if item.team in uids),
     )
 
 
-def _planned(found: Plan) -> dict[str, Any]:
+def _planned(found: RetentionPlan) -> dict[str, Any]:
     shown = [removal for removal in found.removals if removal.item.size][:MOST_SHOWN]
     return {
         "plan": found,
@@ -172,7 +172,7 @@ def rules(request: SignedIn, uid: str) -> HttpResponse:
         )
     wanted = form.rules() if valid else now
     # Shown as if they applied: that is what people want to know before they let them.
-    wanted = Rules(**{**_initial(wanted), "enabled": True})
+    wanted = RetentionRules(**{**_initial(wanted), "enabled": True})
     found = retention_preview(team=team, rules=wanted, at=timezone.now())
     context = {
         "form": form,
@@ -186,7 +186,7 @@ def rules(request: SignedIn, uid: str) -> HttpResponse:
     return render(request, "registry/storage_rules.html", context, status=status)
 
 
-def _initial(rules: Rules) -> dict[str, Any]:
+def _initial(rules: RetentionRules) -> dict[str, Any]:
     return {
         "enabled": rules.enabled,
         "keep_versions": rules.keep_versions,
@@ -256,9 +256,9 @@ def artifact_act(request: SignedIn, uid: str, act: str) -> HttpResponse:
 @require_POST
 def item_delete(request: SignedIn, kind: str, uid: str) -> HttpResponse:
     """Remove what an attempt left: its working folder, files that became nothing, or its log."""
-    if kind not in set(ItemKind) - {ItemKind.VERSION}:
+    if kind not in set(RetentionItemKind) - {RetentionItemKind.VERSION}:
         raise Http404
-    item = item_of(ItemKind(kind), uid, user=request.user)
+    item = item_of(RetentionItemKind(kind), uid, user=request.user)
     if item is None:
         raise Http404
     team = get_object_or_404(Team, uid=item.team)

@@ -9,7 +9,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from controlplane.domain.resources import GIB
-from controlplane.domain.retention import Rules
+from controlplane.domain.storage.retention import RetentionRules
 from controlplane.web.forms import PlainForm
 
 LONGEST_DAYS = 3650
@@ -63,5 +63,5 @@ class RulesForm(PlainForm):
         label=_("Days for logs"), help_text=_("The last lines stay with the run.")
     )
 
-    def rules(self) -> Rules:
-        return Rules(**self.cleaned_data)
+    def rules(self) -> RetentionRules:
+        return RetentionRules(**self.cleaned_data)

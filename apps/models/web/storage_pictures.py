@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from apps.models.selectors.storage import TeamStorage
-from controlplane.domain.retention import Removal, RuleCode
-from controlplane.domain.storage import StorageKind
+from controlplane.domain.storage.retention import Removal, RuleCode
+from controlplane.domain.storage.usage import StorageKind
 
 #: Of a bar, in units of its drawing.
 WIDTH = 1000.0
@@ -66,7 +66,7 @@ def _bar(row: TeamStorage, *, fullest: int) -> Bar:
 
 def reason_of(removal: Removal) -> str:
     """Which rule takes it, in the reader's language."""
-    kept = removal.kept
+    kept = removal.limit
     match removal.rule:
         case RuleCode.NEWEST_VERSIONS:
             return ngettext(

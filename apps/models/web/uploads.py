@@ -20,7 +20,7 @@ from apps.models.web.datasets import warning_text
 from apps.models.web.forms import DatasetForm
 from controlplane.domain.datasets import DatasetRefused
 from controlplane.domain.permissions import Permission
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.artifacts import StorageFull
 
 #: Rows of the look that are shown.

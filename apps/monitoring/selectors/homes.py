@@ -25,7 +25,7 @@ from apps.serving import selectors as serving
 from apps.serving.models import Deployment
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState
-from controlplane.domain.jobs import JobState
+from controlplane.domain.jobs.lifecycle import JobState
 from controlplane.domain.permissions import Permission, allows
 from controlplane.domain.serving import DeploymentState
 
@@ -103,7 +103,7 @@ class Home:
 
 def home_of(user: User, *, at: datetime) -> Home:
     """Everything on their home page, a few of each."""
-    recent = jobs.jobs_with_newest_attempt(jobs.jobs_visible(user))
+    recent = jobs.jobs_with_latest_attempt(jobs.jobs_visible(user))
     running = list(recent.filter(state=JobState.RUNNING)[:SHOWN])
     waiting = list(recent.filter(state=JobState.WAITING)[:SHOWN])
     late = recent.filter(state=JobState.FAILED, ended_at__gt=at - FAILED_LATELY)

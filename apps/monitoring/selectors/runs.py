@@ -14,7 +14,7 @@ from apps.jobs.models import Attempt
 from apps.quotas.models import Allocation
 from controlplane.domain.health.crashes import signature
 from controlplane.domain.health.decisions import Blame, RunView
-from controlplane.domain.jobs import AttemptState
+from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.ports.clusters import ExitCause
 
 #: Whatever it was, the program or what was asked for did it.

@@ -13,7 +13,7 @@ from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.crashes import Crash, signature
 from controlplane.domain.health.signals import Origin, Signal
 from controlplane.domain.health.situations import Blame
-from controlplane.domain.jobs import AttemptState
+from controlplane.domain.jobs.lifecycle import AttemptState
 
 
 def crash_record(*, job_uid: str, at: datetime) -> int:

@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, F, IntegerField, OuterRef, QuerySet,
 from django.db.models.functions import Coalesce
 
 from apps.accounts import selectors as accounts
-from apps.jobs.selectors.comparisons import Outcome
+from apps.jobs.selectors.comparisons import ComparedMetric
 from apps.models import selectors as registry
 from apps.models.models import ModelLine, ModelVersion
 from apps.serving.models import Deployment, RouteBackend
@@ -113,7 +113,7 @@ class Measured:
     @property
     def best(self) -> frozenset[int]:
         """Places of the best values; empty where they hardly differ."""
-        return Outcome(name=self.metric, values=self.values).best
+        return ComparedMetric(name=self.metric, values=self.values).best
 
 
 def headlines(versions: Collection[int], *, user: accounts.Person) -> Mapping[int, Headline]:

@@ -11,7 +11,7 @@ from apps.jobs.models import Attempt
 from apps.quotas.models import Allocation
 from apps.serving.models import Replica
 from apps.serving.selectors import LIVE_REPLICAS, OWNER_KIND
-from controlplane.domain.jobs import LIVE_ATTEMPT_STATES
+from controlplane.domain.jobs.lifecycle import LIVE_ATTEMPT_STATES
 
 
 @dataclass(frozen=True, slots=True)

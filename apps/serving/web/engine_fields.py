@@ -8,8 +8,15 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from apps.jobs.web.limited_choices import LimitedSelect, limit
-from apps.jobs.web.spec_fields import PlacedField, flat, form_field, limit_field, show_default
+from apps.jobs.web.form_fields import (
+    LimitedSelect,
+    SpecFormField,
+    disable_choices,
+    flatten_fields,
+    form_field,
+    limit_field,
+    show_default,
+)
 from apps.serving.selectors.engines import engine_choices, engine_limits
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field, at_path
@@ -21,9 +28,9 @@ from controlplane.ports.engines import ModelFacts, Task
 _GIVEN = frozenset({"model_name"})
 
 
-def _placed(fields: Sequence[Field]) -> dict[str, PlacedField]:
+def _placed(fields: Sequence[Field]) -> dict[str, SpecFormField]:
     """By dotted path; every field that a person may set."""
-    return {each.path: each for each in flat(fields) if each.path not in _GIVEN}
+    return {each.path: each for each in flatten_fields(fields) if each.path not in _GIVEN}
 
 
 #: Of every field that some serving engine takes.
@@ -40,7 +47,7 @@ def engine_field(*, chip: Chip | None, model: ModelFacts | None) -> forms.Choice
     choices = engine_choices(chip=chip, model=model)
     best = gettext("automatic: %(engine)s") % {"engine": choices[0].title}
     field.choices = [("", best), *((each.name, each.title) for each in choices)]
-    limit(field, {each.name: each.why_not for each in choices if each.why_not})
+    disable_choices(field, {each.name: each.why_not for each in choices if each.why_not})
     return field
 
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from apps.accounts.models import User
 from apps.accounts.web.forms import EXPIRIES, TeamForm
 from apps.fleet import selectors as fleet
-from apps.jobs.web.queued import QueuedForm
+from apps.jobs.web.forms import QueuedForm
 from apps.models import selectors as models
 from apps.models.models import ModelVersion
 from apps.serving import selectors

@@ -14,7 +14,7 @@ from apps.workflows.models import Pipeline, Step
 from apps.workflows.services import LONGEST_REASON, PipelineRequest, StepRequest
 from controlplane.domain.claims import MOST_CARDS
 from controlplane.domain.pipelines import Gate, Otherwise, PipelineState, StepKind
-from controlplane.domain.specs.evaluating import METRICS
+from controlplane.domain.specs.evaluation import METRICS
 from controlplane.web.rest import (
     Filters,
     Reference,

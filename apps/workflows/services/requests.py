@@ -16,7 +16,7 @@ from apps.serving.services.configurations import Configuration, configuration_ch
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.selectors import task_of
 from controlplane.domain.fields import Finding
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.pipelines import Gate, StepKind, gate_refusal, order_refusal
 from controlplane.domain.quantization import SCHEMES
 from controlplane.domain.serving import DEPLOYMENT, DeploymentEvent, DeploymentState

@@ -17,7 +17,7 @@ from django.utils.translation import pgettext_lazy
 
 from apps.accounts.models import User
 from apps.fleet import selectors as fleet
-from apps.jobs.web.queued import QueuedForm
+from apps.jobs.web.forms import QueuedForm
 from apps.models import selectors as models
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.workflows.models import Pipeline, Step

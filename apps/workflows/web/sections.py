@@ -14,7 +14,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from apps.jobs.services import engine_for
-from apps.jobs.web.forms import number
+from apps.jobs.web.forms import number_field
 from apps.workflows.models import Step
 from apps.workflows.selectors import task_of
 from apps.workflows.services import StepRequest
@@ -22,8 +22,7 @@ from apps.workflows.web.words import Told, settings_told
 from controlplane.domain.datasets.splits import Split
 from controlplane.domain.fields import at_path
 from controlplane.domain.pipelines import ACCEPTED, Gate, Otherwise, StepKind
-from controlplane.domain.specs.evaluating import METRICS
-from controlplane.domain.specs.quantizing import SCHEMES
+from controlplane.domain.specs.evaluation import METRICS, SCHEMES
 from controlplane.ports import registry
 from controlplane.web.forms import PlainForm
 
@@ -165,8 +164,8 @@ class TuneForm(SectionForm):
         choices=[("full", _("all weights")), ("lora", _("LoRA: small added weights"))],
         required=False,
     )
-    epochs = number(_("Epochs"))
-    learning_rate = number(_("Learning rate"))
+    epochs = number_field(_("Epochs"))
+    learning_rate = number_field(_("Learning rate"))
 
     def step(self, head: Mapping[str, Any], *, named: str) -> StepRequest:
         dataset = head["dataset_version"].dataset.name
@@ -194,7 +193,7 @@ class MeasureForm(SectionForm):
     split = forms.ChoiceField(
         label=_("Split"), choices=[(split.value, split.value) for split in Split], required=False
     )
-    limit = number(_("Most rows"), whole=True, help_text=_("Empty: all of them."))
+    limit = number_field(_("Most rows"), whole=True, help_text=_("Empty: all of them."))
     figure = forms.ChoiceField(
         label=_("Go on only if"),
         choices=[
@@ -203,7 +202,9 @@ class MeasureForm(SectionForm):
         ],
         required=False,
     )
-    threshold = number(_("Threshold"), help_text=_("A share such as 0.8; for perplexity from 1."))
+    threshold = number_field(
+        _("Threshold"), help_text=_("A share such as 0.8; for perplexity from 1.")
+    )
     otherwise = _otherwise()
 
     def spec(self) -> dict[str, Any]:
@@ -249,7 +250,7 @@ class ShrinkForm(SectionForm):
         required=False,
         help_text=_("Empty: the model's name with the scheme behind it."),
     )
-    calibration_rows = number(_("Calibration rows"), whole=True)
+    calibration_rows = number_field(_("Calibration rows"), whole=True)
     figure = forms.ChoiceField(
         label=_("Go on only if"),
         choices=[(ACCEPTED, _("it lost no more than it may")), ("", _("in any case"))],

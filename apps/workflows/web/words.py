@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from apps.jobs.web.specs import spec_rows
+from apps.jobs.web.job_page import spec_rows
 from apps.workflows.models import Step
 from controlplane.web.templatetags.ninefold import figure, filesize, words
 

@@ -20,7 +20,7 @@ from apps.quotas.models import Queue
 from config import simulations
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.domain.permissions import Role
-from controlplane.domain.simulation.outputs import hollow_model
+from controlplane.domain.simulation.reports import placeholder_model
 
 #: Median hours of a training on one card.
 _HOURS = 6.0
@@ -244,7 +244,7 @@ def _dataset(founding: Founding, *, team: Team, actor: User) -> DatasetVersion:
 def _model(group: Group) -> ModelVersion:
     """Everybody's; its files have the right form, and no weights."""
     store = artifact_store()
-    blobs = {path: store.put([content]) for path, content in hollow_model().items()}
+    blobs = {path: store.put([content]) for path, content in placeholder_model().items()}
     return outputs.model_version_register(
         origin=outputs.Origin(
             team=group.team,

@@ -8,7 +8,7 @@ from apps.jobs import services
 from apps.jobs.models import Job
 from config.demo.company import Company
 from config.demo.workload import Request
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from controlplane.domain.jobs import JobKind
-from controlplane.domain.simulation.chances import chance
+from controlplane.domain.jobs.lifecycle import JobKind
+from controlplane.domain.simulation.run_profiles import seeded_random
 
 #: Jobs an hour by the hour of the day in UTC, for all teams together.
 _A_QUIET_HOUR, _A_BUSY_HOUR = 12, 26
@@ -56,18 +56,18 @@ def requests(*, since: datetime, until: datetime, shares: tuple[int, ...]) -> It
 
 
 def _of_hour(hour: datetime, shares: tuple[int, ...]) -> list[Request]:
-    draws = chance("demo", hour.isoformat())
+    rng = seeded_random("demo", hour.isoformat())
     count = _A_BUSY_HOUR if hour.hour in _BUSY else _A_QUIET_HOUR
-    minutes = sorted(draws.uniform(0, 60) for _ in range(count))
+    minutes = sorted(rng.uniform(0, 60) for _ in range(count))
     return [_request(hour + timedelta(minutes=minute), shares) for minute in minutes]
 
 
 def _request(at: datetime, shares: tuple[int, ...]) -> Request:
-    draws = chance("demo", at.isoformat())
-    (kind,) = draws.choices(list(_KINDS), weights=list(_KINDS.values()))
-    (chips,) = draws.choices(list(_CHIPS), weights=list(_CHIPS.values()))
-    (cards,) = draws.choices(list(_SIZES), weights=list(_SIZES.values()))
-    (team,) = draws.choices(range(len(shares)), weights=shares)
+    rng = seeded_random("demo", at.isoformat())
+    (kind,) = rng.choices(list(_KINDS), weights=list(_KINDS.values()))
+    (chips,) = rng.choices(list(_CHIPS), weights=list(_CHIPS.values()))
+    (cards,) = rng.choices(list(_SIZES), weights=list(_SIZES.values()))
+    (team,) = rng.choices(range(len(shares)), weights=shares)
     gpu = chips[0].startswith("nvidia")
     if kind is JobKind.EVALUATE and not gpu:
         # What evaluates runs on GPUs.
@@ -76,16 +76,16 @@ def _request(at: datetime, shares: tuple[int, ...]) -> Request:
         cards = 1
     elif chips == (_PAIRED,) and cards > 1 and cards < 16:
         cards = max(2, cards)
-    engine = "transformers" if kind is not JobKind.FINETUNE else draws.choice(_TRAINERS[gpu])
+    engine = "transformers" if kind is not JobKind.FINETUNE else rng.choice(_TRAINERS[gpu])
     return Request(
         at=at,
         team=team,
-        topic=draws.randrange(4),
+        topic=rng.randrange(4),
         kind=kind,
         cards=cards,
         chips=chips,
         engine=engine,
-        learning_rate=draws.choice((1e-5, 2e-5, 5e-5, 1e-4, 2e-4)),
+        learning_rate=rng.choice((1e-5, 2e-5, 5e-5, 1e-4, 2e-4)),
     )
 
 

@@ -30,7 +30,7 @@ from typing import Any
 from controlplane.domain.machines import Machine
 from controlplane.domain.models import Acceptance
 from controlplane.domain.permissions import Permission
-from controlplane.domain.specs.evaluating import METRICS
+from controlplane.domain.specs.evaluation import METRICS
 
 MOST_STEPS = 12
 #: A deployment that has been in trouble for this long has failed its step; it goes on trying by itself.

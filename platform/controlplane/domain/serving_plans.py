@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.domain import parallel
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.architectures import Architecture, ConfigRefused, read
 from controlplane.domain.fields import Finding
-from controlplane.domain.parallel import Plan
+from controlplane.domain.jobs import parallelism
+from controlplane.domain.jobs.parallelism import ParallelPlan
 
 
-def serving_plan(values: Mapping[str, Any], *, cards: int) -> Plan:
+def serving_plan(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
     """The plan of a spec's group ``parallel`` on so many cards of one replica.
 
     ``expert`` is the number of cards that share the experts, 1 where each slices all of them.
@@ -32,7 +32,9 @@ def serving_plan(values: Mapping[str, Any], *, cards: int) -> Plan:
     pipeline, data = int(values.get("pipeline") or 1), int(values.get("data") or 1)
     tensor = int(values.get("tensor") or cards // (pipeline * data))
     shared = values.get("expert") == "on"
-    return Plan(tensor=tensor, pipeline=pipeline, data=data, expert=tensor * data if shared else 1)
+    return ParallelPlan(
+        tensor=tensor, pipeline=pipeline, data=data, expert=tensor * data if shared else 1
+    )
 
 
 def architecture_of(config: Mapping[str, Any]) -> Architecture | None:
@@ -67,8 +69,8 @@ def _impossible(
     chip: Chip | None,
 ) -> Iterator[Finding]:
     plan = serving_plan(values, cards=cards)
-    halves = Plan(tensor=plan.tensor, data=plan.pipeline * plan.data)
-    for finding in parallel.check(halves, cards=cards, architecture=architecture, chip=chip):
+    halves = ParallelPlan(tensor=plan.tensor, data=plan.pipeline * plan.data)
+    for finding in parallelism.check(halves, cards=cards, architecture=architecture, chip=chip):
         # What follows from a number of cards that nobody divided is said of the cards.
         left_open = finding.field == "parallel.tensor" and not values.get("tensor")
         yield (

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import requests
 
-from controlplane.domain.jobs import ENDED_JOB_STATES
+from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES
 from tests.e2e.rest_client import RestClient
 from tests.e2e.waiting import wait_until
 from tests.kubernetes import clusters

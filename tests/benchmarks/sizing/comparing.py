@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.domain.architectures import read
-from controlplane.domain.parallel import Plan
+from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.resources import GIB, Bytes
 from controlplane.domain.sizing import (
     Adapter,
@@ -41,7 +41,7 @@ def estimated_gib(figure: Published) -> float:
     serving = Serving(
         scheme=scheme_called(figure.scheme),
         context=figure.context,
-        plan=Plan(tensor=figure.tensor),
+        plan=ParallelPlan(tensor=figure.tensor),
         traits=_TENSORS_ONLY,
         graphs=False,
     )

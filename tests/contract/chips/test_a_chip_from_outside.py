@@ -31,7 +31,7 @@ from apps.serving.web.forms import DeploymentForm
 from controlplane.adapters.engines import images, torchrun
 from controlplane.domain.accelerators import Dtype
 from controlplane.domain.faults import FaultLevel
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.telemetry import Metric
 from controlplane.ports import registry

@@ -7,8 +7,7 @@ from typing import Any
 
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field
-from controlplane.domain.specs.evaluating import EVALUATE
-from controlplane.domain.specs.quantizing import QUANTIZE
+from controlplane.domain.specs.evaluation import EVALUATE, QUANTIZE
 from controlplane.domain.specs.scripts import SCRIPT
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE

@@ -9,7 +9,7 @@ from apps.jobs import services
 from apps.jobs.models import Job
 from apps.models.models import ModelVersion
 from controlplane.domain.claims import ReleaseReason
-from controlplane.domain.jobs import AttemptEvent, JobEvent, JobKind
+from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent, JobKind
 from controlplane.ports.clusters import ExitCause
 from tests.e2e.demo.clock import ago, before
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
@@ -83,7 +83,7 @@ def failed(work: Work, fleet: Fleet) -> Job:
         attempt = start(job, at=before(hours=hours), fleet=fleet)
         at = before(hours=hours - 3)
         report(attempt, steps=180 + number * 90, total=600, at=at, floor=0.5)
-        answer = services.memory_answer(attempt)
+        answer = services.out_of_memory_retry(attempt)
         no_memory = cause is ExitCause.OUT_OF_MEMORY
         end(
             attempt,

@@ -13,9 +13,9 @@ from apps.models.selectors.storage import storage_use
 from apps.models.services import storage
 from apps.models.services.storage_garbage import garbage_collect, storage_measure
 from apps.models.services.storage_retention import retention_run
-from controlplane.domain.jobs import ENDED_ATTEMPT_STATES
-from controlplane.domain.retention import Rules
-from controlplane.domain.storage import StorageKind
+from controlplane.domain.jobs.lifecycle import ENDED_ATTEMPT_STATES
+from controlplane.domain.storage.retention import RetentionRules
+from controlplane.domain.storage.usage import StorageKind
 from tests import factories
 from tests.e2e.demo.people import People
 
@@ -40,7 +40,7 @@ def stored(who: People) -> None:
     storage.quota_set(team=who.maps, limit=int(storage_use(who.maps).used * 1.15), actor=who.admin)
     storage.rules_set(
         team=None,
-        rules=Rules(enabled=True, keep_versions=10, checkpoint_days=14, log_days=90),
+        rules=RetentionRules(enabled=True, keep_versions=10, checkpoint_days=14, log_days=90),
         actor=who.admin,
     )
     if spare.artifact is not None:
@@ -49,6 +49,6 @@ def stored(who: People) -> None:
     retention_run(at=at)
     storage.rules_set(
         team=who.maps,
-        rules=Rules(enabled=True, keep_versions=1, checkpoint_days=0, failed_days=7),
+        rules=RetentionRules(enabled=True, keep_versions=1, checkpoint_days=0, failed_days=7),
         actor=who.admin,
     )

@@ -8,7 +8,7 @@ from apps.jobs import services
 from apps.jobs.models import Attempt, AttemptTransition, Job
 from apps.quotas.models import Claim
 from apps.quotas.reconcilers import cycle_run
-from controlplane.domain.jobs import AttemptEvent
+from controlplane.domain.jobs.lifecycle import AttemptEvent
 from controlplane.domain.scheduling.policies import Policy
 from tests.e2e.demo.clock import NOW, ago, before
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
@@ -53,7 +53,7 @@ def stopping(work: Work, fleet: Fleet) -> Job:
     report(attempt, steps=60, total=600, at=before(minutes=2), floor=0.7, seed=77)
     services.job_cancel(job=job, actor=work.actor, at=before(seconds=20))
     attempt.refresh_from_db()
-    services.attempt_move(
+    services.attempt_transition(
         attempt,
         AttemptEvent.STOP,
         at=before(seconds=15),

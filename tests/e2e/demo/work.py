@@ -18,7 +18,7 @@ from apps.quotas.models import Claim, Queue
 from apps.quotas.reconcilers import cycle_run
 from apps.quotas.selectors import cluster_of
 from controlplane.domain.claims import ReleaseReason
-from controlplane.domain.jobs import AttemptEvent, JobEvent, JobKind
+from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent, JobKind
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.ports import registry as ports
 from controlplane.ports.engines import Task
@@ -96,13 +96,13 @@ def start(
         (AttemptEvent.RUN, ready, "running", {"started_at": ready}),
     ]
     for event, when, reason, changes in steps:
-        services.attempt_move(attempt, event, at=when, reason=reason, **changes)
+        services.attempt_transition(attempt, event, at=when, reason=reason, **changes)
         if event is until:
             break
     Attempt.objects.filter(pk=attempt.pk).update(cluster=cluster_of(claim))
     job.refresh_from_db()
     if until is AttemptEvent.RUN:
-        services.job_move(job, JobEvent.START, at=ready, reason="running")
+        services.job_transition(job, JobEvent.START, at=ready, reason="running")
     attempt.refresh_from_db()
     return attempt
 
@@ -138,7 +138,9 @@ def report(
 
 
 def succeed(job: Job, attempt: Attempt, *, at: datetime, loss: float) -> ModelVersion | None:
-    services.attempt_move(attempt, AttemptEvent.FINISH, at=at, reason="registering what it made")
+    services.attempt_transition(
+        attempt, AttemptEvent.FINISH, at=at, reason="registering what it made"
+    )
     origin = outputs.Origin(
         team=job.team, actor=job.created_by, job_uid=job.uid, attempt_uid=attempt.uid
     )

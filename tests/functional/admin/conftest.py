@@ -20,7 +20,7 @@ from apps.models.models import ModelVersion, ModelVersionTransition
 from apps.serving.models import ApiKey, Deployment
 from apps.serving.services import deployments, keys, snapshots, usage
 from apps.serving.services.configurations import Configuration
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.models import MODEL, ModelEvent
 from controlplane.domain.permissions import Scope
 from controlplane.persistence.moves import move

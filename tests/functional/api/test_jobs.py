@@ -28,7 +28,7 @@ def finetune(company: Company, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_a_submitted_job_waits_with_every_default_written_out(
+def test_a_submitted_job_has_every_default_in_its_spec(
     engineer: APIClient, company: Company
 ) -> None:
     made = engineer.post(f"{API}/jobs", finetune(company))
@@ -42,7 +42,7 @@ def test_a_submitted_job_waits_with_every_default_written_out(
     assert engineer.get(f"{API}/jobs/{body['uid']}").json() == body
 
 
-def test_a_learning_rate_of_minus_one_is_refused_with_what_would_be_right(
+def test_a_learning_rate_of_minus_one_is_refused_with_the_valid_range(
     engineer: APIClient, company: Company
 ) -> None:
     refused = engineer.post(f"{API}/jobs", finetune(company, spec={"learning_rate": -1}))
@@ -67,7 +67,7 @@ def test_a_job_beyond_the_pending_claims_of_its_user_is_refused(
 
 
 @pytest.mark.parametrize("split", [[], {"test": 1}, 7])
-def test_a_split_that_is_no_text_is_refused(
+def test_a_split_that_is_not_a_string_is_refused(
     engineer: APIClient, company: Company, split: object
 ) -> None:
     body = finetune(company, kind="evaluate", spec={"split": split})
@@ -76,7 +76,7 @@ def test_a_split_that_is_no_text_is_refused(
     assert "split" in wrong_fields(refused, 422, "spec-refused")
 
 
-def test_everything_that_is_wrong_is_said_at_once(engineer: APIClient, company: Company) -> None:
+def test_all_findings_are_reported_at_once(engineer: APIClient, company: Company) -> None:
     body = finetune(
         company, spec={"learning_rat": 1, "epochs": "many"}, chips=["abacus"], output_name=""
     )
@@ -93,7 +93,9 @@ def test_a_model_that_the_engine_cannot_train_is_refused(
     assert "MambaForCausalLM" in errors["model"]
 
 
-def test_a_check_says_the_same_and_submits_nothing(engineer: APIClient, company: Company) -> None:
+def test_a_check_returns_the_findings_and_submits_nothing(
+    engineer: APIClient, company: Company
+) -> None:
     good = engineer.post(f"{API}/jobs/check", finetune(company)).json()
     assert (good["accepted"], good["findings"]) == (True, [])
     assert good["spec"]["scheduler"] == "cosine"
@@ -149,9 +151,7 @@ def test_a_field_of_another_kind_is_named(
     assert set(wrong_fields(refused)) == {field}
 
 
-def test_a_cancelled_job_can_be_retried_and_a_running_one_not(
-    engineer: APIClient, company: Company
-) -> None:
+def test_only_an_ended_job_can_be_retried(engineer: APIClient, company: Company) -> None:
     job = company.submit()
     address = f"{API}/jobs/{job.uid}"
     problem(engineer.post(f"{address}/retry"), 409, "illegal-transition")
@@ -169,7 +169,7 @@ def test_a_cancelled_job_can_be_retried_and_a_running_one_not(
     assert [attempt["number"] for attempt in engineer.get(f"{address}/attempts").json()] == [1, 2]
 
 
-def test_the_curve_goes_on_after_a_step(engineer: APIClient, company: Company) -> None:
+def test_the_curve_continues_after_a_step(engineer: APIClient, company: Company) -> None:
     job, attempt = company.running()
     points = [{"step": step, "loss": 10.0 / step} for step in (1, 2, 3)]
     progress_record(attempt=attempt, points=points, at=company.at)
@@ -179,7 +179,7 @@ def test_the_curve_goes_on_after_a_step(engineer: APIClient, company: Company) -
     assert later["points"] == points[2:]
 
 
-def test_what_a_job_made_is_shown_with_it(engineer: APIClient, company: Company) -> None:
+def test_a_job_shows_its_outputs(engineer: APIClient, company: Company) -> None:
     job, attempt = company.running()
     company.finish(attempt)
     company.turn_jobs()
@@ -221,7 +221,7 @@ def test_code_is_uploaded_and_run_by_a_script_job(
     assert body_of(content) == sent
 
 
-def test_what_is_no_archive_is_refused(engineer: APIClient) -> None:
+def test_a_file_that_is_not_an_archive_is_refused(engineer: APIClient) -> None:
     form = {"file": SimpleUploadedFile("main.py", b"print()")}
     refused = engineer.post(f"{API}/code", form, format="multipart")
     assert ".zip" in problem(refused, 422, "registration-refused")["detail"]
@@ -238,13 +238,13 @@ def test_engines_describe_the_fields_of_their_specs(engineer: APIClient) -> None
     assert engines["plain"]["tasks"]["finetune"] == []
 
 
-def test_only_a_queue_admin_may_jump_the_line(engineer: APIClient, company: Company) -> None:
+def test_only_a_queue_admin_may_raise_the_priority(engineer: APIClient, company: Company) -> None:
     refused = engineer.post(f"{API}/jobs", finetune(company, priority=5))
     assert "queue admin" in wrong_fields(refused, 422, "spec-refused")["priority"]
     assert not Job.objects.exists()
 
 
-def test_a_priority_may_be_asked_for_by_its_name(engineer: APIClient, company: Company) -> None:
+def test_a_priority_class_can_be_requested_by_name(engineer: APIClient, company: Company) -> None:
     made = engineer.post(f"{API}/jobs", finetune(company, priority_class="low"))
     assert made.json()["priority"] == -10
     both = engineer.post(f"{API}/jobs", finetune(company, priority=3, priority_class="low"))
@@ -290,7 +290,7 @@ def test_everything_wrong_with_a_retry_policy_is_refused_at_once(
     assert "retry_policy" in wrong_fields(wrong_kind)
 
 
-def test_a_retry_says_its_cause_and_when_it_starts(engineer: APIClient, company: Company) -> None:
+def test_a_retry_has_its_cause_and_start_time(engineer: APIClient, company: Company) -> None:
     job, attempt = company.running()
     company.cluster.finish(attempt.launch_name, exit_code=137, message="killed by SIGKILL")
     company.turn_jobs()

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from rest_framework.test import APIClient
 
-from apps.jobs.api import logs
-from apps.jobs.api.logs import MOST_FOLLOWERS, Follower, TooManyFollowers
+from apps.jobs.api import views
+from apps.jobs.api.views import MAX_FOLLOWERS, LogFollower, TooManyFollowers
 from apps.jobs.models import Attempt, Job
 from controlplane.ports.clusters import LogChunk
 from controlplane.web.texts import decoded
@@ -102,7 +102,7 @@ def test_following_gives_what_comes_and_ends_with_the_attempt(
         else:
             write(company, attempt, text)
 
-    follower = Follower(attempt, offset=len(LINE.encode()) * 3, sleep=meanwhile)
+    follower = LogFollower(attempt, offset=len(LINE.encode()) * 3, sleep=meanwhile)
     assert b"".join(follower) == b"first\nsecond\n"
     follower.close()
 
@@ -123,17 +123,17 @@ def test_only_so_many_follow_at_once(
     engineer: APIClient, ran: tuple[Job, Attempt], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, attempt = ran
-    followers = [Follower(attempt, offset=0) for _ in range(MOST_FOLLOWERS)]
+    followers = [LogFollower(attempt, offset=0) for _ in range(MAX_FOLLOWERS)]
     try:
         refused = engineer.get(f"{API}/jobs/{job.uid}/log?follow=true")
         problem(refused, 429, "too-many-followers")
         assert int(refused["Retry-After"]) >= 1
         with pytest.raises(TooManyFollowers):
-            Follower(attempt, offset=0)
+            LogFollower(attempt, offset=0)
     finally:
         for follower in followers:
             follower.close()
             follower.close()
-    monkeypatch.setattr(logs, "FOLLOW_WITHIN", logs.FOLLOW_WITHIN * 0)
+    monkeypatch.setattr(views, "FOLLOW_WITHIN", views.FOLLOW_WITHIN * 0)
     answer = engineer.get(f"{API}/jobs/{job.uid}/log?follow=true")
     assert body_of(answer).decode() == LINE * 3

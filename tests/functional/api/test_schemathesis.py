@@ -117,7 +117,7 @@ def authorization(
         django_db_blocker.unblock(),
         override_settings(NINEFOLD_HOME=home, NINEFOLD_MODEL_ROOTS=[str(home / "models")]),
         # Who follows the log of a job that never ends is let go at once.
-        patch("apps.jobs.api.logs.FOLLOW_WITHIN", timedelta()),
+        patch("apps.jobs.api.views.FOLLOW_WITHIN", timedelta()),
         transaction.atomic(),
     ):
         catalog_load(catalog=catalog_published(), at=timezone.now())

@@ -10,7 +10,7 @@ from django.utils.html import escape
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.web.logs import log_tail
-from controlplane.domain.jobs import JobEvent, JobKind
+from controlplane.domain.jobs.lifecycle import JobEvent, JobKind
 from controlplane.domain.queues import QueueState
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
@@ -42,7 +42,7 @@ def test_a_plain_form_submits_a_fine_tune(browser: Client, finetune: dict[str, s
     assert job.name == "fine-tune addresses"
 
 
-def test_an_engines_finding_stands_beside_its_field_and_nothing_is_lost(
+def test_an_engines_finding_is_shown_at_its_field_and_input_is_kept(
     browser: Client, finetune: dict[str, str]
 ) -> None:
     response = browser.post("/jobs/new/finetune", {**finetune, "learning_rate": "-1"})
@@ -55,7 +55,7 @@ def test_an_engines_finding_stands_beside_its_field_and_nothing_is_lost(
     assert not Job.objects.exists()
 
 
-def test_a_wrong_field_that_is_folded_away_is_opened(
+def test_a_collapsed_group_with_an_invalid_field_is_opened(
     browser: Client, finetune: dict[str, str]
 ) -> None:
     response = browser.post("/jobs/new/finetune", {**finetune, "batch_size": "0"})
@@ -63,9 +63,7 @@ def test_a_wrong_field_that_is_folded_away_is_opened(
 
 
 @pytest.mark.parametrize(("cards", "error"), [("1", False), ("none", True)])
-def test_a_form_that_nobody_has_filled_in_says_no_error(
-    browser: Client, cards: str, error: bool
-) -> None:
+def test_an_empty_form_shows_no_error(browser: Client, cards: str, error: bool) -> None:
     form = {"chip": "any", "cards": cards}
     text = browser.post("/jobs/new/script/check", form, headers=HTMX).text
     assert "data-wrong=" in text
@@ -73,7 +71,7 @@ def test_a_form_that_nobody_has_filled_in_says_no_error(
     assert ("Still to be filled in" in text) is not error
 
 
-def test_the_live_check_names_what_is_wrong_and_keeps_nothing(
+def test_the_live_check_shows_findings_and_stores_nothing(
     browser: Client, finetune: dict[str, str]
 ) -> None:
     wrong = browser.post("/jobs/new/finetune/check", {**finetune, "epochs": "0"}, headers=HTMX)
@@ -92,7 +90,7 @@ def test_an_evaluation_is_submitted(browser: Client, finetune: dict[str, str]) -
     assert Job.objects.get().spec["metrics"] == ["exact_match", "perplexity"]
 
 
-def test_a_split_without_rows_is_refused_before_anything_waits(
+def test_an_empty_split_is_refused_before_the_job_is_queued(
     browser: Client, empty: EmptyCompany, finetune: dict[str, str]
 ) -> None:
     few = factories.dataset_version(actor=empty.user, team=empty.team, name="few", rows=3)
@@ -115,7 +113,7 @@ def test_a_scripts_lines_become_arguments_and_variables(
     assert spec["environment"] == {"RATE": "0.1", "NAME": "a=b"}
 
 
-def test_a_line_that_is_no_variable_is_named(browser: Client, empty: EmptyCompany) -> None:
+def test_a_line_that_is_not_a_variable_is_reported(browser: Client, empty: EmptyCompany) -> None:
     form = {**SCRIPT, "team": empty.team.uid, "environment": "RATE=0.1\nnonsense"}
     response = browser.post("/jobs/new/script", form)
     assert "Line 2 is no NAME=value: nonsense" in response.text
@@ -127,7 +125,7 @@ def test_a_viewer_may_not_submit(viewer: Client, finetune: dict[str, str]) -> No
     assert "permission to run" in response.text
 
 
-def test_without_an_open_queue_the_form_says_so(
+def test_a_form_without_an_open_queue_is_refused(
     browser: Client, empty: EmptyCompany, finetune: dict[str, str]
 ) -> None:
     empty.queue.state = QueueState.CLOSED
@@ -141,7 +139,7 @@ def test_another_teams_dataset_cannot_be_chosen(outsider: Client, finetune: dict
     assert set(response.context["form"].errors) >= {"team", "model_version", "dataset_version"}
 
 
-def test_a_waiting_job_says_why_with_numbers(browser: Client, filled: FilledCompany) -> None:
+def test_a_waiting_job_has_its_reason_with_numbers(browser: Client, filled: FilledCompany) -> None:
     text = browser.get(f"/jobs/{filled.waiting.uid}").text
     assert "needs 1 × 4 cards of cpu; 2 of 5 are free" in text
 
@@ -165,7 +163,7 @@ def test_a_running_job_is_polled_and_an_ended_one_no_longer(
 
 
 @pytest.mark.parametrize("address", ["/", "/jobs", "/deployments"])
-def test_a_list_is_polled_only_while_something_on_it_moves(
+def test_a_list_is_polled_only_while_a_job_on_it_is_live(
     browser: Client, filled: FilledCompany, address: str
 ) -> None:
     assert browser.get(address, headers=HTMX).status_code == 200
@@ -216,7 +214,7 @@ def test_a_log_never_shows_half_a_character(filled: FilledCompany) -> None:
     assert log_tail(attempt, offset=1 - size).text.startswith("一行")
 
 
-def test_an_attempt_that_is_not_there_has_no_log(browser: Client, filled: FilledCompany) -> None:
+def test_an_unknown_attempt_has_no_log(browser: Client, filled: FilledCompany) -> None:
     assert browser.get(f"/jobs/{filled.failed.uid}/log?attempt=9").status_code == 404
 
 
@@ -227,7 +225,7 @@ def test_a_file_that_a_script_left_is_downloaded(browser: Client, filled: Filled
     assert browser.get(f"/jobs/{filled.script.uid}/files/../secret").status_code == 404
 
 
-def test_cancelling_twice_asks_once(browser: Client, filled: FilledCompany) -> None:
+def test_cancelling_twice_is_one_request(browser: Client, filled: FilledCompany) -> None:
     address = f"/jobs/{filled.running.uid}/cancel"
     browser.post(address)
     filled.running.refresh_from_db()
@@ -238,13 +236,13 @@ def test_cancelling_twice_asks_once(browser: Client, filled: FilledCompany) -> N
     assert filled.running.cancel_requested_at == asked
 
 
-def test_cancelling_what_has_ended_is_a_message(browser: Client, filled: FilledCompany) -> None:
+def test_cancelling_an_ended_job_shows_a_message(browser: Client, filled: FilledCompany) -> None:
     response = browser.post(f"/jobs/{filled.succeeded.uid}/cancel", follow=True)
     assert response.status_code == 200
     assert "a job that is succeeded cannot cancel" in response.text
 
 
-def test_two_people_who_press_retry_get_one_attempt(browser: Client, filled: FilledCompany) -> None:
+def test_two_retries_of_a_page_make_one_attempt(browser: Client, filled: FilledCompany) -> None:
     address = f"/jobs/{filled.failed.uid}/retry"
     assert "waits for cards again" in browser.post(address, follow=True).text
     assert "cannot retry" in browser.post(address, follow=True).text
@@ -264,7 +262,7 @@ def test_actions_need_the_role_the_team_and_a_post(
 def test_a_cancelled_job_can_be_retried_from_its_page(
     browser: Client, filled: FilledCompany
 ) -> None:
-    services.job_move(
+    services.job_transition(
         filled.waiting,
         JobEvent.CANCEL,
         at=timezone.now(),

@@ -47,7 +47,7 @@ def address(jobs: Sequence[Job], more: str = "", path: str = "/jobs/compare") ->
     return f"{path}?{'&'.join(f'job={job.uid}' for job in jobs)}{more}"
 
 
-def test_what_differs_comes_first_and_the_rest_is_folded_away(
+def test_differences_come_first_and_equal_values_are_collapsed(
     browser: Client, runs: list[Job]
 ) -> None:
     context = browser.get(address(runs)).context
@@ -56,7 +56,7 @@ def test_what_differs_comes_first_and_the_rest_is_folded_away(
     assert {"model", "dataset", "batch_size", "chip"} <= {row.name for row in context["same"]}
 
 
-def test_the_best_of_each_figure_is_marked(browser: Client, runs: list[Job]) -> None:
+def test_the_best_value_of_each_metric_is_marked(browser: Client, runs: list[Job]) -> None:
     rows = {row.name: row for _label, row in browser.get(address(runs)).context["outcomes"]}
     assert rows["final_loss"].values == (0.4, 1.4, 2.4)
     assert rows["final_loss"].best == {0}
@@ -66,9 +66,7 @@ def test_the_best_of_each_figure_is_marked(browser: Client, runs: list[Job]) -> 
     assert rows["steps"].best == frozenset()
 
 
-def test_the_curves_lie_over_each_other_by_step_or_by_time(
-    browser: Client, runs: list[Job]
-) -> None:
+def test_curves_are_compared_by_step_or_by_time(browser: Client, runs: list[Job]) -> None:
     path = "/jobs/compare/curve"
     by_step = browser.get(address(runs, "&metric=loss&by=step", path)).json()
     assert [line["name"] for line in by_step["series"]] == [
@@ -88,13 +86,13 @@ def test_the_curves_lie_over_each_other_by_step_or_by_time(
     assert by_time["series"][2]["y"] == [300.0] * 5
 
 
-def test_runs_of_one_name_are_told_apart_by_their_ids(browser: Client, runs: list[Job]) -> None:
+def test_jobs_of_equal_name_are_distinguished_by_uid(browser: Client, runs: list[Job]) -> None:
     Job.objects.update(name="again")
     lines = browser.get(address(runs, path="/jobs/compare/curve")).json()["series"]
     assert [line["name"] for line in lines] == [f"again {job.uid[:8]}" for job in runs]
 
 
-def test_six_runs_are_refused_with_what_to_do(
+def test_six_jobs_are_refused_with_the_limit(
     browser: Client, runs: list[Job], filled: FilledCompany
 ) -> None:
     six = [*runs, filled.running, filled.failed, filled.succeeded]
@@ -107,7 +105,7 @@ def test_six_runs_are_refused_with_what_to_do(
     assert browser.get(address(six[:5])).status_code == 200
 
 
-def test_a_run_of_another_team_is_not_there(
+def test_a_job_of_another_team_cannot_be_compared(
     browser: Client, outsider: Client, runs: list[Job]
 ) -> None:
     assert outsider.get(address(runs)).status_code == 404
@@ -115,7 +113,7 @@ def test_a_run_of_another_team_is_not_there(
     assert browser.get("/jobs/compare?job=0123").status_code == 404
 
 
-def test_one_run_is_offered_others_on_the_same_rows_or_model(
+def test_a_job_is_offered_others_with_the_same_dataset_or_model(
     browser: Client, runs: list[Job], filled: FilledCompany
 ) -> None:
     offered = browser.get(address(runs[:1])).context["offered"]
@@ -128,18 +126,18 @@ def test_one_run_is_offered_others_on_the_same_rows_or_model(
     }
 
 
-def test_boxes_of_the_list_lead_to_the_comparison(browser: Client, runs: list[Job]) -> None:
+def test_selected_jobs_of_the_list_open_the_comparison(browser: Client, runs: list[Job]) -> None:
     response = browser.post("/jobs/compare", {"uid": [job.uid for job in runs]})
     assert response["Location"] == address(runs)
 
 
-def test_an_unknown_wish_is_answered_by_the_usual(browser: Client, runs: list[Job]) -> None:
+def test_unknown_chart_options_have_defaults(browser: Client, runs: list[Job]) -> None:
     figures = browser.get(address(runs, "&metric=../secret&by=moon", "/jobs/compare/curve")).json()
     assert figures["y"]["label"] == "training loss"
     assert figures["x"]["label"] == "step"
 
 
-def test_evaluations_on_the_runs_rows_are_beside_each_other(
+def test_evaluations_on_the_datasets_of_the_jobs_are_compared(
     browser: Client, filled: FilledCompany, empty: EmptyCompany
 ) -> None:
     rows = browser.get(address([filled.succeeded, filled.failed])).context["outcomes"]
@@ -147,6 +145,6 @@ def test_evaluations_on_the_runs_rows_are_beside_each_other(
     assert figures["exact_match"] == (0.75, None)
 
 
-def test_what_cannot_be_a_uid_is_no_run(browser: Client, runs: list[Job]) -> None:
+def test_an_invalid_uid_is_not_found(browser: Client, runs: list[Job]) -> None:
     for path in ("/jobs/compare", "/jobs/compare/curve"):
         assert browser.get(path, {"job": "a\0b"}).status_code == 404

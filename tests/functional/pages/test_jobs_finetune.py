@@ -12,9 +12,9 @@ from django.utils import timezone
 from apps.accounts.models import Membership
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
-from apps.jobs.selectors.estimates import Estimate
+from apps.jobs.selectors.estimates import FinetuneEstimate
 from apps.models.models import ModelVersion
-from controlplane.domain.jobs import AttemptState
+from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.domain.permissions import Role
 from controlplane.domain.resources import Bytes
 from controlplane.domain.sizing import PROCESS
@@ -41,10 +41,10 @@ def finetune(empty: EmptyCompany) -> dict[str, str]:
     }
 
 
-def estimate(client: Client, form: dict[str, str]) -> Estimate:
+def estimate(client: Client, form: dict[str, str]) -> FinetuneEstimate:
     response = client.post("/jobs/new/finetune/check", form, headers=HTMX)
     found = response.context["estimate"]
-    assert isinstance(found, Estimate)
+    assert isinstance(found, FinetuneEstimate)
     return found
 
 
@@ -63,7 +63,7 @@ def ran(job: Job, *, seconds: float, steps: int = 10) -> None:
     )
 
 
-def test_steps_and_rows_are_those_of_the_split_to_train_on(
+def test_steps_and_examples_are_those_of_the_training_split(
     browser: Client, finetune: dict[str, str]
 ) -> None:
     found = estimate(browser, {**finetune, "epochs": "2", "batch_size": "4"})
@@ -84,14 +84,14 @@ def test_memory_grows_with_the_batch_and_is_broken_down(
     assert large.total > small.total > PROCESS
 
 
-def test_the_consequence_is_said_in_words(browser: Client, finetune: dict[str, str]) -> None:
+def test_the_form_shows_the_consequence(browser: Client, finetune: dict[str, str]) -> None:
     text = browser.post("/jobs/new/finetune/check", finetune, headers=HTMX).text
     assert "This will take 1 card of cpu in queue default, write a new version of addresses" in text
     assert "nobody waits before it" in text
     assert "No run like it was measured on cpu yet." in text
 
 
-def test_the_time_comes_from_measured_runs_and_says_from_how_many(
+def test_the_duration_is_estimated_from_measured_attempts(
     browser: Client, empty: EmptyCompany, finetune: dict[str, str]
 ) -> None:
     for seconds in (100, 200):
@@ -109,7 +109,7 @@ def test_the_time_comes_from_measured_runs_and_says_from_how_many(
     assert estimate(browser, {**finetune, "method": "lora"}).duration is None
 
 
-def test_runs_of_other_teams_are_not_told_of(
+def test_attempts_of_other_teams_are_not_used(
     browser: Client, finetune: dict[str, str], empty: EmptyCompany
 ) -> None:
     other = factories.team("search")
@@ -125,14 +125,14 @@ def test_runs_of_other_teams_are_not_told_of(
     assert estimate(browser, finetune).duration is None
 
 
-def test_the_place_in_the_queue_counts_who_waits(
+def test_the_queue_position_counts_pending_claims(
     browser: Client, filled: FilledCompany, finetune: dict[str, str]
 ) -> None:
     place = estimate(browser, finetune).place
     assert (place.ahead, place.free_cards, place.cards) == (1, 2, 5)
 
 
-def test_what_does_not_fit_on_the_card_says_what_next(
+def test_an_estimate_beyond_card_memory_shows_advice(
     browser: Client, finetune: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = {
@@ -143,7 +143,7 @@ def test_what_does_not_fit_on_the_card_says_what_next(
     assert "One card holds 256 MiB. Take a smaller batch, shorter rows, or LoRA." in text
 
 
-def test_the_three_steps_ask_for_little_and_fold_the_rest(
+def test_the_steps_show_few_fields_and_collapse_the_rest(
     browser: Client, empty: EmptyCompany
 ) -> None:
     response = browser.get("/jobs/new/finetune")
@@ -164,14 +164,14 @@ def test_defaults_are_those_of_the_chosen_model_and_method(
     assert float(form.fields["learning_rate"].widget.attrs["placeholder"]) > 2e-5
 
 
-def test_an_evaluation_keeps_what_was_chosen_before(browser: Client, filled: FilledCompany) -> None:
+def test_an_evaluation_form_keeps_selected_values(browser: Client, filled: FilledCompany) -> None:
     address = f"/jobs/new/evaluate?model={filled.tuned.uid}&dataset={filled.dataset.uid}"
     text = browser.get(address).text
     for uid in (filled.tuned.uid, filled.dataset.uid):
         assert f'<option value="{uid}" selected>' in text
 
 
-def test_an_evaluation_starts_with_what_the_model_was_made_from(
+def test_an_evaluation_form_selects_the_training_dataset_of_the_model(
     browser: Client, filled: FilledCompany
 ) -> None:
     """Not with the newest dataset, the split called test and a metric that is 0 for every model."""
@@ -193,9 +193,7 @@ def test_an_evaluation_starts_with_what_the_model_was_made_from(
     assert browser.get(address).context["form"]["metrics"].value() == ["perplexity"]
 
 
-def test_the_base_is_evaluated_beside_the_model_that_was_made_from_it(
-    browser: Client, filled: FilledCompany
-) -> None:
+def test_the_base_can_be_evaluated_with_its_model(browser: Client, filled: FilledCompany) -> None:
     before = set(Job.objects.values_list("uid", flat=True))
     form = {
         "team": filled.team.uid,
@@ -218,7 +216,7 @@ def test_the_base_is_evaluated_beside_the_model_that_was_made_from_it(
     assert Job.objects.count() == len(before) + 2
 
 
-def test_a_fine_tune_starts_with_a_model_that_can_learn_and_the_team_of_the_rows(
+def test_a_fine_tune_form_selects_a_trainable_model_and_the_team_of_the_dataset(
     browser: Client, filled: FilledCompany
 ) -> None:
     """Quantized weights, which are newest here, cannot learn."""

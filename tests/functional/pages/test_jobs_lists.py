@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from apps.jobs.models import Job, SavedFilter
-from apps.jobs.services.filters import MOST_FILTERS
+from apps.jobs.services.saved_filters import MAX_SAVED_FILTERS
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
@@ -50,14 +50,14 @@ def test_mine_leaves_out_what_colleagues_submitted(browser: Client, filled: Fill
     assert "teach addresses" in names(client, "")
 
 
-def test_a_wrong_condition_is_left_out_with_a_hint(browser: Client, filled: FilledCompany) -> None:
+def test_an_invalid_filter_is_ignored_with_a_hint(browser: Client, filled: FilledCompany) -> None:
     response = browser.get("/jobs?since=yesterday&state=failed")
     assert response.status_code == 200
     assert "Submitted from" in response.context["table"].ignored[0]
     assert {row.job.name for row in response.context["rows"]} == {"ran out of disk"}
 
 
-def test_the_tabs_count_what_the_other_filters_leave(
+def test_the_tabs_count_jobs_that_match_the_other_filters(
     browser: Client, filled: FilledCompany
 ) -> None:
     tabs = browser.get("/jobs?kind=finetune&state=failed").context["tabs"]
@@ -74,7 +74,7 @@ def test_the_tabs_count_what_the_other_filters_leave(
     assert all("kind=finetune" in tab.href for tab in tabs)
 
 
-def test_the_rows_say_how_far_or_why_not(browser: Client, filled: FilledCompany) -> None:
+def test_the_rows_show_progress_or_pending_reason(browser: Client, filled: FilledCompany) -> None:
     text = browser.get("/jobs").text
     assert "25 % · step 10 of 40" in text
     assert "needs 1 × 4 cards of cpu; 2 of 5 are free" in text
@@ -106,7 +106,7 @@ def test_several_are_cancelled_and_each_refusal_has_its_reason(
     assert Job.objects.filter(cancel_requested_at=None).count() == 3
 
 
-def test_what_others_own_is_neither_cancelled_nor_named(
+def test_jobs_of_others_are_neither_cancelled_nor_named(
     filled: FilledCompany, outsider: Client
 ) -> None:
     text = outsider.post("/jobs/cancel", {"uid": [filled.waiting.uid]}, follow=True).text
@@ -116,7 +116,7 @@ def test_what_others_own_is_neither_cancelled_nor_named(
     assert filled.waiting.cancel_requested_at is None
 
 
-def test_a_viewer_is_told_why_none_is_cancelled(filled: FilledCompany, viewer: Client) -> None:
+def test_a_viewer_sees_why_no_job_is_cancelled(filled: FilledCompany, viewer: Client) -> None:
     text = viewer.post("/jobs/cancel", {"uid": [filled.waiting.uid]}, follow=True).text
     assert (
         "needs many: this needs the permission to run in team maps; you have viewer there" in text
@@ -130,16 +130,16 @@ def save(client: Client, name: str, query: str = "state=failed") -> SavedFilter:
     return SavedFilter.objects.get(name=name)
 
 
-def test_a_filter_is_kept_without_what_belongs_to_the_page(
-    browser: Client, empty: EmptyCompany
-) -> None:
+def test_a_saved_filter_has_no_page_parameters(browser: Client, empty: EmptyCompany) -> None:
     saved = save(browser, "my failures", "state=failed&mine=on&after=abc&filter=x&format=csv")
     assert saved.query == "state=failed&mine=on"
     text = browser.get("/jobs").text
     assert f"/jobs?state=failed&amp;mine=on&amp;filter={saved.uid}" in text
 
 
-def test_the_default_opens_the_list_and_can_be_left(browser: Client, filled: FilledCompany) -> None:
+def test_the_list_opens_with_the_default_filter_which_can_be_cleared(
+    browser: Client, filled: FilledCompany
+) -> None:
     saved = save(browser, "failures")
     browser.post(f"/jobs/filters/{saved.uid}", {"act": "default"})
     opened = browser.get("/jobs")
@@ -154,14 +154,14 @@ def test_the_default_opens_the_list_and_can_be_left(browser: Client, filled: Fil
     assert browser.get("/jobs").status_code == 200
 
 
-def test_only_one_filter_opens_the_list(browser: Client, empty: EmptyCompany) -> None:
+def test_only_one_filter_is_the_default(browser: Client, empty: EmptyCompany) -> None:
     one, other = save(browser, "one"), save(browser, "other")
     for saved in (one, other):
         browser.post(f"/jobs/filters/{saved.uid}", {"act": "default"})
     assert list(SavedFilter.objects.filter(is_default=True)) == [other]
 
 
-def test_saving_under_a_known_name_changes_its_question(
+def test_saving_under_an_existing_name_replaces_the_query(
     browser: Client, empty: EmptyCompany
 ) -> None:
     save(browser, "mine", "mine=on")
@@ -193,7 +193,7 @@ def test_filters_are_renamed_and_deleted(browser: Client, empty: EmptyCompany) -
         ("long", f"text={'x' * 1000}", "too long to be kept"),
     ],
 )
-def test_a_filter_that_cannot_be_kept_is_refused_in_words(
+def test_an_invalid_filter_is_refused_with_a_message(
     browser: Client, empty: EmptyCompany, name: str, query: str, words: str
 ) -> None:
     text = browser.post("/jobs/filters", {"name": name, "query": query}, follow=True).text
@@ -201,17 +201,17 @@ def test_a_filter_that_cannot_be_kept_is_refused_in_words(
     assert not SavedFilter.objects.exists()
 
 
-def test_there_is_an_end_to_saved_filters(browser: Client, empty: EmptyCompany) -> None:
+def test_the_number_of_saved_filters_is_limited(browser: Client, empty: EmptyCompany) -> None:
     SavedFilter.objects.bulk_create(
         SavedFilter(owner=empty.user, name=f"filter {number}", query="mine=on")
-        for number in range(MOST_FILTERS)
+        for number in range(MAX_SAVED_FILTERS)
     )
     words = {"name": "one more", "query": "mine=on"}
     assert "delete one first" in browser.post("/jobs/filters", words, follow=True).text
-    assert SavedFilter.objects.count() == MOST_FILTERS
+    assert SavedFilter.objects.count() == MAX_SAVED_FILTERS
 
 
-def test_saved_filters_are_everybodys_own(
+def test_saved_filters_belong_to_one_user(
     browser: Client, viewer: Client, empty: EmptyCompany
 ) -> None:
     saved = save(browser, "failures of ours")

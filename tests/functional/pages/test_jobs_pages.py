@@ -15,17 +15,17 @@ from django.utils import timezone
 
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
-from apps.jobs.selectors.curves import MOST_POINTS
 from apps.jobs.selectors.logs import log_search
+from apps.jobs.selectors.progress import MAX_POINTS
 from apps.models.models import Artifact
-from controlplane.domain.jobs import AttemptEvent, JobKind
+from controlplane.domain.jobs.lifecycle import AttemptEvent, JobKind
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
 
 HTMX = {"HX-Request": "true"}
 
 
-def test_what_cannot_be_done_says_why(
+def test_refused_actions_show_their_reasons(
     browser: Client, viewer: Client, filled: FilledCompany
 ) -> None:
     text = browser.get(f"/jobs/{filled.succeeded.uid}").text
@@ -44,7 +44,7 @@ def test_a_script_is_not_offered_a_comparison(browser: Client, filled: FilledCom
     assert "/jobs/compare" not in text
 
 
-def test_a_waiting_job_tells_its_place_and_the_free_cards(
+def test_a_waiting_job_shows_its_queue_position_and_free_cards(
     browser: Client, filled: FilledCompany
 ) -> None:
     Job.objects.filter(pk=filled.waiting.pk).update(created_at=timezone.now())
@@ -67,7 +67,7 @@ def test_a_waiting_job_tells_its_place_and_the_free_cards(
     )
 
 
-def test_an_old_promise_of_time_is_not_repeated(browser: Client, filled: FilledCompany) -> None:
+def test_a_stale_time_left_is_not_shown(browser: Client, filled: FilledCompany) -> None:
     attempt = filled.running.attempts.get()
     assert "Still takes" in browser.get(f"/jobs/{filled.running.uid}").text
     Attempt.objects.filter(pk=attempt.pk).update(reported_at=timezone.now() - timedelta(minutes=20))
@@ -76,25 +76,23 @@ def test_an_old_promise_of_time_is_not_repeated(browser: Client, filled: FilledC
     assert "Still takes" not in text
 
 
-def test_the_time_that_passed_is_taken_off_what_was_left(
-    browser: Client, filled: FilledCompany
-) -> None:
+def test_the_time_left_decreases_since_the_report(browser: Client, filled: FilledCompany) -> None:
     attempt = filled.running.attempts.get()
     Attempt.objects.filter(pk=attempt.pk).update(reported_at=timezone.now() - timedelta(seconds=60))
-    left = browser.get(f"/jobs/{filled.running.uid}").context["headway"].left
+    left = browser.get(f"/jobs/{filled.running.uid}").context["job_progress"].time_left
     assert 28 <= left.total_seconds() <= 30
 
 
-def test_the_track_of_states_fills_its_width(browser: Client, filled: FilledCompany) -> None:
+def test_the_timeline_fills_its_width(browser: Client, filled: FilledCompany) -> None:
     (track,) = browser.get(f"/jobs/{filled.failed.uid}").context["tracks"]
     assert [one.state for one in track.segments] == ["pending", "admitted", "launched", "running"]
-    assert track.ended_in == "failed"
+    assert track.final_state == "failed"
     assert track.segments[0].x == 0
     last = track.segments[-1]
     assert last.x + last.width == pytest.approx(1000, abs=1)
 
 
-def test_events_of_job_attempts_and_cards_are_one_stream(
+def test_events_of_job_attempts_and_claims_are_one_list(
     browser: Client, filled: FilledCompany
 ) -> None:
     events = browser.get(f"/jobs/{filled.failed.uid}?tab=events").context["events"]
@@ -104,7 +102,7 @@ def test_events_of_job_attempts_and_cards_are_one_stream(
     assert ended.status_code == 286
 
 
-def test_what_was_asked_can_be_asked_again_by_rest(
+def test_the_page_shows_the_rest_request_of_the_job(
     browser: Client, filled: FilledCompany, client: Client
 ) -> None:
     context = browser.get(f"/jobs/{filled.running.uid}?tab=spec").context
@@ -136,7 +134,7 @@ def series(answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["name"]: one for one in answer["series"]}
 
 
-def test_steps_that_a_retry_runs_again_reach_the_page_that_is_open(
+def test_repeated_steps_of_a_retry_reach_an_open_page(
     browser: Client, filled: FilledCompany
 ) -> None:
     open_page = browser.get(f"/jobs/{filled.failed.uid}/curve/loss").json()
@@ -187,12 +185,12 @@ def test_a_long_curve_is_thinned_out_and_keeps_its_end_and_its_validations(
     attempt = filled.running.attempts.get()
     points: list[dict[str, Any]] = [
         {"step": step, "loss": 1.0, **({"eval_loss": 2.0} if step % 1000 == 500 else {})}
-        for step in range(1, 4 * MOST_POINTS + 2)
+        for step in range(1, 4 * MAX_POINTS + 2)
     ]
     services.progress_record(attempt=attempt, points=points, at=timezone.now())
     answer = series(browser.get(f"/jobs/{filled.running.uid}/curve/loss").json())
-    assert len(answer["training loss"]["x"]) <= MOST_POINTS + 3
-    assert answer["training loss"]["x"][-1] == 4 * MOST_POINTS + 1
+    assert len(answer["training loss"]["x"]) <= MAX_POINTS + 3
+    assert answer["training loss"]["x"][-1] == 4 * MAX_POINTS + 1
     assert answer["validation loss"]["x"] == [500, 1500]
 
 
@@ -214,9 +212,9 @@ def test_a_search_counts_and_goes_from_match_to_match(
     page = f"/jobs/{filled.succeeded.uid}?tab=log&q=error+(x.y)"
     last = browser.get(page)
     found = last.context["found"]
-    assert (found.count, found.place, found.line, found.after) == (4, 4, 40, None)
-    before = browser.get(f"{page}&at={found.before}").context["found"]
-    assert (before.place, before.line) == (3, 30)
+    assert (found.count, found.position, found.line, found.next_offset) == (4, 4, 40, None)
+    before = browser.get(f"{page}&at={found.previous_offset}").context["found"]
+    assert (before.position, before.line) == (3, 30)
     first = browser.get(f"{page}&at=0")
     assert first.context["found"].line == 10
     assert first.text.count("<mark") == 4
@@ -243,7 +241,7 @@ def test_a_match_across_two_pieces_is_found_once_in_its_line(filled: FilledCompa
     (match,) = search.matches
     assert match.offset == piece - 3
     assert match.line == content[: match.offset].count(b"\n") + 1
-    assert search.whole
+    assert search.complete
 
 
 def test_a_large_log_is_read_by_ranges(
@@ -266,9 +264,7 @@ def test_a_large_log_is_read_by_ranges(
     assert attempt.log_digest
 
 
-def test_a_place_in_the_middle_begins_and_ends_with_whole_lines(
-    browser: Client, filled: FilledCompany
-) -> None:
+def test_a_log_window_has_whole_lines(browser: Client, filled: FilledCompany) -> None:
     content = "".join(f"第{number}行 of the log\n" for number in range(10_000))
     log_of(filled, content.encode())
     window = browser.get(f"/jobs/{filled.succeeded.uid}?tab=log&at=100000").context["window"]
@@ -287,7 +283,7 @@ def test_each_attempt_has_its_own_log(browser: Client, filled: FilledCompany) ->
     assert browser.get(f"{page}&attempt=7").status_code == 404
 
 
-def test_a_succeeded_run_leads_on(browser: Client, filled: FilledCompany) -> None:
+def test_a_succeeded_job_links_to_its_next_steps(browser: Client, filled: FilledCompany) -> None:
     text = browser.get(f"/jobs/{filled.succeeded.uid}").text
     assert f"/jobs/new/evaluate?model={filled.tuned.uid}&amp;dataset={filled.dataset.uid}" in text
     assert f'action="{reverse("deployment-quick", args=[filled.tuned.uid])}"' in text
@@ -295,10 +291,10 @@ def test_a_succeeded_run_leads_on(browser: Client, filled: FilledCompany) -> Non
     assert "+0.74" in text
 
 
-def test_a_job_that_is_being_stopped_says_so(browser: Client, filled: FilledCompany) -> None:
+def test_a_stopping_job_shows_its_state(browser: Client, filled: FilledCompany) -> None:
     attempt = filled.running.attempts.get()
     services.job_cancel(job=filled.running, actor=filled.user, at=timezone.now())
-    services.attempt_move(
+    services.attempt_transition(
         attempt, AttemptEvent.STOP, at=timezone.now(), reason="stopping: cancelled by ada"
     )
     text = browser.get(f"/jobs/{filled.running.uid}").text
@@ -307,7 +303,7 @@ def test_a_job_that_is_being_stopped_says_so(browser: Client, filled: FilledComp
     assert "It is being cancelled already." in text
 
 
-def test_a_clone_asks_for_the_same(browser: Client, filled: FilledCompany) -> None:
+def test_a_clone_has_the_same_request(browser: Client, filled: FilledCompany) -> None:
     job = factories.job(
         actor=filled.user,
         team=filled.team,
@@ -353,7 +349,7 @@ def test_a_cloned_script_keeps_its_code(browser: Client, filled: FilledCompany) 
     assert clone.spec["environment"] == {"RATE": "0.1"}
 
 
-def test_nobody_clones_what_they_cannot_see_or_as_another_kind(
+def test_only_visible_jobs_are_cloned_and_only_as_their_kind(
     browser: Client, outsider: Client, filled: FilledCompany
 ) -> None:
     assert outsider.get(f"/jobs/new/finetune?clone={filled.running.uid}").status_code == 404

@@ -11,8 +11,8 @@ from django.utils import timezone
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from controlplane.domain.claims import ReleaseReason
-from controlplane.domain.jobs import AttemptEvent, JobEvent
-from controlplane.domain.retries import Retry, RetryCause
+from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent
+from controlplane.domain.jobs.retries import Retry, RetryCause
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
 
@@ -41,9 +41,7 @@ def retried(filled: FilledCompany) -> Job:
     return filled.running
 
 
-def test_the_page_shows_which_retry_it_is_its_cause_and_when_it_starts(
-    browser: Client, retried: Job
-) -> None:
+def test_the_page_shows_number_cause_and_start_of_a_retry(browser: Client, retried: Job) -> None:
     starts = Attempt.objects.get(job=retried, number=2).starts_after
     assert starts is not None
     for tab in ("overview", "events"):
@@ -53,7 +51,7 @@ def test_the_page_shows_which_retry_it_is_its_cause_and_when_it_starts(
         assert "killed by SIGKILL; retry 1 of 3 starts in 90 s" in text, tab
 
 
-def test_the_page_says_it_in_chinese(browser: Client, retried: Job) -> None:
+def test_the_page_is_translated_to_chinese(browser: Client, retried: Job) -> None:
     text = browser.get(f"/jobs/{retried.uid}?tab=events", headers=CHINESE).text
     assert "第 1/3 次重试 · 被信号终止" in text
     assert "第 1/3 次重试将在 90 秒后开始" in text
@@ -101,7 +99,7 @@ def test_every_form_asks_for_the_policy_and_a_clone_keeps_it(
         assert missing == [], kind
 
 
-def test_a_wrong_policy_is_refused_beside_its_field(browser: Client, filled: FilledCompany) -> None:
+def test_an_invalid_policy_is_refused_at_its_field(browser: Client, filled: FilledCompany) -> None:
     fields = {
         "team": filled.team.uid,
         "argv": "python",

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from apps.jobs.models import Attempt, Job
-from apps.jobs.selectors.utilization import scaling_of, utilization_of
+from apps.jobs.selectors.progress import attempt_utilization, jobs_scaling_efficiency
 from apps.models.models import ModelVersion
 from controlplane.domain.accelerators import Dtype
 from controlplane.ports import registry
@@ -46,10 +46,10 @@ def run_on(job: Job, *, cards: int, tokens_per_second: float, chip: str = "nvidi
     return Job.objects.get(pk=job.pk)
 
 
-def test_a_run_whose_chip_and_speed_are_known_tells_its_share_of_the_peak_rate(
+def test_an_attempt_with_known_chip_and_throughput_has_a_utilization(
     browser: Client, job: Job
 ) -> None:
-    found = utilization_of(job.attempts.get())
+    found = attempt_utilization(job.attempts.get())
     assert found is not None
     peak = registry.chips()["nvidia-h800"].peak_rates[Dtype.BFLOAT16]
     # The rows of the tests are short, so that attention adds little to six times the parameters.
@@ -76,22 +76,22 @@ def test_sixty_percent_meets_the_target(browser: Client, job: Job) -> None:
         ("", {"tokens_per_second": 90_000}),
     ],
 )
-def test_what_is_not_known_is_not_shown(
+def test_an_unknown_utilization_is_not_shown(
     browser: Client, job: Job, chip: str, progress: Mapping[str, Any]
 ) -> None:
     Attempt.objects.filter(job=job).update(
         chip=chip, progress={"step": 5, "total_steps": 10, **progress}
     )
-    assert utilization_of(job.attempts.get()) is None
+    assert attempt_utilization(job.attempts.get()) is None
     assert "Utilization" not in browser.get(f"/jobs/{job.uid}").text
 
 
-def test_a_model_of_unknown_build_tells_nothing(job: Job) -> None:
+def test_a_model_of_unknown_architecture_has_no_utilization(job: Job) -> None:
     ModelVersion.objects.update(config={"architectures": ["Foo"]})
-    assert utilization_of(job.attempts.get()) is None
+    assert attempt_utilization(job.attempts.get()) is None
 
 
-def test_runs_on_more_cards_tell_how_well_these_paid(
+def test_jobs_on_more_cards_have_a_scaling_efficiency(
     browser: Client, empty: EmptyCompany, job: Job
 ) -> None:
     assert job.model_version is not None
@@ -105,9 +105,9 @@ def test_runs_on_more_cards_tell_how_well_these_paid(
     )
     more = run_on(more, cards=16, tokens_per_second=162_000)
     attempts = {each.pk: each.attempts.get() for each in (job, more)}
-    assert scaling_of([job, more], attempts) == (1.0, 0.9)
+    assert jobs_scaling_efficiency([job, more], attempts) == (1.0, 0.9)
     alike = run_on(more, cards=8, tokens_per_second=162_000)
     attempts[alike.pk] = alike.attempts.get()
-    assert scaling_of([job, alike], attempts) == ()
+    assert jobs_scaling_efficiency([job, alike], attempts) == ()
     text = browser.get("/jobs/compare", {"job": [job.uid, more.uid]}).text
     assert "utilization" in text.lower()

@@ -15,7 +15,7 @@ from django.utils import timezone
 from apps.accounts.models import Team, User
 from apps.quotas.models import CardRate, UsageRecord
 from apps.quotas.services.usage import usage_roll
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.permissions import Role
 from controlplane.domain.usage import month_of
 from tests import factories

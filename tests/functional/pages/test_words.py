@@ -9,7 +9,7 @@ from django.template import TemplateSyntaxError
 from django.utils import timezone, translation
 
 from controlplane.domain.accelerators import CardState
-from controlplane.domain.jobs import AttemptState, JobState
+from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.models import ModelState
 from controlplane.domain.serving import DeploymentState, ReplicaState
 from controlplane.web.states import LOOKS, Look

@@ -16,7 +16,7 @@ from apps.accounts.models import Team, User
 from apps.accounts.services import company_roles_set, membership_set, token_create
 from apps.fleet.models import Card, Node
 from apps.jobs.models import Attempt, Job
-from apps.jobs.services.filters import filter_save
+from apps.jobs.services.saved_filters import filter_save
 from apps.models.models import Artifact, DatasetVersion, Evaluation, ModelVersion
 from apps.models.selectors.catalog import published
 from apps.models.services.catalog import catalog_load
@@ -32,7 +32,7 @@ from apps.serving.services import deployments
 from apps.serving.services.keys import key_create
 from apps.serving.services.usage import usage_record
 from controlplane.domain.deliveries import DeliveryState
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.news import NewsKind, Severity, Subject
 from controlplane.domain.permissions import CompanyRole, Role, Scope
 from controlplane.domain.scheduling.policies import Policy

@@ -13,7 +13,7 @@ from apps.accounts.selectors import company_roles_of
 from apps.accounts.services import administrator_ensure
 from apps.fleet.models import Node
 from apps.fleet.selectors import operates
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.permissions import Role, Scope
 from tests import factories
 from tests.functional.accounts.conftest import browser

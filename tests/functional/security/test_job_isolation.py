@@ -15,8 +15,8 @@ from rest_framework.test import APIClient
 from apps.accounts.models import User
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job, SecretVariable
-from apps.jobs.services.secret_variables import KEPT_FOR_RETRY, secret_variables_delete
-from controlplane.domain.jobs import JobKind, JobState
+from apps.jobs.services.secret_variables import RETRY_RETENTION, secret_variables_delete
+from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.ports import registry
 from tests.functional.api.callers import API, wrong_fields
 from tests.functional.security.texts import texts_of_the_database
@@ -208,7 +208,7 @@ def test_a_job_that_runs_again_has_its_secrets_until_they_are_deleted(
 
     Attempt.objects.update(state="failed", ended_at=now)
     Job.objects.update(state=JobState.FAILED, ended_at=now)
-    assert secret_variables_delete(at=now + KEPT_FOR_RETRY) == 1
+    assert secret_variables_delete(at=now + RETRY_RETENTION) == 1
     assert selectors.secret_values(job) == {}
     shown = engineer.get(f"{API}/jobs/{job.uid}").json()["secret_variables"]
     assert shown == [{"name": "HF_TOKEN", "set": False}]

@@ -7,7 +7,7 @@ from apps.fleet.models import Cluster, Node
 from apps.jobs import handlers as jobs
 from apps.serving import handlers as serving
 from apps.serving.models import Replica
-from controlplane.domain.jobs import AttemptState
+from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.domain.serving import ReplicaState
 from tests.integration.company import Company
 from tests.integration.serving import served

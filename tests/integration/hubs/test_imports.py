@@ -30,7 +30,7 @@ from controlplane.domain.egress import EgressPolicy, EgressRefused
 from controlplane.domain.hubs import HubRefused
 from controlplane.domain.models import ModelState
 from controlplane.domain.resources import MIB
-from controlplane.domain.storage import StorageQuotaExceeded
+from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.hubs import HubUnreachable
 from tests.hubs import COMMIT, LocalHub, local_hub
 from tests.integration.company import Company, model_contents, safetensors

@@ -11,15 +11,15 @@ from apps.accounts.models import AuditEntry
 from apps.fleet.models import Cluster
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt, Job
-from apps.jobs.reconcilers import sweeps
+from apps.jobs.reconcilers import cleanup
 from apps.quotas import services as quotas
 from apps.quotas.models import Allocation
 from controlplane.domain.claims import ClaimState, ReleaseReason
-from controlplane.domain.jobs import AttemptState, JobState
+from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.machines import IllegalTransition
 from controlplane.ports.clusters import Phase
 from tests.integration.company import Company
-from tests.integration.jobs.traces import claim_of
+from tests.integration.jobs.records import claim_of
 
 
 def pending(company: Company) -> tuple[Job, Attempt]:
@@ -89,7 +89,7 @@ def test_a_job_can_be_cancelled_at_every_state(
     assert AuditEntry.objects.filter(action="job.cancel").count() == 1
 
 
-def test_a_job_that_was_preempted_and_waits_again_can_be_cancelled(company: Company) -> None:
+def test_a_preempted_pending_job_can_be_cancelled(company: Company) -> None:
     job, attempt = company.running()
     revoke(company, attempt)
     company.turn_jobs()
@@ -103,7 +103,7 @@ def test_a_job_that_was_preempted_and_waits_again_can_be_cancelled(company: Comp
     assert set(job.attempts.values_list("state", flat=True)) == {AttemptState.STOPPED}
 
 
-def test_a_cancel_that_comes_while_it_registers_its_outputs_is_too_late(company: Company) -> None:
+def test_a_cancel_during_output_registration_is_too_late(company: Company) -> None:
     job, attempt = company.running()
     company.finish(attempt)
     company.turn_jobs()
@@ -150,7 +150,7 @@ def revoke(company: Company, attempt: Attempt, why: str = "a larger job needs th
     )
 
 
-def test_a_preempted_job_waits_again_and_goes_on_from_its_checkpoints(company: Company) -> None:
+def test_a_preempted_job_is_requeued_and_continues_from_its_checkpoints(company: Company) -> None:
     job, first = company.running()
 
     revoke(company, first)
@@ -189,7 +189,7 @@ def test_a_claim_revoked_before_the_job_runs_sends_it_back_to_the_queue(
     assert claim_of(second).state == ClaimState.PENDING
 
 
-def test_what_runs_although_it_was_stopped_is_stopped_by_the_sweep(company: Company) -> None:
+def test_the_cleanup_stops_launches_of_ended_attempts(company: Company) -> None:
     """A worker so slow that it launched after its attempt had ended."""
     job, attempt = company.running()
     launch = company.cluster.launched(attempt.launch_name)
@@ -200,12 +200,12 @@ def test_what_runs_although_it_was_stopped_is_stopped_by_the_sweep(company: Comp
     company.cluster.launch(launch)
     company.cluster.run(attempt.launch_name)
 
-    assert sweeps.launches_sweep(at=company.at) == 1
+    assert cleanup.launches_clean_up(at=company.at) == 1
 
     assert company.phase_of(attempt.launch_name) is Phase.EXITED
 
 
-def test_a_cluster_whose_adapter_is_not_installed_keeps_no_other_from_being_swept(
+def test_an_uninstalled_adapter_does_not_stop_the_cleanup_of_other_clusters(
     company: Company,
 ) -> None:
     Cluster.objects.create(name="a-gone-plug-in", kind="no-such-kind")
@@ -213,31 +213,33 @@ def test_a_cluster_whose_adapter_is_not_installed_keeps_no_other_from_being_swep
     company.finish(good)
     company.turn_jobs()
 
-    assert sweeps.launches_sweep(at=company.at) == 1
+    assert cleanup.launches_clean_up(at=company.at) == 1
 
     assert company.cluster.names() == frozenset()
 
 
-def test_the_sweep_removes_a_success_at_once_and_a_failure_after_a_week(company: Company) -> None:
+def test_the_cleanup_removes_succeeded_attempts_at_once_and_failed_ones_after_a_week(
+    company: Company,
+) -> None:
     _, good = company.running()
     company.finish(good)
     _, bad = company.running()
     company.cluster.finish(bad.launch_name, exit_code=1)
     company.turn_jobs()
 
-    assert sweeps.launches_sweep(at=company.at) == 1
+    assert cleanup.launches_clean_up(at=company.at) == 1
     assert company.cluster.names() == {bad.launch_name}
-    assert sweeps.launches_sweep(at=company.later(timedelta(days=6))) == 0
-    assert sweeps.launches_sweep(at=company.later(timedelta(days=2))) == 1
+    assert cleanup.launches_clean_up(at=company.later(timedelta(days=6))) == 0
+    assert cleanup.launches_clean_up(at=company.later(timedelta(days=2))) == 1
     assert company.cluster.names() == frozenset()
     bad.refresh_from_db()
     assert bad.removed_at is not None
-    assert services.resumable(bad) is None
+    assert services.resumable_attempt(bad) is None
 
 
-def test_the_sweep_leaves_alone_what_runs_and_what_is_not_of_jobs(company: Company) -> None:
+def test_the_cleanup_ignores_live_launches_and_those_of_other_apps(company: Company) -> None:
     _, attempt = company.running()
 
-    assert sweeps.launches_sweep(at=company.later(timedelta(days=30))) == 0
+    assert cleanup.launches_clean_up(at=company.later(timedelta(days=30))) == 0
 
     assert company.phase_of(attempt.launch_name) is Phase.RUNNING

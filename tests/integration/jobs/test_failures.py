@@ -9,18 +9,18 @@ import pytest
 from django.utils import timezone
 
 from apps.jobs.reconcilers.attempts import attempts_reconcile
-from apps.jobs.services.retries import MOST_TAKEN_AWAY
+from apps.jobs.services.termination import MAX_LOST_ATTEMPTS
 from apps.models.models import Artifact, ModelVersion
 from apps.quotas.models import Claim
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.claims import ClaimState, ReleaseReason
-from controlplane.domain.jobs import AttemptState, JobState
+from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.ports.clusters import ExitCause
 from tests.integration.company import Company
-from tests.integration.jobs.traces import claim_of
+from tests.integration.jobs.records import claim_of
 
 
-def test_a_job_that_ends_badly_keeps_the_end_of_its_log_and_frees_its_cards(
+def test_a_failed_job_stores_its_log_tail_and_releases_its_cards(
     company: Company,
 ) -> None:
     job, attempt = company.running()
@@ -49,7 +49,7 @@ def test_a_job_that_ends_badly_keeps_the_end_of_its_log_and_frees_its_cards(
         (ExitCause.KILLED, 137),
     ],
 )
-def test_the_cause_of_the_end_is_kept(
+def test_the_exit_cause_is_stored(
     company: Company, cause: ExitCause, exit_code: int | None
 ) -> None:
     job, attempt = company.running(retry_policy={"max_retries": 0})
@@ -62,7 +62,7 @@ def test_the_cause_of_the_end_is_kept(
     assert (job.state, attempt.exit_cause) == (JobState.FAILED, cause)
 
 
-def test_a_program_that_ends_well_without_a_manifest_has_failed(company: Company) -> None:
+def test_a_successful_program_without_a_manifest_fails(company: Company) -> None:
     job, attempt = company.running()
     company.cluster.finish(attempt.launch_name)
 
@@ -74,7 +74,7 @@ def test_a_program_that_ends_well_without_a_manifest_has_failed(company: Company
     assert claim_of(attempt).state == ClaimState.RELEASED
 
 
-def test_outputs_that_are_no_model_fail_the_job_and_say_why(company: Company) -> None:
+def test_outputs_that_are_not_a_model_fail_the_job_with_a_reason(company: Company) -> None:
     job, attempt = company.running()
     company.finish(attempt, {"notes.txt": b"hello"})
 
@@ -115,9 +115,9 @@ def test_a_launch_that_the_cluster_has_lost_is_queued_again(company: Company) ->
     assert claim_of(after).state == ClaimState.PENDING
 
 
-def test_a_job_that_is_lost_again_and_again_fails_in_the_end(company: Company) -> None:
+def test_a_job_that_is_lost_repeatedly_fails(company: Company) -> None:
     job, attempt = company.running()
-    for _ in range(MOST_TAKEN_AWAY):
+    for _ in range(MAX_LOST_ATTEMPTS):
         company.cluster.lose(attempt.launch_name)
         company.turn_jobs()
         company.schedule()
@@ -130,7 +130,7 @@ def test_a_job_that_is_lost_again_and_again_fails_in_the_end(company: Company) -
 
     job.refresh_from_db()
     assert job.state == JobState.FAILED
-    assert job.attempts.count() == MOST_TAKEN_AWAY + 1
+    assert job.attempts.count() == MAX_LOST_ATTEMPTS + 1
 
 
 def test_a_launch_that_has_vanished_fails_the_job(company: Company) -> None:
@@ -144,7 +144,7 @@ def test_a_launch_that_has_vanished_fails_the_job(company: Company) -> None:
     assert (job.state, job.state_reason) == (JobState.FAILED, "the cluster no longer knows it")
 
 
-def test_a_cluster_that_does_not_answer_only_delays(company: Company) -> None:
+def test_an_unreachable_cluster_delays_the_job_only(company: Company) -> None:
     job, attempt = company.running()
     company.finish(attempt)
     company.cluster.lose_contact()
@@ -160,7 +160,7 @@ def test_a_cluster_that_does_not_answer_only_delays(company: Company) -> None:
     assert job.state == JobState.SUCCEEDED
 
 
-def test_nobody_waits_twice_for_a_cluster_that_does_not_answer(
+def test_an_unreachable_cluster_is_queried_once(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = company.running()[1], company.running()[1]
@@ -181,7 +181,7 @@ def test_nobody_waits_twice_for_a_cluster_that_does_not_answer(
         assert attempt.message.startswith("the cluster does not answer")
 
 
-def test_a_fault_of_ours_is_shown_and_does_not_stop_the_others(
+def test_an_internal_error_is_shown_and_does_not_stop_other_attempts(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, broken = company.running()

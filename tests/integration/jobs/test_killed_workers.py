@@ -16,11 +16,11 @@ from apps.models.models import Artifact, ModelVersion
 from apps.quotas import services as quotas
 from apps.quotas.models import Allocation
 from controlplane.domain.claims import ReleaseReason
-from controlplane.domain.jobs import ENDED_JOB_STATES, AttemptState, JobState
+from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES, AttemptState, JobState
 from controlplane.outbox.models import OutboxMessage
 from controlplane.ports.clusters import ExitCause, Phase
 from tests.integration.company import Company
-from tests.integration.jobs.traces import claim_of, moves
+from tests.integration.jobs.records import claim_of, transition_events
 from tests.integration.mortality import EVERY, Mortal, Worker, live
 
 #: A life has fewer steps; more would mean that it does not end.
@@ -107,10 +107,10 @@ def test_a_job_succeeds_once_wherever_its_worker_is_killed(
 
     def check(job: Job, died: str) -> None:
         assert job.state == JobState.SUCCEEDED, died
-        assert moves(job) == ["start", "succeed"], died
+        assert transition_events(job) == ["start", "succeed"], died
         (attempt,) = job.attempts.all()
         # Whether "run" is seen depends on when the worker came back; the end does not.
-        path = [event for event in moves(attempt) if event != "run"]
+        path = [event for event in transition_events(attempt) if event != "run"]
         assert path == ["admit", "launch", "finish", "complete"], died
         assert ModelVersion.objects.filter(attempt_uid=attempt.uid).count() == 1, died
         assert Artifact.objects.filter(made_by=f"attempt:{attempt.uid}").count() == 1, died
@@ -138,9 +138,9 @@ def test_a_cancelled_job_ends_once_wherever_its_worker_is_killed(
 
     def check(job: Job, died: str) -> None:
         assert job.state == JobState.CANCELLED, died
-        assert moves(job) == ["start", "cancel"], died
+        assert transition_events(job) == ["start", "cancel"], died
         (attempt,) = job.attempts.all()
-        assert moves(attempt)[-2:] == ["stop", "confirm"], died
+        assert transition_events(attempt)[-2:] == ["stop", "confirm"], died
         assert company.phase_of(attempt.launch_name) is Phase.EXITED
         assert_nothing_is_held(attempt, died)
 
@@ -149,7 +149,7 @@ def test_a_cancelled_job_ends_once_wherever_its_worker_is_killed(
     assert deaths * EVERY > 20
 
 
-def test_a_preempted_job_goes_on_once_wherever_its_worker_is_killed(
+def test_a_preempted_job_is_requeued_once_wherever_its_worker_is_killed(
     committed_company: Company, worker: Worker
 ) -> None:
     company = committed_company
@@ -175,7 +175,7 @@ def test_a_preempted_job_goes_on_once_wherever_its_worker_is_killed(
         assert second.continues == first, died
         claim = claim_of(first)
         assert claim.release_reason == ReleaseReason.PREEMPTED, died
-        assert moves(job) == ["start", "requeue", "start"], died
+        assert transition_events(job) == ["start", "requeue", "start"], died
         assert_nothing_is_held(first, died)
         assert company.phase_of(second.launch_name) in (Phase.PREPARING, Phase.RUNNING), died
         services.job_cancel(job=job, actor=company.engineer, at=company.at)
@@ -188,7 +188,7 @@ def test_a_preempted_job_goes_on_once_wherever_its_worker_is_killed(
     assert deaths * EVERY > 40
 
 
-def test_a_job_without_memory_is_tried_again_once_wherever_its_worker_is_killed(
+def test_an_out_of_memory_job_is_retried_once_wherever_its_worker_is_killed(
     committed_company: Company, worker: Worker
 ) -> None:
     company = committed_company
@@ -205,7 +205,7 @@ def test_a_job_without_memory_is_tried_again_once_wherever_its_worker_is_killed(
         assert (first.state, first.exit_cause) == (AttemptState.FAILED, "out_of_memory"), died
         assert second.continues == first, died
         assert second.overrides == {"batch_size": 2, "gradient_accumulation": 2}, died
-        assert moves(job) == ["start", "requeue", "start", "succeed"], died
+        assert transition_events(job) == ["start", "requeue", "start", "succeed"], died
         assert_nothing_is_held(first, died)
         assert_nothing_is_held(second, died)
 

@@ -8,7 +8,7 @@ from controlplane.adapters.clusters.volcano.launching import PRIORITY, QUEUE, WI
 from tests.integration.company import Company
 
 
-def test_work_that_may_go_anywhere_says_its_queue_and_its_priority(company: Company) -> None:
+def test_launch_labels_of_work_without_a_level_name_queue_and_priority(company: Company) -> None:
     _, attempt = company.launched()
 
     assert company.cluster.observe([attempt.launch_name])[attempt.launch_name].labels == {
@@ -20,7 +20,7 @@ def test_work_that_may_go_anywhere_says_its_queue_and_its_priority(company: Comp
     }
 
 
-def test_work_that_stays_together_says_the_level_that_it_may_not_leave(company: Company) -> None:
+def test_launch_labels_of_gangs_name_their_topology_level(company: Company) -> None:
     attempt = latest_attempt(company.submit())
     company.schedule()
     claim = Claim.objects.get(uid=attempt.claim_uid)

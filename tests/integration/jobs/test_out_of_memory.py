@@ -11,8 +11,8 @@ from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors import latest_attempt
 from apps.quotas.models import Allocation
-from controlplane.domain.jobs import AttemptState, JobKind, JobState
-from controlplane.domain.specs.memory import ADVICE, smaller_batches
+from controlplane.domain.jobs.lifecycle import AttemptState, JobKind, JobState
+from controlplane.domain.jobs.retries import OUT_OF_MEMORY_ADVICE, smaller_batches
 from controlplane.ports.clusters import ExitCause
 from tests.integration.company import Company
 
@@ -75,7 +75,7 @@ def test_it_runs_again_with_half_the_batch_from_its_checkpoint(company: Company)
     assert job.state == JobState.SUCCEEDED
 
 
-def test_the_second_time_it_fails_with_what_to_do(company: Company) -> None:
+def test_it_fails_with_advice_after_the_last_retry(company: Company) -> None:
     job, first = company.running(spec=SPEC)
     run_out_of_memory(company, first)
     run_out_of_memory(company, next_run(company, job))
@@ -88,7 +88,7 @@ def test_the_second_time_it_fails_with_what_to_do(company: Company) -> None:
     )
 
 
-def test_one_row_at_once_is_the_end(company: Company) -> None:
+def test_a_batch_of_one_example_is_not_reduced(company: Company) -> None:
     job, first = company.running(spec={**SPEC, "batch_size": 2, "out_of_memory_retries": 3})
     run_out_of_memory(company, first)
     second = next_run(company, job)
@@ -96,10 +96,10 @@ def test_one_row_at_once_is_the_end(company: Company) -> None:
     run_out_of_memory(company, second)
     job.refresh_from_db()
     assert (job.state, job.attempts.count()) == (JobState.FAILED, 2)
-    assert job.state_reason == f"no memory left; {ADVICE}"
+    assert job.state_reason == f"no memory left; {OUT_OF_MEMORY_ADVICE}"
 
 
-def test_a_retry_by_hand_keeps_the_smaller_batches(company: Company) -> None:
+def test_a_manual_retry_keeps_the_smaller_batches(company: Company) -> None:
     job, first = company.running(spec=SPEC)
     run_out_of_memory(company, first)
     run_out_of_memory(company, next_run(company, job))
@@ -108,14 +108,14 @@ def test_a_retry_by_hand_keeps_the_smaller_batches(company: Company) -> None:
     assert third.overrides == {"batch_size": 2, "gradient_accumulation": 4}
 
 
-def test_nothing_is_tried_again_where_the_spec_says_so(company: Company) -> None:
+def test_a_spec_can_disable_out_of_memory_retries(company: Company) -> None:
     job, first = company.running(spec={**SPEC, "out_of_memory_retries": 0})
     run_out_of_memory(company, first)
     job.refresh_from_db()
     assert (job.state, job.attempts.count()) == (JobState.FAILED, 1)
 
 
-def test_an_evaluation_is_not_tried_again(company: Company) -> None:
+def test_an_out_of_memory_evaluation_is_not_retried(company: Company) -> None:
     job, first = company.running(kind=JobKind.EVALUATE, spec=SPEC)
     run_out_of_memory(company, first)
     job.refresh_from_db()
@@ -129,7 +129,9 @@ def test_an_evaluation_is_not_tried_again(company: Company) -> None:
         b"RuntimeError: NPU out of memory. Tried to allocate 96.00 MiB (NPU 0; 60.97 GiB)\n",
     ],
 )
-def test_other_engines_say_it_in_their_log(company: Company, line: bytes) -> None:
+def test_out_of_memory_is_detected_in_the_logs_of_other_engines(
+    company: Company, line: bytes
+) -> None:
     job, first = company.running(spec=SPEC)
     company.cluster.write_log(first.launch_name, b"step 1\n" + line)
     company.cluster.finish(first.launch_name, exit_code=1)
@@ -139,7 +141,7 @@ def test_other_engines_say_it_in_their_log(company: Company, line: bytes) -> Non
     assert next_run(company, job).overrides == {"batch_size": 2, "gradient_accumulation": 4}
 
 
-def test_a_cancelled_job_is_not_tried_again(company: Company) -> None:
+def test_a_cancelled_job_is_not_retried_after_out_of_memory(company: Company) -> None:
     job, first = company.running(spec=SPEC)
     company.cluster.finish(first.launch_name, exit_code=12, cause=ExitCause.OUT_OF_MEMORY)
     services.job_cancel(job=job, actor=company.engineer, at=company.at)
@@ -160,7 +162,7 @@ def test_a_cancelled_job_is_not_tried_again(company: Company) -> None:
         (1, 16, None),
     ],
 )
-def test_a_step_sees_as_many_rows_as_before(
+def test_a_step_sees_as_many_examples_with_smaller_batches(
     batch: int, accumulation: int, expected: tuple[int, int] | None
 ) -> None:
     found = smaller_batches({"batch_size": batch, "gradient_accumulation": accumulation})

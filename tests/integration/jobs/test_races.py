@@ -7,13 +7,13 @@ from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.reconcilers import attempts
 from apps.models.models import ModelVersion
-from controlplane.domain.jobs import JobState
+from controlplane.domain.jobs.lifecycle import JobState
 from controlplane.domain.machines import IllegalTransition
 from tests.integration.company import Company
 from tests.integration.threads import at_once, raised
 
 
-def test_two_people_who_cancel_at_once_make_one_request(committed_company: Company) -> None:
+def test_two_concurrent_cancels_make_one_request(committed_company: Company) -> None:
     company = committed_company
     job, _ = company.running()
 
@@ -24,7 +24,7 @@ def test_two_people_who_cancel_at_once_make_one_request(committed_company: Compa
     assert AuditEntry.objects.filter(action="job.cancel").count() == 1
 
 
-def test_two_people_who_retry_at_once_get_one_attempt(committed_company: Company) -> None:
+def test_two_concurrent_retries_make_one_attempt(committed_company: Company) -> None:
     company = committed_company
     job, attempt = company.running()
     company.cluster.finish(attempt.launch_name, exit_code=1)
@@ -41,7 +41,7 @@ def test_two_people_who_retry_at_once_get_one_attempt(committed_company: Company
     assert job.transitions.filter(event="retry").count() == 1
 
 
-def test_a_cancel_and_a_success_at_once_leave_one_end(committed_company: Company) -> None:
+def test_a_concurrent_cancel_and_success_end_a_job_once(committed_company: Company) -> None:
     company = committed_company
     for _ in range(5):
         job, attempt = company.running()

@@ -6,10 +6,10 @@ import pytest
 
 from apps.jobs import selectors, services
 from tests.integration.company import Company
-from tests.integration.jobs.traces import claim_of
+from tests.integration.jobs.records import claim_of
 
 
-def test_the_token_of_an_attempt_is_good_for_that_attempt_while_it_runs_only(
+def test_the_token_of_an_attempt_is_valid_for_it_while_it_runs(
     company: Company,
 ) -> None:
     _, attempt = company.running()
@@ -34,7 +34,7 @@ def test_steps_reported_twice_count_once_and_reach_the_claim(company: Company) -
     )
     services.progress_record(attempt=attempt, points=[{"step": 2, "loss": 3.0}], at=company.at)
 
-    one, two = selectors.curve_of(job)
+    one, two = selectors.job_curve_points(job)
     assert (one["step"], one["loss"], one["learning_rate"]) == (1, 5.0, 0.1)
     assert two == {"step": 2, "loss": 3.0}
     claim = claim_of(attempt)

@@ -14,11 +14,11 @@ from apps.jobs.selectors import latest_attempt
 from apps.models.models import ModelVersion
 from apps.quotas.models import Claim
 from controlplane.domain.claims import ClaimState, ReleaseReason
-from controlplane.domain.jobs import AttemptState, JobState
+from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.machines import IllegalTransition
 from controlplane.ports.clusters import ExitCause
 from tests.integration.company import Company
-from tests.integration.jobs.traces import claim_of, moves
+from tests.integration.jobs.records import claim_of, transition_events
 
 
 def test_a_failed_job_resumes_from_its_checkpoints_when_it_is_retried(company: Company) -> None:
@@ -38,7 +38,7 @@ def test_a_failed_job_resumes_from_its_checkpoints_when_it_is_retried(company: C
     company.turn_jobs()
     job.refresh_from_db()
     assert job.state == JobState.SUCCEEDED
-    assert moves(job) == ["start", "fail", "retry", "start", "succeed"]
+    assert transition_events(job) == ["start", "fail", "retry", "start", "succeed"]
 
 
 def test_an_attempt_that_never_ran_does_not_hide_older_checkpoints(company: Company) -> None:
@@ -124,7 +124,7 @@ def test_a_killed_job_is_retried_after_its_back_off_from_its_checkpoint(company:
     company.turn_jobs()
     job.refresh_from_db()
     assert job.state == JobState.SUCCEEDED
-    assert moves(job) == ["start", "requeue", "start", "succeed"]
+    assert transition_events(job) == ["start", "requeue", "start", "succeed"]
     assert ModelVersion.objects.filter(attempt_uid__in=(first.uid, second.uid)).count() == 1
     assert not Claim.objects.exclude(state=ClaimState.RELEASED).exists()
 
@@ -195,7 +195,7 @@ def test_a_crash_of_the_hardware_is_retried_where_no_card_was_isolated_for_it(
     assert latest_attempt(attempt.job).retry_cause == "hardware_error"
 
 
-def test_user_errors_are_retried_where_the_policy_says_so(company: Company) -> None:
+def test_user_errors_are_retried_if_the_policy_allows_it(company: Company) -> None:
     _, attempt = company.running(retry_policy={"retry_on": ["user_error"], "backoff_seconds": 0})
     second = fail(company, attempt, exit_code=1)
     assert (second.number, second.retry_cause) == (2, "user_error")
@@ -242,7 +242,7 @@ def test_a_lost_node_requeues_without_a_retry_and_keeps_their_number(company: Co
     assert claim_of(third).state == ClaimState.PENDING
 
 
-def test_a_retry_by_hand_starts_the_count_anew(company: Company) -> None:
+def test_a_manual_retry_resets_the_retry_count(company: Company) -> None:
     job, attempt = company.running(retry_policy={"max_retries": 1})
     second = fail(company, attempt, exit_code=137)
     start(company, second)

@@ -17,7 +17,7 @@ from apps.jobs.models import Attempt
 from apps.jobs.selectors.secret_variables import mask
 from apps.models import selectors as models
 from controlplane.adapters.clusters.local.folders import HomeFolder
-from controlplane.domain.jobs import AttemptState, JobKind
+from controlplane.domain.jobs.lifecycle import AttemptState, JobKind
 from controlplane.ports import registry
 from controlplane.ports.engines import RenderRequest
 from controlplane.ports.launches import Launch
@@ -70,7 +70,7 @@ def submitted(company: Company, **changes: Any) -> Attempt:
     return attempt
 
 
-def test_a_process_sees_the_value_and_nothing_that_is_kept_does(
+def test_only_the_process_receives_a_secret_value(
     local: LocalHarness, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = ProgramEngine()
@@ -101,7 +101,7 @@ def test_a_process_sees_the_value_and_nothing_that_is_kept_does(
         assert SECRET.encode() not in kept.read()
 
 
-def test_a_cluster_that_masks_nothing_shows_and_keeps_no_value(company: Company) -> None:
+def test_logs_of_a_cluster_without_masking_are_masked(company: Company) -> None:
     attempt = submitted(company)
     launch = company.cluster.launched(attempt.launch_name)
     assert launch.secrets["HF_TOKEN"] == SECRET
@@ -141,7 +141,7 @@ def test_every_piece_of_a_log_is_that_piece_of_the_masked_log(company: Company) 
     assert wrong == []
 
 
-def test_the_beginning_of_a_value_waits_for_its_end(company: Company) -> None:
+def test_a_partial_value_at_the_end_is_withheld(company: Company) -> None:
     attempt = submitted(company)
     company.cluster.run(attempt.launch_name)
     company.turn_jobs()
@@ -154,7 +154,7 @@ def test_the_beginning_of_a_value_waits_for_its_end(company: Company) -> None:
     assert second.content == b"*" * len(SECRET) + b"!"
 
 
-def test_the_end_of_a_value_at_which_a_text_was_cut_is_masked() -> None:
+def test_the_end_of_a_value_at_the_beginning_is_masked() -> None:
     secrets = [SECRET.encode()]
     assert mask(f"{SECRET[-6:]} died".encode(), secrets) == b"****** died"
     assert mask(b"ET died", secrets) == b"ET died"

@@ -14,7 +14,7 @@ from apps.models.selectors.quantizations import quantization_of
 from apps.models.services.acceptances import AcceptanceRefused, version_accept, version_reject
 from apps.serving.services.configurations import Configuration, configuration_check
 from apps.serving.services.deployments import deployment_create
-from controlplane.domain.jobs import JobKind, JobState
+from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.domain.models import Acceptance
 from tests.integration.company import ENGINE, Company, model_contents, quantized_contents
 

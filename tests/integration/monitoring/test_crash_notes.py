@@ -13,7 +13,7 @@ from apps.monitoring.services.crashes import crash_record
 from config.wiring import TOPICS
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin
-from controlplane.domain.jobs import JobKind, JobState
+from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from tests import factories
 from tests.integration.monitoring.conftest import Office
 from tests.integration.monitoring.wards import NOON

@@ -19,7 +19,7 @@ from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.health.signals import Origin, Signal
-from controlplane.domain.jobs import AttemptState, JobState
+from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from tests.integration.company import Company
 from tests.integration.founding import company, installation
 from tests.integration.monitoring.wards import NOON, card, seconds_later, sign, ward

@@ -21,7 +21,7 @@ from apps.monitoring.services.notifications import (
     wishes_set,
 )
 from apps.serving.services.deployments import deployment_move
-from controlplane.domain.jobs import JobEvent, JobKind
+from controlplane.domain.jobs.lifecycle import JobEvent, JobKind
 from controlplane.domain.news import COLLAPSED_WITHIN, NEWS, NewsKind
 from controlplane.domain.serving import DeploymentEvent
 from tests import factories
@@ -65,7 +65,7 @@ def test_who_cancels_a_job_knows_that_already(office: Office, canceller: str, he
     now = timezone.now()
     jobs.job_cancel(job=job, actor=getattr(office, canceller), at=now)
     job.refresh_from_db()
-    jobs.job_move(job, JobEvent.CANCEL, at=now, reason=f"cancelled by {canceller}")
+    jobs.job_transition(job, JobEvent.CANCEL, at=now, reason=f"cancelled by {canceller}")
     heard("job.ended")
     assert kinds_for(office.ada) == ([NewsKind.JOB_CANCELLED] if hears else [])
 

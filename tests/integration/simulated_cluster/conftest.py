@@ -13,7 +13,7 @@ import pytest
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.adapters.clusters.simulated.records import Report
 from controlplane.adapters.clusters.simulated.reporting import Away
-from controlplane.domain.simulation.courses import PREFIX
+from controlplane.domain.simulation.run_profiles import PREFIX
 from controlplane.ports.clusters import ObservedReplica
 from controlplane.ports.launches import Launch, Placement, Role
 

@@ -33,8 +33,11 @@ def test_a_dead_card_is_not_healthy_and_its_gang_fails(world: World) -> None:
     cluster.faults.kill_card("h800-2", 1, words="ECC")
     node = cluster.inventory()[2]
     assert [card.index for card in node.cards if not card.healthy] == [1]
-    beside, struck = seen(cluster)
-    assert (struck.cause, struck.message) == (ExitCause.FAILED, "card 1 of h800-2 failed: ECC")
+    beside, is_affected = seen(cluster)
+    assert (is_affected.cause, is_affected.message) == (
+        ExitCause.FAILED,
+        "card 1 of h800-2 failed: ECC",
+    )
     assert beside.cause is ExitCause.STOPPED
     assert beside.message.startswith("stopped, because trainer-1 had failed")
 
@@ -68,7 +71,7 @@ def test_a_node_recovers_with_all_of_its_cards(world: World) -> None:
     cluster.faults.kill_card("h800-1", 3)
     cluster.faults.kill_card("h800-2", 3)
     assert cluster.faults.recover("h800-1") == 2
-    assert [trouble.place for trouble in cluster.faults.present()] == ["card 3 of h800-2"]
+    assert [fault.location for fault in cluster.faults.present()] == ["card 3 of h800-2"]
 
 
 def test_breaking_what_is_broken_changes_nothing(world: World) -> None:

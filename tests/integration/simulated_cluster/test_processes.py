@@ -83,9 +83,9 @@ def test_a_run_that_goes_on_from_a_checkpoint_is_shorter(world: World) -> None:
     world.clock.pass_(minutes=1)
     again = training("attempt-2", nodes=("h800-2",))
     cluster.launch(Launch(name="attempt-2", roles=again.roles, continues="attempt-1"))
-    lived = cluster.life("attempt-2")
-    assert lived is not None
-    assert 0 < lived.record.begun <= 40 * 60
+    snapshot = cluster.launch_snapshot("attempt-2")
+    assert snapshot is not None
+    assert 0 < snapshot.record.initial_work <= 40 * 60
     world.clock.pass_(minutes=3)
     log = cluster.log("attempt-2", role="trainer", index=0, offset=0, limit=1 << 20)
     assert b"going on from a checkpoint" in log.content

@@ -21,7 +21,7 @@ from config import simulations
 from config.demo.clock import dated
 from config.demo.listening import Directly
 from controlplane.adapters.clusters.simulated import SimulatedCluster
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.scheduling.policies import Policy
 from tests import factories
 from tests.integration.simulated_cluster.conftest import FLEET, Clock

@@ -15,7 +15,7 @@ from apps.models.selectors.storage import storage_use
 from apps.models.services.artifacts import code_upload
 from apps.models.services.datasets import dataset_upload
 from apps.models.services.versions import model_version_import
-from controlplane.domain.storage import StorageKind, StorageLevel, StorageQuotaExceeded
+from controlplane.domain.storage.usage import StorageKind, StorageLevel, StorageQuotaExceeded
 from tests.integration.company import Company, rows, write_model
 from tests.integration.threads import at_once, raised
 

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from apps.accounts.models import AuditEntry
 from apps.jobs import services as jobs
-from apps.jobs.reconcilers.sweeps import launches_sweep
-from apps.jobs.services.storage import checkpoints_give_up
+from apps.jobs.reconcilers.cleanup import launches_clean_up
+from apps.jobs.services.storage import checkpoints_mark_removed
 from apps.models.models import ModelVersion, StorageMeasure, StorageRun
 from apps.models.selectors.sources import sources
 from apps.models.selectors.storage import storage_use
@@ -26,15 +26,17 @@ from apps.models.services.storage_garbage import storage_measure
 from apps.models.services.storage_retention import removal_apply, retention_plan, retention_run
 from apps.serving.services.configurations import Configuration
 from apps.serving.services.deployments import deployment_create
-from controlplane.domain.jobs import JobState
-from controlplane.domain.retention import ItemKind, Removal, Rules
-from controlplane.domain.storage import StorageKind
+from controlplane.domain.jobs.lifecycle import JobState
+from controlplane.domain.storage.retention import Removal, RetentionItemKind, RetentionRules
+from controlplane.domain.storage.usage import StorageKind
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause
 from tests.integration.company import ENGINE, Company, ready_model
 
 
 def let_go(company: Company, **rules: int) -> None:
-    rules_set(team=company.team, rules=Rules(enabled=True, **rules), actor=company.engineer)
+    rules_set(
+        team=company.team, rules=RetentionRules(enabled=True, **rules), actor=company.engineer
+    )
 
 
 def versions(company: Company, count: int = 3) -> list[ModelVersion]:
@@ -133,7 +135,7 @@ def test_checkpoints_from_which_a_job_goes_on_stay(company: Company) -> None:
     assert attempt.launch_name in company.cluster.names()
     spared = retention_plan(at=timezone.now()).spared
     assert [(item.kind, item.held) for item in spared] == [
-        (ItemKind.CHECKPOINTS, "job tune the parser is waiting")
+        (RetentionItemKind.CHECKPOINTS, "job tune the parser is waiting")
     ]
 
 
@@ -166,7 +168,7 @@ def test_the_sweep_leaves_the_folder_from_which_a_waiting_retry_goes_on(company:
     company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
     company.turn_jobs()
     jobs.job_retry(job=job, actor=company.engineer, at=company.at)
-    launches_sweep(at=company.at + timedelta(days=8))
+    launches_clean_up(at=company.at + timedelta(days=8))
     assert attempt.launch_name in company.cluster.names()
 
 
@@ -174,8 +176,8 @@ def test_a_folder_that_could_not_be_removed_goes_with_the_next_sweep(company: Co
     _, attempt = company.running()
     company.cluster.finish(attempt.launch_name, exit_code=1, cause=ExitCause.FAILED)
     company.turn_jobs()
-    assert checkpoints_give_up(attempt, at=company.at)
-    launches_sweep(at=company.at)
+    assert checkpoints_mark_removed(attempt, at=company.at)
+    launches_clean_up(at=company.at)
     assert attempt.launch_name not in company.cluster.names()
 
 
@@ -281,7 +283,7 @@ def test_only_the_largest_of_what_attempts_left_are_read(company: Company) -> No
 
     def folders(count: int) -> set[str]:
         items = source.items_largest(teams=[company.team.pk], count=count)
-        return {item.uid for item in items if item.kind is ItemKind.CHECKPOINTS}
+        return {item.uid for item in items if item.kind is RetentionItemKind.CHECKPOINTS}
 
     assert left[9000] in folders(1)
     assert left[3000] not in folders(1)
@@ -291,4 +293,6 @@ def test_only_the_largest_of_what_attempts_left_are_read(company: Company) -> No
     for uid in left.values():
         of_one = list(source.items_of(uid))
         assert of_one == [item for key, item in everything.items() if key[1] == uid]
-        assert {item.size for item in of_one if item.kind is ItemKind.CHECKPOINTS} <= set(left)
+        assert {item.size for item in of_one if item.kind is RetentionItemKind.CHECKPOINTS} <= set(
+            left
+        )

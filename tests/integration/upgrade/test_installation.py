@@ -19,7 +19,7 @@ from pytest_django import Settings
 from apps.accounts.models import User
 from apps.fleet.models import Card, Cluster, Node
 from apps.jobs.models import Job, SecretVariable
-from apps.jobs.services.renderings import job_rendered
+from apps.jobs.services.launch_comparison import job_compare_launches
 from apps.models.models import CatalogModel, ModelVersion
 from apps.monitoring.models import AlertReceiver, Webhook
 from config.settings import base
@@ -178,6 +178,6 @@ def test_every_job_can_still_be_rendered(installation: Upgraded) -> None:
     refused = []
     for job in Job.objects.exclude(kind="script"):
         chip = registry.chips()[job.chips[0]]
-        rendered = job_rendered(job, chips=(chip, chip))
+        rendered = job_compare_launches(job, chips=(chip, chip))
         refused += [f"{job.name}: {finding.message}" for finding in rendered.findings[0]]
     assert refused == []

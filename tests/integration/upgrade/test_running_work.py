@@ -21,7 +21,7 @@ from apps.workflows.reconcilers import pipelines
 from config import simulations
 from config.demo.listening import Directly
 from controlplane.domain.claims import ClaimState
-from controlplane.domain.jobs import AttemptState, JobState
+from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.pipelines import PipelineState, StepState
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.serving import ReplicaState

@@ -9,7 +9,7 @@ from typing import Any
 from apps.jobs.models import Attempt
 from apps.workflows import services
 from apps.workflows.models import Pipeline, Step
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.pipelines import Gate, PipelineState, StepKind
 from controlplane.ports.clusters import Phase
 from tests.integration.company import ENGINE, Company, model_contents, quantized_contents

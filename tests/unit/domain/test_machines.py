@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from controlplane.domain.claims import CLAIM
-from controlplane.domain.jobs import ATTEMPT, ENDED_JOB_STATES, JOB, LIVE_ATTEMPT_STATES
+from controlplane.domain.jobs.lifecycle import ATTEMPT, ENDED_JOB_STATES, JOB, LIVE_ATTEMPT_STATES
 from controlplane.domain.machines import IllegalTransition, Machine
 from controlplane.domain.models import MODEL
 from controlplane.domain.pipelines import PIPELINE, STEP

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controlplane.domain import quantization
 from controlplane.domain.models import Acceptance
 from controlplane.domain.quantization import SCHEMES, verdict
-from controlplane.domain.specs import quantizing
+from controlplane.domain.specs import evaluation
 
 TOLERANCE = {"perplexity_increase": 0.05, "accuracy_drop": 0.01}
 WANTED = ["perplexity", "exact_match"]
@@ -32,7 +32,7 @@ def _verdict(**figures: Any) -> quantization.Verdict:
 
 
 def test_every_scheme_of_a_spec_is_known_here() -> None:
-    assert tuple(SCHEMES) == quantizing.SCHEMES
+    assert tuple(SCHEMES) == evaluation.SCHEMES
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.specs.quantizing import SCHEMES
+from controlplane.domain.specs.evaluation import SCHEMES
 from controlplane.domain.specs.training import METHODS, OBJECTIVES
 from controlplane.ports.engines import RenderRequest, Task
 from controlplane.ports.launches import Launch, Placement

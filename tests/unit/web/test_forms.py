@@ -6,7 +6,7 @@ import pytest
 from django import forms
 
 from apps.accounts.models import Team
-from apps.jobs.web.limited_choices import LimitedSelect, limit, offer
+from apps.jobs.web.form_fields import LimitedSelect, disable_choices, set_choices
 from controlplane.web.forms import PlainForm
 
 
@@ -32,7 +32,7 @@ def test_a_field_of_another_kind_is_refused_with_what_would_be_right(name: str) 
 
 def test_choices_out_of_reach_are_greyed_out_with_the_reason() -> None:
     field = Sample().choice("size")
-    offer(field, [("s", "small"), ("l", "large")], reasons={"l": "there is no room"})
+    set_choices(field, [("s", "small"), ("l", "large")], reasons={"l": "there is no room"})
     drawn = field.widget.render("size", "s")
     assert "disabled" in drawn.partition('value="l"')[2]
     assert "large; not available: there is no room" in drawn
@@ -40,4 +40,4 @@ def test_choices_out_of_reach_are_greyed_out_with_the_reason() -> None:
 
 def test_a_widget_that_shows_no_reasons_is_refused() -> None:
     with pytest.raises(TypeError, match="a TextInput shows no reasons"):
-        limit(Sample().fields["name"], {"x": "because"})
+        disable_choices(Sample().fields["name"], {"x": "because"})

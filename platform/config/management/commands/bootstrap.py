@@ -23,7 +23,7 @@ from apps.models.services.catalog import catalog_load
 from apps.quotas import services as quotas
 from apps.quotas.models import Queue
 from config.settings.environment import secret
-from controlplane.domain.jobs import JobKind
+from controlplane.domain.jobs.lifecycle import JobKind
 
 ADMINISTRATOR = "admin"
 SAMPLE_MODELS = ("ninefold-tiny-qwen2", "ninefold-tiny-llama")

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from apps.jobs.services.storage import folders_without_attempt
+from apps.jobs.services.storage import orphaned_launch_folders
 from apps.models.selectors import artifact_store
 from controlplane.persistence.backups import BackupRefused, restore
 
@@ -53,7 +53,7 @@ class Command(BaseCommand):
             )
         for sealed in restored.undecryptable:
             self.stderr.write(f"{sealed.column}: {sealed.lost} of {sealed.of} cannot be decrypted")
-        for cluster, name in folders_without_attempt():
+        for cluster, name in orphaned_launch_folders():
             self.stderr.write(
                 f"cluster {cluster.name} has {name}, of a run that the backup does not know: stop what "
                 "runs there and delete it by hand"

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from apps.fleet.services.clusters import kubeconfigs_seal_again
-from apps.jobs.services.secret_variables import secret_variables_seal_again
+from apps.jobs.services.secret_variables import secret_variables_reencrypt
 from apps.monitoring.services.alerts_receivers import receiver_secrets_seal_again
 from apps.monitoring.services.webhooks import webhook_secrets_seal_again
 from controlplane.persistence.encryption import Undecryptable
@@ -21,7 +21,7 @@ class Command(BaseCommand):
         try:
             kubeconfigs, secrets = kubeconfigs_seal_again(), webhook_secrets_seal_again()
             receivers = receiver_secrets_seal_again()
-            variables = secret_variables_seal_again()
+            variables = secret_variables_reencrypt()
         except Undecryptable as error:
             raise CommandError(str(error)) from error
         self.stdout.write(

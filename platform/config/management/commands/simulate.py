@@ -86,9 +86,9 @@ class Command(BaseCommand):
         for row, cluster in simulations.every():
             broken = cluster.faults.present()
             self.stdout.write(f"{row.name}: {len(broken) or 'nothing'} broken")
-            for trouble in broken:
-                since = f"{trouble.since:%Y-%m-%d %H:%M:%S} UTC"
-                self.stdout.write(f"  {trouble.place}: {trouble.words}, since {since}")
+            for fault in broken:
+                since = f"{fault.since:%Y-%m-%d %H:%M:%S} UTC"
+                self.stdout.write(f"  {fault.location}: {fault.words}, since {since}")
 
     def _fault(self, verb: str, options: dict[str, Any]) -> None:
         cluster = simulations.named(options["cluster"])

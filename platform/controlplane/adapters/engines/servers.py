@@ -20,7 +20,7 @@ from controlplane.adapters.engines.precisions import precision
 from controlplane.domain import fields
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field, Finding
-from controlplane.domain.parallel import Plan
+from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.serving_plans import architecture_of, check_serving_plan, serving_plan
 from controlplane.domain.specs.serving import SERVE
 from controlplane.ports.engines import ROLES, ModelFacts, RenderRequest, Task
@@ -47,7 +47,7 @@ class Order:
 
     spec: Mapping[str, Any]
     chip: Chip
-    plan: Plan
+    plan: ParallelPlan
     #: Nodes that one replica spans.
     nodes: int
     model: ModelFacts | None

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from controlplane.domain.accelerators import Chip
-from controlplane.domain.parallel import Plan, check, read_plan
+from controlplane.domain.jobs.parallelism import ParallelPlan, check, read_plan
 from controlplane.ports.launches import Placement
 from controlplane.ports.registry import chip_plugin
 
@@ -32,7 +32,7 @@ class PlanRefused(ValueError):
     """The parallel plan does not fit the cards."""
 
 
-def planned(values: Mapping[str, Any], *, cards: int) -> Plan:
+def planned(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
     """The plan of a spec's group ``parallel`` on so many cards.
 
     :raises PlanRefused: if it does not multiply out to them.

@@ -21,7 +21,7 @@ from controlplane.adapters.engines.precisions import precision
 from controlplane.domain import fields
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field, Finding
-from controlplane.domain.parallel import Plan
+from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.specs import training
 from controlplane.ports.engines import ModelFacts, RenderRequest, Task
 from controlplane.ports.launches import Launch
@@ -50,7 +50,7 @@ class Order:
 
     spec: Mapping[str, Any]
     chip: Chip
-    plan: Plan
+    plan: ParallelPlan
     model: ModelFacts | None
     #: ``bfloat16``, ``float16`` or ``float32``.
     precision: str
@@ -111,7 +111,7 @@ class ContainerTrainer(ContainerEngine):
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         complete = fields.with_defaults(self.fields(task), spec)
         if "learning_rate" not in spec:
-            complete["learning_rate"] = training.default_rate(
+            complete["learning_rate"] = training.default_learning_rate(
                 objective=complete["objective"], method=complete["method"]
             )
         return complete

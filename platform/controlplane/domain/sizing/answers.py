@@ -12,7 +12,13 @@ from typing import Any
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.architectures import Architecture
 from controlplane.domain.fields import Finding
-from controlplane.domain.parallel import ALONE, Plan, check, read_plan, smallest
+from controlplane.domain.jobs.parallelism import (
+    SINGLE_CARD,
+    ParallelPlan,
+    check,
+    read_plan,
+    smallest,
+)
 from controlplane.domain.resources import Bytes
 from controlplane.domain.sizing.activations import Mixed
 from controlplane.domain.sizing.caches import bytes_per_token
@@ -61,7 +67,7 @@ class Answer:
     fits: bool
     #: Whether what is asked can run at all, whatever memory it takes.
     legal: bool
-    plan: Plan
+    plan: ParallelPlan
     #: Whether nobody asked for that plan.
     proposed: bool
     replicas: int = 1
@@ -140,7 +146,7 @@ def _scheme(architecture: Architecture, question: Mapping[str, Any], *, scheme: 
     return stored_scheme(architecture, scheme=scheme)
 
 
-def _asked(question: Mapping[str, Any]) -> Plan | None:
+def _asked(question: Mapping[str, Any]) -> ParallelPlan | None:
     """The plan that was asked for, if any of it was."""
     values = question.get("parallel") or {}
     named = any(
@@ -159,12 +165,12 @@ def _serve(
     replicas = 1
     if asked is None and cards is None and chip.memory:
         found = deployment(architecture, wanted, chip=chip)
-        plan = found.plan if found else ALONE
+        plan = found.plan if found else SINGLE_CARD
         replicas = found.replicas if found else 1
         if found and replicas > 1:
             wanted = replace(wanted, concurrency=min(found.concurrency, wanted.concurrency))
     else:
-        plan = asked or Plan(tensor=cards or 1)
+        plan = asked or ParallelPlan(tensor=cards or 1)
     wanted = replace(wanted, plan=plan)
     held = serving_memory(architecture, wanted)
     limit = usable(chip, wanted.memory_fraction)
@@ -234,18 +240,18 @@ def _train(
 
 def _proposed(
     architecture: Architecture, wanted: Training, *, chip: Chip, cards: int | None
-) -> Plan:
+) -> ParallelPlan:
     """The first that fits; where none does, copies alone."""
     if cards is not None:
         found = training_plan(architecture, wanted, chip=chip, cards=cards)
-        return found or Plan(data=cards)
+        return found or ParallelPlan(data=cards)
     found = smallest(
         architecture=architecture,
         chip=chip,
         fits=lambda plan: training_fits(architecture, replace(wanted, plan=plan), chip=chip),
         most=_MOST_CARDS,
     )
-    return found or ALONE
+    return found or SINGLE_CARD
 
 
 def _parts(held: ServingMemory | TrainingMemory, names: tuple[str, ...]) -> tuple[Part, ...]:

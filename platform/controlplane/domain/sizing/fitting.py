@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.architectures import Architecture
 from controlplane.domain.fields import Finding
-from controlplane.domain.parallel import Plan, card_counts, check, propose, ring_size
+from controlplane.domain.jobs.parallelism import (
+    ParallelPlan,
+    card_counts,
+    check,
+    propose,
+    ring_size,
+)
 from controlplane.domain.resources import Bytes, bytes_in_words
 from controlplane.domain.sizing.serving import Serving, ServingMemory, serving_memory
 from controlplane.domain.sizing.training import Training, TrainingMemory, training_memory
@@ -30,7 +36,7 @@ class Deployment:
     """The replicas that serve what was asked."""
 
     #: Of one replica.
-    plan: Plan
+    plan: ParallelPlan
     memory: ServingMemory
     #: Requests that one replica can hold at once.
     concurrency: int
@@ -85,7 +91,7 @@ def largest_batch(architecture: Architecture, wanted: Training, *, chip: Chip) -
 
 def serving_plan(
     architecture: Architecture, wanted: Serving, *, chip: Chip, most: int = 64
-) -> Plan | None:
+) -> ParallelPlan | None:
     """The plan on the fewest cards that holds the context and concurrency; None up to ``most`` cards.
 
     Tensor parallelism inside of a ring comes first, then pipeline stages.
@@ -126,7 +132,7 @@ def deployment(
 
 def training_plan(
     architecture: Architecture, wanted: Training, *, chip: Chip, cards: int
-) -> Plan | None:
+) -> ParallelPlan | None:
     """The first plan for so many cards that fits; None where none does."""
     return propose(
         cards=cards,
@@ -170,11 +176,11 @@ def _largest_part(name: str, *, size: str) -> str:
             )
 
 
-def _serving_candidates(cards: int, *, chip: Chip) -> Iterator[Plan]:
+def _serving_candidates(cards: int, *, chip: Chip) -> Iterator[ParallelPlan]:
     ring = ring_size(chip) or cards
     for stages in range(1, min(cards, _MOST_STAGES) + 1):
         if cards % stages == 0 and cards // stages <= ring:
-            yield Plan(tensor=cards // stages, pipeline=stages)
+            yield ParallelPlan(tensor=cards // stages, pipeline=stages)
 
 
 def _largest(most: int, fits: Callable[[int], bool]) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controlplane.domain.architectures import Architecture
-from controlplane.domain.parallel import ALONE, Plan, padded_vocabulary
+from controlplane.domain.jobs.parallelism import SINGLE_CARD, ParallelPlan, padded_vocabulary
 from controlplane.domain.resources import GIB, MIB, Bytes
 from controlplane.domain.sizing.caches import cache_bytes
 from controlplane.domain.sizing.precisions import Scheme, weight_bytes
@@ -69,7 +69,7 @@ class Serving:
     graphs: bool = True
     #: Share of each card that may be used.
     memory_fraction: float = 0.9
-    plan: Plan = ALONE
+    plan: ParallelPlan = SINGLE_CARD
     traits: ServingTraits = PAGED
 
 

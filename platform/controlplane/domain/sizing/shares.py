@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controlplane.domain.architectures import Architecture
-from controlplane.domain.parallel import Plan, padded_vocabulary, stage_share
+from controlplane.domain.jobs.parallelism import ParallelPlan, padded_vocabulary, stage_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Share:
         return self.embedding + self.expert + self.body
 
 
-def share(architecture: Architecture, plan: Plan) -> Share:
+def share(architecture: Architecture, plan: ParallelPlan) -> Share:
     """``body / tensor``, ``experts / (tensor · expert)``, each times the longest stage's share, and the tokens'
     matrices ``/ tensor``. With several stages the first holds one of them and the last the other, so the fullest
     card holds one.

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controlplane.domain.architectures import Architecture
-from controlplane.domain.parallel import ALONE, Plan
+from controlplane.domain.jobs.parallelism import SINGLE_CARD, ParallelPlan
 from controlplane.domain.resources import MIB, Bytes
 from controlplane.domain.sizing.activations import (
     Mixed,
@@ -73,7 +73,7 @@ class Training:
     fused_attention: bool = True
     #: A second copy of the model that only judges (DPO, GRPO), in what it is computed in.
     reference: bool = False
-    plan: Plan = ALONE
+    plan: ParallelPlan = SINGLE_CARD
     process: Bytes = PROCESS
 
     @property
@@ -237,7 +237,7 @@ def _gathered(architecture: Architecture, wanted: Training) -> int:
     return 2 * -(-largest // plan.tensor) * wanted.value_bytes
 
 
-def _sharded(held: Share, each: int, plan: Plan, *, stage: int) -> int:
+def _sharded(held: Share, each: int, plan: ParallelPlan, *, stage: int) -> int:
     """Bytes after ZeRO; experts have fewer copies, since their cards hold different ones."""
     if plan.zero_stage < stage:
         return held.parameters * each

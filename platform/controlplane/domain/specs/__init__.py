@@ -1,10 +1,10 @@
-"""One spec for every chip: the fields of each task, engine-neutral.
+"""Engine-neutral specs: the fields of each task, equal for every engine and chip.
 
 ::
 
-    training    fine-tunes: objective × method, hyper-parameters, parallel plan
-    evaluating  measuring a model on a dataset
-    quantizing  scheme, calibration, tolerance
+    training    fine-tunes: objective × method, hyperparameters, parallel plan
+    evaluation  metrics of a model on a dataset; quantization: scheme, calibration, tolerance
     serving     precision, context, memory, parallel plan
     scripts     a command
+    sizing      inputs of the sizing calculator
 """

@@ -1,4 +1,4 @@
-"""What a script can be asked for."""
+"""The spec of a script."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What serving a model can be asked for, whatever engine and chip do it.
+"""The spec of a served model, for every engine and chip.
 
-An engine takes those of the fields that it knows (``controlplane.domain.fields.subset``). ``auto`` and null
-leave a choice to the engine.
+An engine supports a subset of the fields (``controlplane.domain.fields.subset``). ``auto`` and null leave the
+choice to the engine.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from controlplane.domain.fields import Field, Kind
 from controlplane.domain.specs.training import PRECISIONS
 
 _SWITCH = ("auto", "on", "off")
-#: Of each card, where a spec says nothing.
+#: Default share of each card's memory.
 MEMORY_FRACTION = 0.9
 
 _PARALLEL = (

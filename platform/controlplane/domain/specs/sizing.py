@@ -1,4 +1,4 @@
-"""What can be asked about memory before anything is submitted: one table for the page and for REST."""
+"""Inputs of the sizing calculator: one table for the page and for REST."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""What a fine-tune can be asked for, whatever engine and chip do it.
+"""The spec of a fine-tune, for every engine and chip.
 
-One table holds for every engine, so that one spec can be rendered for any of them; what an engine or a chip
-cannot do of it, its ``limits`` say. *Objective* is what the model learns from; *method* is which weights
-change::
+One table holds for every engine, so that one spec can be rendered for any of them; the ``limits`` of an engine are
+what it or a chip does not support. *Objective* is the training objective; *method* is which weights are trained::
 
     objective   sft · dpo · grpo · pretrain      ×      method   full · lora · qlora
 
 A field of ``parallel`` that is null is proposed from the model, the cards and their memory when the job is
-submitted, and written out then.
+submitted, and stored in the spec then.
 """
 
 from __future__ import annotations
@@ -16,13 +15,204 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from controlplane.domain.fields import Field, Finding, Kind
-from controlplane.domain.specs.training_groups import DPO, GRPO, LORA, PARALLEL, QLORA
+
+LORA = (
+    Field(
+        name="rank",
+        label="Rank",
+        help="Size of the adapter; 8 to 64 is usual.",
+        kind=Kind.INTEGER,
+        default=16,
+        least=1,
+        most=1024,
+    ),
+    Field(
+        name="alpha",
+        label="Alpha",
+        help="Strength of the adapter; often twice the rank.",
+        kind=Kind.NUMBER,
+        default=32.0,
+        least=0,
+        above_least=True,
+        most=4096,
+    ),
+    Field(
+        name="dropout",
+        label="Dropout",
+        help="Share of the adapter's inputs that is left out at each step.",
+        kind=Kind.NUMBER,
+        default=0.0,
+        least=0,
+        most=0.9,
+    ),
+    Field(
+        name="target_modules",
+        label="Target modules",
+        help="Names of the layers to adapt; empty means every linear layer but the output head.",
+        kind=Kind.TEXTS,
+        default=None,
+        optional=True,
+    ),
+)
+
+QLORA = (
+    Field(
+        name="bits",
+        label="Bits",
+        help="Of a weight of the frozen model; used by the method qlora.",
+        kind=Kind.INTEGER,
+        default=4,
+        least=4,
+        most=8,
+    ),
+    Field(
+        name="double_quantization",
+        label="Double quantization",
+        help="Quantize the scales as well; saves about 0.4 bits a weight.",
+        kind=Kind.CHOICE,
+        default="on",
+        choices=("on", "off"),
+    ),
+)
+
+DPO = (
+    Field(
+        name="beta",
+        label="Beta",
+        help="How hard DPO holds the model to the one that it began as.",
+        kind=Kind.NUMBER,
+        default=0.1,
+        least=0,
+        above_least=True,
+        most=10,
+    ),
+)
+
+GRPO = (
+    Field(
+        name="generations",
+        label="Answers a prompt",
+        help="Compared with each other; batch size × accumulation must be a multiple of it.",
+        kind=Kind.INTEGER,
+        default=8,
+        least=2,
+        most=256,
+    ),
+    Field(
+        name="max_new_tokens",
+        label="Longest answer",
+        help="In tokens.",
+        kind=Kind.INTEGER,
+        default=256,
+        least=1,
+        most=131_072,
+    ),
+    Field(
+        name="beta",
+        label="Beta",
+        help="Weight of the distance from the model that it began as; 0 leaves it out.",
+        kind=Kind.NUMBER,
+        default=0.0,
+        least=0,
+        most=10,
+    ),
+    Field(
+        name="temperature",
+        label="Temperature",
+        help="Of the answers that are tried.",
+        kind=Kind.NUMBER,
+        default=1.0,
+        least=0,
+        above_least=True,
+        most=4,
+    ),
+    Field(
+        name="reward",
+        label="Reward",
+        help="What an answer earns when it is compared with the row's.",
+        kind=Kind.CHOICE,
+        default="exact_match",
+        choices=("exact_match", "label_accuracy"),
+    ),
+)
+
+PARALLEL = (
+    Field(
+        name="tensor",
+        label="Tensor parallel",
+        help="Cards that share each layer's matrices; empty is proposed.",
+        kind=Kind.INTEGER,
+        default=None,
+        optional=True,
+        least=1,
+        most=64,
+    ),
+    Field(
+        name="pipeline",
+        label="Pipeline parallel",
+        help="Stages that the layers are divided into; empty is proposed.",
+        kind=Kind.INTEGER,
+        default=None,
+        optional=True,
+        least=1,
+        most=128,
+    ),
+    Field(
+        name="data",
+        label="Data parallel",
+        help="Copies that each learn from other rows; empty is what the others leave.",
+        kind=Kind.INTEGER,
+        default=None,
+        optional=True,
+        least=1,
+        most=8192,
+    ),
+    Field(
+        name="context",
+        label="Context parallel",
+        help="Cards that share a row's tokens; empty is proposed.",
+        kind=Kind.INTEGER,
+        default=None,
+        optional=True,
+        least=1,
+        most=64,
+    ),
+    Field(
+        name="expert",
+        label="Expert parallel",
+        help="Cards that share the experts of a mixture; empty is proposed.",
+        kind=Kind.INTEGER,
+        default=None,
+        optional=True,
+        least=1,
+        most=256,
+    ),
+    Field(
+        name="sequence",
+        label="Sequence parallel",
+        help="Whether tensor-parallel cards also share what lies between their matrices.",
+        kind=Kind.CHOICE,
+        default="auto",
+        choices=("auto", "on", "off"),
+    ),
+    Field(
+        name="zero_stage",
+        label="ZeRO stage",
+        help="What copies share: 1 the optimizer's states, 2 also gradients, 3 also weights; 0 is nothing.",
+        kind=Kind.INTEGER,
+        default=None,
+        optional=True,
+        least=0,
+        most=3,
+    ),
+)
+
 
 LARGEST_SEED = 2**31 - 1
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 OBJECTIVES = ("sft", "dpo", "grpo", "pretrain")
 METHODS = ("full", "lora", "qlora")
-#: Fused kernels that some engine knows, by engine-neutral names.
+#: Engine-neutral names of fused kernels that some engines support.
 FUSED_OPERATORS = (
     "flash_attention",
     "rms_norm",
@@ -33,9 +223,9 @@ FUSED_OPERATORS = (
     "grouped_matmul",
 )
 
-#: Learning rates that suit a pretrained model, by method; an adapter bears ten times more.
+#: Default learning rates for a pretrained model by method; adapters allow ten times higher ones.
 LEARNING_RATES: Mapping[str, float] = {"full": 2e-5, "lora": 2e-4, "qlora": 2e-4}
-#: By objective, where it differs: a preference is learnt with smaller steps than an answer.
+#: Default learning rates of objectives that need lower ones than supervised fine-tuning.
 OBJECTIVE_RATES: Mapping[str, float] = {"dpo": 5e-6, "grpo": 1e-6}
 
 FINETUNE = (
@@ -278,9 +468,9 @@ FINETUNE = (
     ),
 )
 
-#: Models below this size know nothing that a high learning rate could spoil.
+#: Number of parameters below which a high learning rate does no harm.
 _TINY_PARAMETERS = 20_000_000
-#: What teaches a tiny model to take addresses apart; measured in ``tests/benchmarks``.
+#: Recommended values for tiny models; measured on an address parser in ``tests/benchmarks``.
 TINY_RECIPE: Mapping[str, Any] = {
     "method": "full",
     "epochs": 6.0,
@@ -293,21 +483,21 @@ TINY_RECIPE: Mapping[str, Any] = {
 
 
 def recommended(*, parameters: int) -> Mapping[str, Any]:
-    """Values that suit a model of that size better than the defaults, to fill a form with."""
+    """Recommended values for a model of that size where they differ from the defaults."""
     return dict(TINY_RECIPE) if 0 < parameters < _TINY_PARAMETERS else {}
 
 
-def laid_over(recommended: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for, over what suits the model.
+def merge_recommended(recommended: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge a spec over recommended values.
 
-    Rates and rows that suit learning from answers do not suit learning from preferences or rewards.
+    A recommended learning rate applies to supervised fine-tuning only, not to preferences or rewards.
     """
     rates = ("learning_rate",) if spec.get("objective") in OBJECTIVE_RATES else ()
     return {**{key: value for key, value in recommended.items() if key not in rates}, **spec}
 
 
-def check_groups(spec: Mapping[str, Any]) -> Iterator[Finding]:
-    """Whether the batches of a complete spec hold whole groups of answers, which ``grpo`` compares."""
+def check_grpo_batches(spec: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check that the batches of a complete spec hold whole groups of answers, as ``grpo`` requires."""
     if spec["objective"] != "grpo":
         return
     step = spec["batch_size"] * spec["gradient_accumulation"]
@@ -321,8 +511,8 @@ def check_groups(spec: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def default_rate(*, objective: str, method: str) -> float:
-    """The learning rate where a spec gives none."""
+def default_learning_rate(*, objective: str, method: str) -> float:
+    """The default learning rate."""
     if method == "full" and objective in OBJECTIVE_RATES:
         return OBJECTIVE_RATES[objective]
     return LEARNING_RATES[method]

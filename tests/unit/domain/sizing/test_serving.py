@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from controlplane.domain.architectures import read
-from controlplane.domain.parallel import Plan
+from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.resources import GIB, Bytes
 from controlplane.domain.sizing import (
     SCHEMES,
@@ -157,14 +157,14 @@ def test_the_largest_that_fits_fits_and_one_more_does_not() -> None:
 
 
 def test_a_model_that_fits_on_one_card_is_given_one() -> None:
-    assert serving_plan(read(QWEN2_7B), WANTED, chip=CARD) == Plan()
+    assert serving_plan(read(QWEN2_7B), WANTED, chip=CARD) == ParallelPlan()
 
 
 def test_a_large_model_is_shared_inside_of_a_ring_before_it_is_cut_into_stages() -> None:
     # 140 GiB of weights on cards of 29 GiB that share links by four.
     large = read({**LLAMA3_8B, "num_hidden_layers": 160, "hidden_size": 6144})
     plan = serving_plan(large, WANTED, chip=TWO_RINGS)
-    assert plan == Plan(tensor=4, pipeline=2)
+    assert plan == ParallelPlan(tensor=4, pipeline=2)
 
 
 def test_more_requests_than_one_replica_holds_are_spread_over_several() -> None:
@@ -188,7 +188,9 @@ wishes = some.builds(
     context=some.integers(1, 200_000),
     concurrency=some.integers(1, 512),
     cache_value_bytes=some.sampled_from([1, 2, 4]),
-    plan=some.builds(Plan, tensor=some.sampled_from([1, 2, 4]), pipeline=some.integers(1, 4)),
+    plan=some.builds(
+        ParallelPlan, tensor=some.sampled_from([1, 2, 4]), pipeline=some.integers(1, 4)
+    ),
 )
 builds = some.sampled_from([read(config) for config in EVERY.values()])
 

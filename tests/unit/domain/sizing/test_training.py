@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from controlplane.domain.architectures import Architecture, read
-from controlplane.domain.parallel import Plan
+from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.sizing import (
     Adapter,
     Mixed,
@@ -68,7 +68,7 @@ def test_zero_divides_what_its_stage_says_as_in_figure_one_of_its_paper() -> Non
     built = replace(LLAMA, parameters=7_500_000_000, vocabulary=8)
     told = []
     for stage in range(4):
-        held = training_memory(built, replace(WANTED, plan=Plan(data=64, zero_stage=stage)))
+        held = training_memory(built, replace(WANTED, plan=ParallelPlan(data=64, zero_stage=stage)))
         told.append((held.weights + held.gradients + held.optimizer) / 1e9)
     assert told[:3] == pytest.approx([120, 31.4, 16.6], abs=0.05)
     # At stage 3 two layers are put together beside the 1.9 GB.
@@ -119,7 +119,7 @@ def test_gradients_that_are_dropped_are_never_there_with_all_activations() -> No
 
 def test_tensor_parallel_cards_share_norms_only_with_sequence_parallelism() -> None:
     alone = training_memory(LLAMA, WANTED).activations
-    plan = Plan(tensor=4)
+    plan = ParallelPlan(tensor=4)
     divided = training_memory(LLAMA, replace(WANTED, plan=plan)).activations
     shared = training_memory(LLAMA, replace(WANTED, plan=replace(plan, sequence=True))).activations
     assert alone / 4 == pytest.approx(shared, rel=1e-6)
@@ -128,7 +128,7 @@ def test_tensor_parallel_cards_share_norms_only_with_sequence_parallelism() -> N
 
 def test_experts_are_divided_among_the_cards_that_share_them() -> None:
     deepseek = read(DEEPSEEK_V3)
-    plan = Plan(data=64, zero_stage=1)
+    plan = ParallelPlan(data=64, zero_stage=1)
     together = training_memory(deepseek, replace(WANTED, plan=plan))
     apart = training_memory(deepseek, replace(WANTED, plan=replace(plan, expert=64)))
     experts = deepseek.expert_parameters
@@ -154,7 +154,7 @@ def test_the_largest_batch_fits_and_one_more_row_does_not() -> None:
 
 def test_the_plan_for_eight_cards_divides_states_before_matrices() -> None:
     plan = training_plan(read(QWEN2_7B), replace(WANTED, recompute=True), chip=CARD, cards=8)
-    assert plan == Plan(data=8, zero_stage=1)
+    assert plan == ParallelPlan(data=8, zero_stage=1)
 
 
 trainings = some.builds(
@@ -168,7 +168,7 @@ trainings = some.builds(
     drops_gradients=some.booleans(),
     fused_attention=some.booleans(),
     plan=some.builds(
-        Plan,
+        ParallelPlan,
         tensor=some.sampled_from([1, 2, 4]),
         data=some.sampled_from([1, 2, 8]),
         zero_stage=some.integers(0, 3),

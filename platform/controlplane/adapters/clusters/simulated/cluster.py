@@ -11,14 +11,17 @@ from typing import Any
 from controlplane.adapters.clusters.refusals import check_launch
 from controlplane.adapters.clusters.simulated.faults import Faults, no_node
 from controlplane.adapters.clusters.simulated.observing import observed_launch, observed_node
-from controlplane.adapters.clusters.simulated.recording import course_of, kept
+from controlplane.adapters.clusters.simulated.recording import draw_run_profile, kept
 from controlplane.adapters.clusters.simulated.records import Kept, Records
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin
 from controlplane.domain.resources import Bytes
-from controlplane.domain.simulation import courses, curves, descriptions
-from controlplane.domain.simulation.lives import Life, life
-from controlplane.domain.simulation.troubles import TroubleKind
+from controlplane.domain.simulation import fleets, reports, run_profiles
+from controlplane.domain.simulation.lifecycle import (
+    LaunchSnapshot,
+    SimulatedFaultKind,
+    launch_snapshot,
+)
 from controlplane.ports import registry
 from controlplane.ports.clusters import (
     ClusterError,
@@ -43,7 +46,7 @@ def _system_clock() -> datetime:
 class SimulatedCluster:
     """Implements ``controlplane.ports.clusters.Cluster``, and faults on command.
 
-    ``fleet`` describes its nodes (``controlplane.domain.simulation.descriptions``); ``speed`` is how many seconds
+    ``fleet`` describes its nodes (``controlplane.domain.simulation.fleets``); ``speed`` is how many seconds
     of the simulation pass in one of the clock; ``seed`` decides what jobs come to, ``failing`` how many of the
     trainings fail and ``hours`` how long they usually take. What it was asked stays in ``home``.
 
@@ -66,14 +69,14 @@ class SimulatedCluster:
         if not speed > 0:
             raise ClusterError(f"the speed of a simulation is above 0, got {speed}")
         try:
-            self._fleet = descriptions.read(fleet, chips=registry.chips())
-        except descriptions.DescriptionRefused as refusal:
+            self._fleet = fleets.read(fleet, chips=registry.chips())
+        except fleets.FleetDescriptionRefused as refusal:
             raise ClusterError(str(refusal)) from refusal
         self._nodes = {node.name: node for node in self._fleet.nodes()}
         self._chips = {name: node.group.chip for name, node in self._nodes.items()}
         self._inventory = {name: observed_node(self._nodes[name]) for name in sorted(self._nodes)}
         self._speed, self._seed = speed, seed
-        self._mix = courses.Mix(failing=failing, hours=hours)
+        self._mix = run_profiles.WorkloadMix(failing=failing, hours=hours)
         self._clock = clock
         self.records = Records(Path(home).absolute() / "simulated.sqlite3")
         #: Breaks cards and nodes, and repairs them.
@@ -98,15 +101,15 @@ class SimulatedCluster:
     def inventory(self) -> tuple[ObservedNode, ...]:
         at = self.now()
         nodes = dict(self._inventory)
-        for trouble in self.records.troubles():
-            if not trouble.holds(at) or trouble.node not in nodes:
+        for fault in self.records.faults():
+            if not fault.is_active(at) or fault.node not in nodes:
                 continue
-            node = nodes[trouble.node]
-            if trouble.kind is TroubleKind.NODE_SILENT:
+            node = nodes[fault.node]
+            if fault.kind is SimulatedFaultKind.NODE_UNREACHABLE:
                 nodes[node.name] = replace(node, ready=False)
-            elif trouble.kind is TroubleKind.CARD_DEAD:
+            elif fault.kind is SimulatedFaultKind.CARD_DEAD:
                 cards = (
-                    replace(card, healthy=card.healthy and card.index != trouble.card)
+                    replace(card, healthy=card.healthy and card.index != fault.card)
                     for card in node.cards
                 )
                 nodes[node.name] = replace(node, cards=tuple(cards))
@@ -117,15 +120,15 @@ class SimulatedCluster:
         return Diagnosis(
             signs=tuple(
                 Sign(
-                    node=trouble.node,
+                    node=fault.node,
                     origin=Origin.SILENCE,
                     code=SILENT,
                     level=FaultLevel.ISOLATE,
-                    message=trouble.words,
-                    since=trouble.since,
+                    message=fault.words,
+                    since=fault.since,
                 )
-                for trouble in self.faults.present()
-                if trouble.kind is TroubleKind.NODE_SILENT
+                for fault in self.faults.present()
+                if fault.kind is SimulatedFaultKind.NODE_UNREACHABLE
             )
         )
 
@@ -144,9 +147,9 @@ class SimulatedCluster:
         self.records.add(self._kept(launch, at=at, before=before))
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
-        at, troubles = self.now(), self.records.troubles()
+        at, faults = self.now(), self.records.faults()
         return {
-            one.record.name: observed_launch(life(one.record, troubles, at))
+            one.record.name: observed_launch(launch_snapshot(one.record, faults, at))
             for one in self.records.named(names)
         }
 
@@ -158,8 +161,8 @@ class SimulatedCluster:
         self.records.stop(name, at=at, kill_at=at + max(timedelta(), grace) / self._speed)
 
     def remove(self, name: str) -> None:
-        lived = self.life(name)
-        if lived is not None and not lived.ended:
+        snapshot = self.launch_snapshot(name)
+        if snapshot is not None and not snapshot.ended:
             raise ClusterError(f"the launch {name} has not ended: stop it before removing it")
         self.records.remove(name)
 
@@ -168,20 +171,21 @@ class SimulatedCluster:
         return {one.record.name: Bytes(one.size) for one in self.records.named(names)}
 
     def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
-        lived = self.life(name)
-        known = lived is not None and any(
-            (place.role, place.index) == (role, index) for place in lived.record.places
+        snapshot = self.launch_snapshot(name)
+        known = snapshot is not None and any(
+            (location.role, location.index) == (role, index)
+            for location in snapshot.record.locations
         )
-        if lived is None or not known:
+        if snapshot is None or not known:
             return LogChunk(content=b"", next_offset=max(0, offset), complete=True)
-        printed = curves.text(lived, role=role, index=index, troubles=self.records.troubles())
+        printed = reports.text(snapshot, role=role, index=index, faults=self.records.faults())
         start = max(0, len(printed) + offset) if offset < 0 else offset
         content = printed[start : start + max(0, limit)]
         following = start + len(content)
         return LogChunk(
             content=content,
             next_offset=following,
-            complete=lived.ended and following >= len(printed),
+            complete=snapshot.ended and following >= len(printed),
         )
 
     def endpoint(self, name: str, *, role: str, index: int, port: str) -> Endpoint | None:
@@ -190,9 +194,9 @@ class SimulatedCluster:
             if self.now() < one.record.ready_at:
                 return None
             every = [
-                (place.role, place.index, each)
-                for place in one.record.places
-                for each in one.ports.get(place.role, ())
+                (location.role, location.index, each)
+                for location in one.record.locations
+                for each in one.ports.get(location.role, ())
             ]
             if (role, index, port) in every:
                 number = one.number * _PORTS_OF_A_LAUNCH + every.index((role, index, port))
@@ -202,10 +206,12 @@ class SimulatedCluster:
                 )
         return None
 
-    def life(self, name: str) -> Life | None:
+    def launch_snapshot(self, name: str) -> LaunchSnapshot | None:
         """What that Launch is doing now; None if it is not known."""
         found = self.records.named([name])
-        return life(found[0].record, self.records.troubles(), self.now()) if found else None
+        return (
+            launch_snapshot(found[0].record, self.records.faults(), self.now()) if found else None
+        )
 
     def _check_nodes(self, launch: Launch) -> None:
         for role in launch.roles:
@@ -217,21 +223,21 @@ class SimulatedCluster:
         names = {placement.node for role in launch.roles for placement in role.placements}
         return (self._inventory[name] for name in sorted(names))
 
-    def _continued(self, launch: Launch, *, at: datetime) -> Life | None:
+    def _continued(self, launch: Launch, *, at: datetime) -> LaunchSnapshot | None:
         """The Launch before it, as it ended."""
         earlier = self.records.named([launch.continues] if launch.continues else [])
         if not earlier:
             return None
-        lived = life(earlier[0].record, self.records.troubles(), at)
-        if not lived.ended:
+        snapshot = launch_snapshot(earlier[0].record, self.records.faults(), at)
+        if not snapshot.ended:
             raise LaunchRefused(
                 f"{launch.name} continues {launch.continues}, which has not ended: stop it first"
             )
-        return lived
+        return snapshot
 
-    def _kept(self, launch: Launch, *, at: datetime, before: Life | None) -> Kept:
+    def _kept(self, launch: Launch, *, at: datetime, before: LaunchSnapshot | None) -> Kept:
         try:
-            course = course_of(launch, chips=self._chips, seed=self._seed, mix=self._mix)
-        except courses.CourseRefused as refusal:
+            profile = draw_run_profile(launch, chips=self._chips, seed=self._seed, mix=self._mix)
+        except run_profiles.RunProfileRefused as refusal:
             raise LaunchRefused(str(refusal)) from refusal
-        return kept(launch, course=course, speed=self._speed, at=at, before=before)
+        return kept(launch, profile=profile, speed=self._speed, at=at, before=before)

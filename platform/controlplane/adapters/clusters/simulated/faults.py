@@ -7,7 +7,7 @@ from datetime import datetime
 from difflib import get_close_matches
 
 from controlplane.adapters.clusters.simulated.records import Records
-from controlplane.domain.simulation.troubles import Trouble, TroubleKind
+from controlplane.domain.simulation.lifecycle import SimulatedFault, SimulatedFaultKind
 from controlplane.ports.clusters import ClusterError
 
 
@@ -28,7 +28,7 @@ class Faults:
 
         :raises ClusterError: if there is no such card.
         """
-        self._break(TroubleKind.CARD_DEAD, node, index, words=words)
+        self._break(SimulatedFaultKind.CARD_DEAD, node, index, words=words)
 
     def slow_card(self, node: str, index: int, *, slowness: float) -> None:
         """Work that uses the card takes that many times longer.
@@ -37,14 +37,14 @@ class Faults:
         """
         if not slowness > 1:
             raise ClusterError(f"a slow card takes more than 1 times as long, got {slowness}")
-        self._break(TroubleKind.CARD_SLOW, node, index, words="throttled", slowness=slowness)
+        self._break(SimulatedFaultKind.CARD_SLOW, node, index, words="throttled", slowness=slowness)
 
     def silence(self, node: str, *, words: str = "no heartbeat") -> None:
         """Nobody hears of the node; when that lasts, what runs there is lost.
 
         :raises ClusterError: if there is no such node.
         """
-        self._break(TroubleKind.NODE_SILENT, node, None, words=words)
+        self._break(SimulatedFaultKind.NODE_UNREACHABLE, node, None, words=words)
 
     def recover(self, node: str, index: int | None = None) -> int:
         """End what troubles that card, or the node and all of its cards; say how many troubles ended.
@@ -54,14 +54,14 @@ class Faults:
         self._check(node, index)
         return self._records.recover(node, card=index, at=self._now())
 
-    def present(self) -> tuple[Trouble, ...]:
+    def present(self) -> tuple[SimulatedFault, ...]:
         """What is broken now, the oldest first."""
         at = self._now()
-        return tuple(trouble for trouble in self._records.troubles() if trouble.holds(at))
+        return tuple(fault for fault in self._records.faults() if fault.is_active(at))
 
     def _break(
         self,
-        kind: TroubleKind,
+        kind: SimulatedFaultKind,
         node: str,
         card: int | None,
         *,
@@ -71,8 +71,8 @@ class Faults:
         self._check(node, card)
         broken = {(one.kind, one.node, one.card) for one in self.present()}
         if (kind, node, card) not in broken:
-            self._records.trouble(
-                Trouble(
+            self._records.fault(
+                SimulatedFault(
                     kind=kind,
                     node=node,
                     card=card,

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from controlplane.domain.geometry import text_of
 from controlplane.domain.network import labels_of
-from controlplane.domain.simulation.descriptions import SimulatedNode
-from controlplane.domain.simulation.lives import Life, Place, struck
+from controlplane.domain.simulation.fleets import SimulatedNode
+from controlplane.domain.simulation.lifecycle import LaunchSnapshot, ReplicaLocation, is_affected
 from controlplane.ports.clusters import (
     ExitCause,
     ObservedCard,
@@ -49,39 +49,43 @@ def observed_node(node: SimulatedNode) -> ObservedNode:
     )
 
 
-def observed_launch(lived: Life) -> ObservedLaunch:
-    record = lived.record
+def observed_launch(snapshot: LaunchSnapshot) -> ObservedLaunch:
+    record = snapshot.record
     return ObservedLaunch(
         name=record.name,
-        replicas=tuple(_replica(lived, place, record.places) for place in record.places),
+        replicas=tuple(
+            _replica(snapshot, location, record.locations) for location in record.locations
+        ),
         labels=record.labels,
     )
 
 
-def _replica(lived: Life, place: Place, places: Sequence[Place]) -> ObservedReplica:
-    ending = lived.ending
+def _replica(
+    snapshot: LaunchSnapshot, location: ReplicaLocation, locations: Sequence[ReplicaLocation]
+) -> ObservedReplica:
+    outcome = snapshot.outcome
     seen = ObservedReplica(
-        role=place.role,
-        index=place.index,
-        phase=Phase(lived.stage.value),
-        message=lived.message,
-        started_at=lived.started_at,
+        role=location.role,
+        index=location.index,
+        phase=Phase(snapshot.stage.value),
+        message=snapshot.message,
+        started_at=snapshot.started_at,
     )
-    if ending is None:
+    if outcome is None:
         return seen
     seen = replace(
         seen,
-        exit_code=ending.exit_code,
-        cause=ExitCause(ending.cause),
-        ended_at=ending.at,
+        exit_code=outcome.exit_code,
+        cause=ExitCause(outcome.cause),
+        ended_at=outcome.at,
     )
-    if struck(place, ending):
+    if is_affected(location, outcome):
         return seen
-    first = next(one for one in places if struck(one, ending))
+    first = next(one for one in locations if is_affected(one, outcome))
     return replace(
         seen,
         phase=Phase.EXITED,
         cause=ExitCause.STOPPED,
         exit_code=_TERMINATED,
-        message=f"stopped, because {first.role}-{first.index} had failed: {ending.message}",
+        message=f"stopped, because {first.role}-{first.index} had failed: {outcome.message}",
     )

@@ -8,9 +8,13 @@ from datetime import datetime
 
 from controlplane.adapters.clusters.simulated.records import Kept, Report
 from controlplane.domain.accelerators import Chip, Dtype
-from controlplane.domain.simulation import courses, curves
-from controlplane.domain.simulation.courses import Course
-from controlplane.domain.simulation.lives import LaunchRecord, Life, Place
+from controlplane.domain.simulation import reports, run_profiles
+from controlplane.domain.simulation.lifecycle import (
+    LaunchSnapshot,
+    ReplicaLocation,
+    SimulatedLaunchRecord,
+)
+from controlplane.domain.simulation.run_profiles import RunProfile
 from controlplane.ports.launches import Launch
 
 #: The secret of a Launch that its engine demands from callers.
@@ -23,41 +27,48 @@ _OPERATIONS_PER_TOKEN = 6 * 7.6e9
 _USUAL_RATE = 300e12
 
 
-def course_of(launch: Launch, *, chips: Mapping[str, Chip], seed: int, mix: courses.Mix) -> Course:
+def draw_run_profile(
+    launch: Launch, *, chips: Mapping[str, Chip], seed: int, mix: run_profiles.WorkloadMix
+) -> RunProfile:
     """What its processes will do; ``chips`` are those of the nodes, by node.
 
-    :raises controlplane.domain.simulation.courses.CourseRefused: if a label cannot be read.
+    :raises controlplane.domain.simulation.run_profiles.RunProfileRefused: if a label cannot be read.
     """
-    places = list(_places(launch))
-    asked = courses.Asked(
+    locations = list(_locations(launch))
+    traits = run_profiles.LaunchTraits(
         name=launch.name,
         role=launch.roles[0].name,
-        cards=sum(len(place.cards) for place in places),
-        peak_tokens=sum(len(place.cards) * _rate(chips[place.node]) for place in places)
+        cards=sum(len(location.cards) for location in locations),
+        peak_tokens=sum(len(location.cards) * _rate(chips[location.node]) for location in locations)
         / _OPERATIONS_PER_TOKEN,
         reports=bool(_report_url(launch)),
         labels=launch.labels,
     )
-    return courses.course_of(asked, seed=seed, mix=mix)
+    return run_profiles.draw_run_profile(traits, seed=seed, mix=mix)
 
 
 def kept(
-    launch: Launch, *, course: Course, speed: float, at: datetime, before: Life | None
+    launch: Launch,
+    *,
+    profile: RunProfile,
+    speed: float,
+    at: datetime,
+    before: LaunchSnapshot | None,
 ) -> Kept:
     """Its record; one that goes on from ``before`` does the rest of the same work."""
     url = _report_url(launch)
     return Kept(
         number=0,
-        record=LaunchRecord(
+        record=SimulatedLaunchRecord(
             name=launch.name,
-            places=tuple(_places(launch)),
-            course=_rest_of(before.record.course, course) if before else course,
+            locations=tuple(_locations(launch)),
+            profile=_rest_of(before.record.profile, profile) if before else profile,
             launched_at=at,
             speed=speed,
             reports=bool(url),
             probed=any(role.probe is not None for role in launch.roles),
             run_within=launch.run_within,
-            begun=curves.checkpointed(before) if before else 0.0,
+            initial_work=reports.checkpointed(before) if before else 0.0,
             labels=dict(launch.labels),
         ),
         ports={role.name: role.ports for role in launch.roles},
@@ -67,12 +78,12 @@ def kept(
     )
 
 
-def _rest_of(before: Course, course: Course) -> Course:
+def _rest_of(before: RunProfile, profile: RunProfile) -> RunProfile:
     """A training that goes on follows the same curve, and what it died of is over."""
     if not before.steps:
-        return course
+        return profile
     return replace(
-        course,
+        profile,
         steps=before.steps,
         whole=before.whole,
         runs=before.whole,
@@ -86,10 +97,12 @@ def _report_url(launch: Launch) -> str:
     return launch.roles[0].environment.get(_REPORT_URL, "")
 
 
-def _places(launch: Launch) -> Iterator[Place]:
+def _locations(launch: Launch) -> Iterator[ReplicaLocation]:
     for role in launch.roles:
         for index, placement in enumerate(role.placements):
-            yield Place(role=role.name, index=index, node=placement.node, cards=placement.cards)
+            yield ReplicaLocation(
+                role=role.name, index=index, node=placement.node, cards=placement.cards
+            )
 
 
 def _rate(chip: Chip) -> float:

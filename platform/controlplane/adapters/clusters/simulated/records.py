@@ -20,9 +20,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from controlplane.domain.simulation.courses import Course
-from controlplane.domain.simulation.lives import LaunchRecord, Place
-from controlplane.domain.simulation.troubles import Trouble, TroubleKind
+from controlplane.domain.simulation.lifecycle import (
+    ReplicaLocation,
+    SimulatedFault,
+    SimulatedFaultKind,
+    SimulatedLaunchRecord,
+)
+from controlplane.domain.simulation.run_profiles import RunProfile
 from controlplane.ports.clusters import ClusterUnavailable
 
 _SCHEMA = """
@@ -66,7 +70,7 @@ class Kept:
     """A row of ``launches``."""
 
     number: int
-    record: LaunchRecord
+    record: SimulatedLaunchRecord
     #: Names of the ports of each role.
     ports: Mapping[str, tuple[str, ...]]
     #: The secret that its engine demands from callers.
@@ -147,15 +151,15 @@ class Records:
         with self._open() as file:
             file.execute("DELETE FROM launches WHERE name = ?", (name,))
 
-    def troubles(self) -> tuple[Trouble, ...]:
+    def faults(self) -> tuple[SimulatedFault, ...]:
         """Every one there has been, the oldest first."""
         with self._open() as file:
             rows = file.execute(
                 "SELECT kind, node, card, since, until, slowness, words FROM troubles ORDER BY number"
             )
             return tuple(
-                Trouble(
-                    kind=TroubleKind(kind),
+                SimulatedFault(
+                    kind=SimulatedFaultKind(kind),
                     node=node,
                     card=card,
                     since=_instant(since),
@@ -166,18 +170,18 @@ class Records:
                 for kind, node, card, since, until, slowness, words in rows
             )
 
-    def trouble(self, trouble: Trouble) -> None:
+    def fault(self, fault: SimulatedFault) -> None:
         with self._open() as file:
             file.execute(
                 "INSERT INTO troubles (kind, node, card, since, slowness, words)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
                 (
-                    trouble.kind.value,
-                    trouble.node,
-                    trouble.card,
-                    trouble.since.timestamp(),
-                    trouble.slowness,
-                    trouble.words,
+                    fault.kind.value,
+                    fault.node,
+                    fault.card,
+                    fault.since.timestamp(),
+                    fault.slowness,
+                    fault.words,
                 ),
             )
 
@@ -244,13 +248,13 @@ def _to_json(kept: Kept) -> str:
     return json.dumps(
         {
             "name": record.name,
-            "places": [[one.role, one.index, one.node, one.cards] for one in record.places],
-            "course": asdict(record.course),
+            "places": [[one.role, one.index, one.node, one.cards] for one in record.locations],
+            "course": asdict(record.profile),
             "speed": record.speed,
             "reports": record.reports,
             "probed": record.probed,
             "run_within": record.run_within and record.run_within.total_seconds(),
-            "begun": record.begun,
+            "begun": record.initial_work,
             "labels": dict(record.labels),
             "ports": {role: list(ports) for role, ports in kept.ports.items()},
             "engine_key": kept.engine_key,
@@ -266,16 +270,16 @@ def _from_row(row: tuple[Any, ...]) -> Kept:
     within, report = data["run_within"], data["report"]
     return Kept(
         number=number,
-        record=LaunchRecord(
+        record=SimulatedLaunchRecord(
             name=data["name"],
-            places=tuple(_places(data["places"])),
-            course=Course(**data["course"]),
+            locations=tuple(_locations(data["places"])),
+            profile=RunProfile(**data["course"]),
             launched_at=_instant(launched_at),
             speed=data["speed"],
             reports=data["reports"],
             probed=data["probed"],
             run_within=None if within is None else timedelta(seconds=within),
-            begun=data["begun"],
+            initial_work=data["begun"],
             labels=data["labels"],
             stop_at=_maybe(stop_at),
             kill_at=_maybe(kill_at),
@@ -290,6 +294,6 @@ def _from_row(row: tuple[Any, ...]) -> Kept:
     )
 
 
-def _places(rows: Iterable[list[Any]]) -> Iterator[Place]:
+def _locations(rows: Iterable[list[Any]]) -> Iterator[ReplicaLocation]:
     for role, index, node, cards in rows:
-        yield Place(role=role, index=index, node=node, cards=tuple(cards))
+        yield ReplicaLocation(role=role, index=index, node=node, cards=tuple(cards))

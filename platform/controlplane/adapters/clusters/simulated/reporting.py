@@ -20,8 +20,8 @@ from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
 
 from controlplane.adapters.clusters.simulated.records import Kept, Records, Report
-from controlplane.domain.simulation import curves, outputs
-from controlplane.domain.simulation.lives import Life, life
+from controlplane.domain.simulation import reports
+from controlplane.domain.simulation.lifecycle import LaunchSnapshot, launch_snapshot
 
 _POINTS_A_REQUEST = 200
 _TIMEOUT_SECONDS = 30.0
@@ -101,43 +101,49 @@ class Voice:
 
         :raises Away: if nobody hears now; what was said before stays said.
         """
-        troubles = self._records.troubles()
+        faults = self._records.faults()
         spoken = 0
         for kept in self._records.unreported():
-            lived = life(kept.record, troubles, at)
-            if lived.ended:
+            snapshot = launch_snapshot(kept.record, faults, at)
+            if snapshot.ended:
                 # What it had not said yet is no longer wanted.
                 self._records.handed_over(kept.record.name, at=at)
-            elif kept.report is not None and self._is_due(kept, lived, at):
-                points = curves.points(lived, after=kept.reported_step, troubles=troubles)
-                self._tell(kept, kept.report, lived, points)
+            elif kept.report is not None and self._is_due(kept, snapshot, at):
+                points = reports.points(snapshot, after=kept.reported_step, faults=faults)
+                self._tell(kept, kept.report, snapshot, points)
                 spoken += 1
                 if spoken == most:
                     break
         return spoken
 
-    def _is_due(self, kept: Kept, lived: Life, at: datetime) -> bool:
-        if lived.finishing:
+    def _is_due(self, kept: Kept, snapshot: LaunchSnapshot, at: datetime) -> bool:
+        if snapshot.finishing:
             return True
         fresh = kept.reported_at is None or at - kept.reported_at >= self._every
-        return fresh and curves.step_of(lived) > kept.reported_step
+        return fresh and reports.step_of(snapshot) > kept.reported_step
 
     def _tell(
-        self, kept: Kept, report: Report, lived: Life, points: Sequence[Mapping[str, Any]]
+        self,
+        kept: Kept,
+        report: Report,
+        snapshot: LaunchSnapshot,
+        points: Sequence[Mapping[str, Any]],
     ) -> None:
         name = kept.record.name
         try:
             for start in range(0, len(points), _POINTS_A_REQUEST):
                 self._listener.progress(report, points[start : start + _POINTS_A_REQUEST])
-            if lived.finishing:
-                self._hand_over(report, lived)
-                self._records.handed_over(name, at=lived.at)
+            if snapshot.finishing:
+                self._hand_over(report, snapshot)
+                self._records.handed_over(name, at=snapshot.at)
         except NotHeard:
-            self._records.handed_over(name, at=lived.at)
-        self._records.reported(name, step=curves.step_of(lived), at=lived.at)
+            self._records.handed_over(name, at=snapshot.at)
+        self._records.reported(name, step=reports.step_of(snapshot), at=snapshot.at)
 
-    def _hand_over(self, report: Report, lived: Life) -> None:
-        kind, files, metrics = outputs.made(lived, role=lived.record.places[0].role)
+    def _hand_over(self, report: Report, snapshot: LaunchSnapshot) -> None:
+        kind, files, metrics = reports.output_files(
+            snapshot, role=snapshot.record.locations[0].role
+        )
         for path, content in files.items():
             self._listener.file(report, path, content)
         listed = [

@@ -9,7 +9,7 @@ from controlplane.adapters.engines import runtime
 from controlplane.domain import fields, quantization
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field, Finding, Limit
-from controlplane.domain.specs.quantizing import QUANTIZE, SCHEMES
+from controlplane.domain.specs.evaluation import QUANTIZE, SCHEMES
 from controlplane.ports.engines import (
     EngineProfile,
     FlagsChecked,

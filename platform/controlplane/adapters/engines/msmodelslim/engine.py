@@ -12,7 +12,7 @@ from controlplane.adapters.engines.containers import ContainerEngine
 from controlplane.domain import fields
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field, Finding, Limit, subset
-from controlplane.domain.specs.quantizing import QUANTIZE
+from controlplane.domain.specs.evaluation import QUANTIZE
 from controlplane.ports.engines import (
     EngineProfile,
     FlagsChecked,

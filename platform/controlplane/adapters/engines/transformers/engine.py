@@ -85,7 +85,7 @@ class TransformersEngine:
         limits = self.limits(task, chip=chip, model=model)
         wrong = (*fields.check(table, spec), *fields.check_limits(table, spec, limits))
         if task is Task.FINETUNE and not wrong:
-            wrong = tuple(training.check_groups(self.normalise(task, spec)))
+            wrong = tuple(training.check_grpo_batches(self.normalise(task, spec)))
         if model is None or task is Task.SCRIPT:
             return wrong
         return (*wrong, *_check_model(task, spec, model=model))
@@ -94,7 +94,7 @@ class TransformersEngine:
         """The spec with every default written out. LoRA has a default learning rate of its own."""
         complete = fields.with_defaults(specs.FIELDS[task], spec)
         if task is Task.FINETUNE and "learning_rate" not in spec:
-            complete["learning_rate"] = training.default_rate(
+            complete["learning_rate"] = training.default_learning_rate(
                 objective=complete["objective"], method=complete["method"]
             )
         return complete

@@ -10,7 +10,7 @@ from typing import Any
 
 from controlplane.domain.accelerators import Chip, ChipKind
 from controlplane.domain.fields import Field, Limit, subset
-from controlplane.domain.specs.evaluating import EVALUATE
+from controlplane.domain.specs.evaluation import EVALUATE
 from controlplane.domain.specs.scripts import SCRIPT
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE

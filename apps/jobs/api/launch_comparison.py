@@ -1,0 +1,112 @@
+"""Comparison of the Launches that one spec renders for two chips: request and response."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
+from rest_framework import serializers
+
+from apps.jobs.api.serializers import (
+    FINETUNE_EXAMPLE,
+    FindingSerializer,
+    JobSubmitSerializer,
+)
+from apps.jobs.services import LaunchComparison
+from controlplane.domain.accelerators import Chip
+from controlplane.domain.fields import Finding
+from controlplane.ports import registry as ports
+from controlplane.ports.differences import Part
+from controlplane.ports.engines import FlagsChecked
+from controlplane.ports.launches import Launch
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "A fine-tune on two chips",
+            value={**FINETUNE_EXAMPLE, "on": ["nvidia-a100-80g", "ascend-910b3"]},
+            request_only=True,
+        )
+    ]
+)
+class RenderSubmitSerializer(JobSubmitSerializer):
+    """What a job would be, and the two chips to render it for."""
+
+    on = serializers.ListField(
+        child=serializers.CharField(max_length=60),
+        min_length=2,
+        max_length=2,
+        help_text="The two chips to compare, by name or alias.",
+    )
+
+    def validate_on(self, names: list[str]) -> tuple[Chip, Chip]:
+        found = []
+        for name in names:
+            chip = ports.chip_called(name)
+            if chip is None:
+                known = ", ".join(ports.chips())
+                raise serializers.ValidationError(f"no chip is called {name!r}; known: {known}")
+            found.append(chip)
+        return found[0], found[1]
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        chips = attrs.pop("on")
+        return {**super().validate(attrs), "chips": chips}
+
+
+class RenderedSerializer(serializers.Serializer[Any]):
+    """What one chip would run; placeholders in braces are filled in by the cluster."""
+
+    chip = serializers.CharField()
+    findings = FindingSerializer(
+        many=True, help_text="Why there is no rendering; empty if there is."
+    )
+    image = serializers.CharField()
+    argv = serializers.ListField(child=serializers.CharField())
+    environment = serializers.DictField(child=serializers.CharField())
+    files = serializers.DictField(child=serializers.CharField(), help_text="Text by path.")
+
+
+class DifferenceSerializer(serializers.Serializer[Any]):
+    path = serializers.CharField(help_text="For example image, argv.3 or files/train.yaml:12.")
+    part = serializers.ChoiceField(choices=[(part.value, part.value) for part in Part])
+    left = serializers.CharField(allow_null=True)
+    right = serializers.CharField(allow_null=True)
+
+
+class SideBySideSerializer(serializers.Serializer[Any]):
+    flags = serializers.ChoiceField(
+        choices=[(flags.value, flags.value) for flags in FlagsChecked],
+        help_text="How far the rendered arguments are known to be right.",
+    )
+    renderings = RenderedSerializer(many=True)
+    differences = DifferenceSerializer(many=True)
+    changed_fields = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Fields of the spec that are not the same for both chips.",
+    )
+
+
+def side_by_side_json(found: LaunchComparison) -> dict[str, Any]:
+    """The data of ``SideBySideSerializer``."""
+    sides = zip(found.chips, found.findings, found.launches, strict=True)
+    return {
+        "flags": found.flags,
+        "renderings": [_rendered(*side) for side in sides],
+        "differences": [asdict(difference) for difference in found.differences],
+        "changed_fields": list(found.changed_fields),
+    }
+
+
+def _rendered(chip: Chip, findings: tuple[Finding, ...], launch: Launch | None) -> dict[str, Any]:
+    role = launch.roles[0] if launch is not None else None
+    return {
+        "chip": chip.name,
+        "findings": [asdict(finding) for finding in findings],
+        "image": launch.image if launch is not None else "",
+        "argv": list(role.argv) if role is not None else [],
+        "environment": dict(role.environment) if role is not None else {},
+        "files": dict(launch.files) if launch is not None else {},
+    }

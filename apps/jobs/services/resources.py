@@ -1,0 +1,331 @@
+"""Resolution of requested resources: acceptable chips, replicas, and the parallel plan of a fine-tune.
+
+::
+
+    cpu, ascend-910b3 …    that chip, by its name or an alias
+    gpu, npu               every chip of that kind        ┐ that the fleet has and the engine runs on;
+    any                    every chip, CPUs last          ┘ the job gets the one with the best placement
+    mig-1g.10gb            every chip with slices of that profile in the fleet; the groups above exclude slices
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any
+
+from apps.quotas import selectors as quotas
+from controlplane.domain import sizing
+from controlplane.domain.accelerators import Chip, ChipKind
+from controlplane.domain.architectures import Architecture, ConfigRefused, read
+from controlplane.domain.fields import Finding, Limit, check_limits
+from controlplane.domain.jobs import parallelism
+from controlplane.domain.jobs.parallelism import ParallelPlan
+from controlplane.domain.resources import bytes_in_words
+from controlplane.ports import registry
+from controlplane.ports.engines import Engine, ModelFacts, Task
+
+ANY = "any"
+#: The engine that is part of Ninefold; it supports most tasks.
+DEFAULT_ENGINE = "transformers"
+#: Names of groups of chips; ``cpu`` is the name of a chip.
+CHIP_GROUPS = (ANY, ChipKind.GPU.value, ChipKind.NPU.value)
+
+
+def chips_expand(
+    requested: Sequence[str], *, engine: Engine, task: Task, free: Mapping[str, int] | None = None
+) -> tuple[tuple[Chip, ...], tuple[Finding, ...]]:
+    """Resolve requested chips and groups to chips, the preferred first and each once, with findings.
+
+    :param free: unallocated cards by chip, if the caller has counted them already.
+    """
+    groups = {*CHIP_GROUPS, *_profiles()}
+    if free is None and any(group in groups for group in requested):
+        free = quotas.cards_free()
+    free = free or {}
+    chosen: dict[str, Chip] = {}
+    findings = []
+    if not requested:
+        findings.append(_finding(message="name at least one acceptable chip"))
+    for group in requested:
+        if group in groups:
+            found = _fleet_chips(group, engine=engine, task=task, free=free)
+            if not found:
+                why = _no_chip_message(group, engine=engine, task=task, free=free)
+                findings.append(_finding(message=why))
+            chosen |= {chip.name: chip for chip in found}
+            continue
+        chip = registry.chip_called(group)
+        if chip is None:
+            whole = (one.name for one in registry.chips().values() if not one.slice_of)
+            known = ", ".join((*CHIP_GROUPS, *whole, *sorted(_profiles())))
+            findings.append(_finding(message=f"no chip is called {group!r}; known: {known}"))
+        elif reason := engine.runs_on(task, chip):
+            message = f"{engine.name} does not {task} on {chip.name}: {reason}"
+            findings.append(_finding(message=message))
+        else:
+            chosen[chip.name] = chip
+    return tuple(chosen.values()), tuple(findings)
+
+
+def engine_for(task: Task, *, chips: Sequence[str]) -> str:
+    """The default engine for a task: ``DEFAULT_ENGINE``, else the first by name.
+
+    Engines that run on the first chip, or on a chip of that group, come before all others. If no engine supports
+    the task, it is ``DEFAULT_ENGINE``, so that the refusal names it.
+    """
+    names = sorted(registry.engine_names(), key=lambda name: (name != DEFAULT_ENGINE, name))
+    able = [name for name in names if task in registry.engine(name).tasks]
+    preferred = _chips_named(chips[0]) if chips else ()
+    running = (
+        name
+        for name in able
+        if any(not registry.engine(name).runs_on(task, chip) for chip in preferred)
+    )
+    return next(running, able[0] if able else DEFAULT_ENGINE)
+
+
+def _chips_named(group: str) -> Sequence[Chip]:
+    """Chips of that name or group, whether the fleet has them or not."""
+    chip = registry.chip_called(group)
+    if chip is not None:
+        return (chip,)
+    return [chip for chip in registry.chips().values() if _in_group(group, chip)]
+
+
+def equal_chips(requested: Sequence[str], chips: Sequence[str]) -> int:
+    """Number of leading chips that are equally preferred: all of a group, or the one that is named.
+
+    CPUs are never equal to accelerators.
+    """
+    if requested[0] not in {*CHIP_GROUPS, *_profiles()}:
+        return 1
+    known = (registry.chip_called(name) for name in chips)
+    equal = takewhile(lambda chip: chip is not None and _is_equal_in(requested[0], chip), known)
+    return max(1, sum(1 for _ in equal))
+
+
+def _is_equal_in(group: str, chip: Chip) -> bool:
+    return _in_group(group, chip) and chip.kind is not ChipKind.CPU
+
+
+def _fleet_chips(group: str, *, engine: Engine, task: Task, free: Mapping[str, int]) -> list[Chip]:
+    """Chips of the group in the fleet, those with most unallocated cards first, CPUs last."""
+    chips = [
+        chip
+        for chip in registry.chips().values()
+        if chip.name in free and _in_group(group, chip) and not engine.runs_on(task, chip)
+    ]
+    return sorted(chips, key=lambda chip: (chip.kind is ChipKind.CPU, -free[chip.name], chip.name))
+
+
+def _no_chip_message(group: str, *, engine: Engine, task: Task, free: Mapping[str, int]) -> str:
+    known = registry.chips()
+    in_fleet = [known[name] for name in free if name in known]
+    matching = [chip for chip in in_fleet if _in_group(group, chip)]
+    if not matching:
+        has = ", ".join(sorted(chip.name for chip in in_fleet)) or "no cards at all"
+        return f"the fleet has no card that {group!r} means; it has {has}"
+    reasons = "; ".join(f"{chip.name}: {engine.runs_on(task, chip)}" for chip in matching)
+    return f"{engine.name} does not {task} on any card that {group!r} means ({reasons})"
+
+
+def _in_group(group: str, chip: Chip) -> bool:
+    if chip.slice_of:
+        return group == chip.slice_profile
+    return group in (ANY, chip.kind.value)
+
+
+def _profiles() -> frozenset[str]:
+    return frozenset(chip.slice_profile for chip in registry.chips().values() if chip.slice_of)
+
+
+def _finding(*, message: str) -> Finding:
+    return Finding(field="chips", message=message)
+
+
+#: Tokens to which engines truncate examples by default.
+_DEFAULT_LENGTH = 2048
+#: Number of parameters above which engines recompute activations by default.
+_RECOMPUTE_FROM = 1_000_000_000
+#: Fields of the parallel plan that are proposed.
+_PROPOSED = ("tensor", "pipeline", "data", "context", "expert", "zero_stage")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelPlanRequest:
+    """A fine-tune that needs a parallel plan for its cards, on any of its chips."""
+
+    engine: Engine
+    #: With every default written out.
+    spec: Mapping[str, Any]
+    model: ModelFacts
+    chips: Sequence[Chip]
+    cards: int
+
+
+def parallel_plan_resolve(
+    request: ParallelPlanRequest,
+) -> tuple[Mapping[str, Any], tuple[Finding, ...]]:
+    """The group ``parallel`` of the spec with every field set, and its findings.
+
+    Cards of a CPU are shares of its cores, which one process uses; nothing is divided there.
+    """
+    requested = request.spec["parallel"]
+    if all(chip.kind is ChipKind.CPU for chip in request.chips):
+        return requested, ()
+    architecture = _architecture(request.model)
+    if any(requested[name] is not None for name in _PROPOSED):
+        plan = parallelism.read_plan(requested, cards=request.cards)
+        return _as_spec(plan, requested), _plan_findings(plan, request, architecture)
+    if architecture is None:
+        plan = ParallelPlan(data=request.cards)
+        return _as_spec(plan, requested), _plan_findings(plan, request, architecture)
+    plan_or_wrong = _propose(request, architecture)
+    if isinstance(plan_or_wrong, Finding):
+        return requested, (plan_or_wrong,)
+    return _as_spec(plan_or_wrong, requested), ()
+
+
+def replicas_of(chips: Sequence[Chip], cards: int) -> tuple[int, int]:
+    """The number of nodes and the cards of each for a total of ``cards``."""
+    node = min((chip.cards_per_node for chip in chips if chip.cards_per_node), default=0)
+    if not node or cards <= node or cards % node:
+        return 1, cards
+    return cards // node, node
+
+
+def _architecture(model: ModelFacts) -> Architecture | None:
+    try:
+        return read(model.config, parameters=model.parameters or None)
+    except ConfigRefused:
+        return None
+
+
+def _plan_findings(
+    plan: ParallelPlan, request: ParallelPlanRequest, architecture: Architecture | None
+) -> tuple[Finding, ...]:
+    found: dict[str, Finding] = {}
+    for chip in request.chips:
+        for finding in (
+            *parallelism.check(plan, cards=request.cards, architecture=architecture, chip=chip),
+            *_limit_findings(plan, request, chip),
+        ):
+            found.setdefault(finding.message, finding)
+    return tuple(found.values())
+
+
+def _propose(request: ParallelPlanRequest, architecture: Architecture) -> ParallelPlan | Finding:
+    """The first plan that fits; else the legal plan with the least memory, unless the weights alone do not fit."""
+    legal: list[ParallelPlan] = []
+
+    def fits(plan: ParallelPlan) -> bool:
+        if _plan_findings(plan, request, architecture):
+            return False
+        legal.append(plan)
+        training = _training(plan, request)
+        return all(
+            sizing.training_fits(architecture, training, chip=chip) for chip in request.chips
+        )
+
+    plan = parallelism.propose(
+        cards=request.cards, architecture=architecture, chip=request.chips[0], fits=fits
+    )
+    if plan is not None:
+        return plan
+    if not legal:
+        return _impossible_finding(request, architecture)
+    nearest = min(legal, key=lambda each: _training_memory(each, request, architecture).total)
+    return _weights_finding(nearest, request, architecture) or nearest
+
+
+def _impossible_finding(request: ParallelPlanRequest, architecture: Architecture) -> Finding:
+    plan = ParallelPlan(data=request.cards)
+    reasons = "; ".join(finding.message for finding in _plan_findings(plan, request, architecture))
+    return Finding(
+        field="cards",
+        message=f"{request.engine.name} cannot share {request.model.name} among {request.cards} cards of "
+        f"{request.chips[0].label}: {reasons}",
+    )
+
+
+def _weights_finding(
+    plan: ParallelPlan, request: ParallelPlanRequest, architecture: Architecture
+) -> Finding | None:
+    """A finding with advice if the weights alone do not fit; None if they do."""
+    small = min(request.chips, key=lambda chip: chip.memory)
+    weights = _training_memory(plan, request, architecture).weights
+    if weights <= small.memory:
+        return None
+    small_steps = replace(request, spec={**request.spec, "batch_size": 1, "recompute": "on"})
+    if enough := _smallest_plan(request, architecture, small):
+        advice = f"{enough.cards} cards would be enough"
+    elif enough := _smallest_plan(small_steps, architecture, small):
+        advice = f"{enough.cards} cards would be enough with batch_size 1 and recompute on"
+    else:
+        advice = "train an adapter (method lora), or take another engine or chip"
+    return Finding(
+        field="cards",
+        message=f"the weights alone take {bytes_in_words(weights)} on each of {request.cards} cards of "
+        f"{small.label}, which hold {bytes_in_words(small.memory)}; {advice}",
+    )
+
+
+def _smallest_plan(
+    request: ParallelPlanRequest, architecture: Architecture, chip: Chip
+) -> ParallelPlan | None:
+    """The plan with the fewest cards of that chip that fits; None if no plan does."""
+    return parallelism.smallest(
+        architecture=architecture,
+        chip=chip,
+        fits=lambda plan: (
+            not _limit_findings(plan, request, chip)
+            and sizing.training_fits(architecture, _training(plan, request), chip=chip)
+        ),
+    )
+
+
+def _limit_findings(
+    plan: ParallelPlan, request: ParallelPlanRequest, chip: Chip
+) -> tuple[Finding, ...]:
+    limits: Sequence[Limit] = request.engine.limits(Task.FINETUNE, chip=chip, model=request.model)
+    return check_limits(
+        request.engine.fields(Task.FINETUNE),
+        {"parallel": _as_spec(plan, {})},
+        [limit for limit in limits if limit.field.startswith("parallel.")],
+    )
+
+
+def _training_memory(
+    plan: ParallelPlan, request: ParallelPlanRequest, architecture: Architecture
+) -> sizing.TrainingMemory:
+    return sizing.training_memory(architecture, _training(plan, request))
+
+
+def _training(plan: ParallelPlan, request: ParallelPlanRequest) -> sizing.Training:
+    spec = request.spec
+    length = min(
+        spec["max_length"] or _DEFAULT_LENGTH, request.model.context_length or _DEFAULT_LENGTH
+    )
+    adapter = None
+    if spec["method"] != "full":
+        base = "bfloat16" if spec["method"] == "lora" else "nf4-double"
+        adapter = sizing.Adapter(rank=spec["lora"]["rank"], base=sizing.scheme_called(base))
+    recompute = spec["recompute"] == "on" or (
+        spec["recompute"] == "auto" and request.model.parameters > _RECOMPUTE_FROM
+    )
+    return sizing.Training(
+        batch=spec["batch_size"],
+        length=length,
+        accumulation=spec["gradient_accumulation"],
+        mixed=sizing.Mixed.FLOAT32 if spec["precision"] == "float32" else sizing.Mixed.AUTOCAST,
+        adapter=adapter,
+        recompute=recompute,
+        reference=spec["objective"] == "dpo" and adapter is None,
+        plan=plan,
+    )
+
+
+def _as_spec(plan: ParallelPlan, requested: Mapping[str, Any]) -> dict[str, Any]:
+    return {**requested, **{name: getattr(plan, name) for name in _PROPOSED}}

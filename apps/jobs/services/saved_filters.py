@@ -1,0 +1,70 @@
+"""Saved filters of the job list; each belongs to one user."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from apps.accounts.models import User
+from apps.jobs.models import SavedFilter
+from controlplane.domain.names import NameRefused, normalize_name
+
+#: Per user.
+MAX_SAVED_FILTERS = 30
+
+
+class FilterRefused(Exception):
+    """The filter cannot be stored; the message says why."""
+
+
+@transaction.atomic
+def filter_save(*, owner: User, name: str, query: str) -> SavedFilter:
+    """Create the filter of that name, or replace its query.
+
+    :raises FilterRefused: if the name is invalid, the query is empty or too long, or there are too many filters.
+    """
+    name = _usable(name)
+    if not query:
+        raise FilterRefused("nothing is filtered; choose what the list shows, then save it")
+    if len(query) > SavedFilter.MAX_QUERY_LENGTH:
+        raise FilterRefused("the filter is too long to be kept; use fewer conditions")
+    known = SavedFilter.objects.filter(owner=owner)
+    if known.exclude(name=name).count() >= MAX_SAVED_FILTERS:
+        raise FilterRefused(f"you have {MAX_SAVED_FILTERS} saved filters already; delete one first")
+    saved, _created = known.update_or_create(
+        name=name, defaults={"query": query}, create_defaults={"owner": owner, "query": query}
+    )
+    return saved
+
+
+@transaction.atomic
+def filter_rename(*, saved: SavedFilter, name: str) -> None:
+    """:raises FilterRefused: if the name is invalid, or another filter has it."""
+    name = _usable(name)
+    others = SavedFilter.objects.filter(owner=saved.owner_id, name=name).exclude(pk=saved.pk)
+    if others.exists():
+        raise FilterRefused(f"another filter of yours is called {name}")
+    SavedFilter.objects.filter(pk=saved.pk).update(name=name)
+
+
+@transaction.atomic
+def filter_default(*, saved: SavedFilter, enabled: bool) -> None:
+    """Make it the only default filter of the list, or remove the default."""
+    SavedFilter.objects.filter(owner=saved.owner_id, is_default=True).update(is_default=False)
+    if enabled:
+        SavedFilter.objects.filter(pk=saved.pk).update(is_default=True)
+
+
+def filter_delete(*, saved: SavedFilter) -> None:
+    saved.delete()
+
+
+def _usable(name: str) -> str:
+    name = name.strip()
+    if not name or len(name) > SavedFilter.MAX_NAME_LENGTH:
+        raise FilterRefused(
+            f"give the filter a name of 1 to {SavedFilter.MAX_NAME_LENGTH} characters"
+        )
+    try:
+        return normalize_name(name)
+    except NameRefused as refusal:
+        raise FilterRefused(str(refusal)) from None

@@ -1,0 +1,298 @@
+"""Charts of reported metrics: of one job, and of up to ``MAX_COMPARED`` jobs with their specs and results.
+
+Each line belongs to one attempt, so that steps that a retry repeats are drawn beside the first ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from apps.accounts.web.requests import SignedIn
+from apps.jobs import selectors
+from apps.jobs.models import Attempt, Job
+from apps.jobs.selectors.comparisons import (
+    MAX_COMPARED,
+    comparable_jobs,
+    compared_metrics,
+    compared_parameters,
+    jobs_by_uids,
+    latest_attempts,
+)
+from apps.jobs.selectors.progress import (
+    AttemptCurve,
+    MetricPoint,
+    attempt_curves,
+    attempt_curves_since,
+)
+from apps.jobs.web.logs import integer_parameter
+from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES
+
+#: Points of one line of a comparison.
+_POINTS = 300
+_METRICS = {
+    "loss": lazy("training loss"),
+    "eval_loss": lazy("validation loss"),
+    "learning_rate": lazy("learning rate"),
+    "tokens_per_second": lazy("throughput"),
+}
+#: Labels of results; metrics of evaluations without a label keep their names.
+_OUTCOMES = {
+    "duration": lazy("duration"),
+    "final_loss": lazy("training loss at the end"),
+    "final_eval_loss": lazy("validation loss at the end"),
+    "best_eval_loss": lazy("lowest validation loss"),
+    "mean_tokens_per_second": lazy("tokens per second, mean"),
+    "utilization": lazy("utilization (MFU)"),
+    "scaling_efficiency": lazy("scaling against the fewest cards"),
+    "steps": lazy("steps"),
+    "exact_match": lazy("exact match"),
+    "label_accuracy": lazy("label accuracy"),
+    "perplexity": lazy("perplexity"),
+}
+_UNITS = {"tokens_per_second": lazy("tokens/s")}
+
+
+@login_required
+def job_compare(request: SignedIn) -> HttpResponse:
+    """``?job=…&job=…&metric=loss&by=step``; the job list posts the selected jobs here."""
+    if request.method == "POST":
+        chosen = request.POST.getlist("uid")
+        return redirect(_compare_url({"job": chosen}))
+    uids = _uids(request)
+    if len(uids) > MAX_COMPARED:
+        return _too_many(request, uids)
+    jobs = _jobs(request, uids)
+    metric, by = _chart_options(request)
+    context: dict[str, Any] = {
+        "jobs": jobs,
+        "chosen": [(job, _without(uids, job.uid)) for job in jobs],
+        "offered": list(comparable_jobs(request.user, jobs)) if len(jobs) < MAX_COMPARED else [],
+        "remaining": MAX_COMPARED - len(jobs),
+        "most": MAX_COMPARED,
+    }
+    if len(jobs) > 1:
+        attempts = latest_attempts(jobs)
+        parameters = compared_parameters(jobs)
+        context |= {
+            "differing": [row for row in parameters if row.differs],
+            "same": [row for row in parameters if not row.differs],
+            "outcomes": [
+                (_metric_label(row.name), row) for row in compared_metrics(jobs, attempts)
+            ],
+            "metrics": list(_METRICS.items()),
+            "metric": metric,
+            "by": by,
+            "chart_url": _compare_url(
+                {"job": uids, "metric": [metric], "by": [by]}, "job-compare-curve"
+            ),
+        }
+    return render(request, "jobs/compare.html", context)
+
+
+@login_required
+def job_compare_curve(request: SignedIn) -> HttpResponse:
+    """The chart's JSON: one line for each job, by step or by minutes since its start."""
+    uids = _uids(request)
+    if len(uids) > MAX_COMPARED:
+        raise Http404(f"at most {MAX_COMPARED} runs are compared, got {len(uids)}")
+    jobs = _jobs(request, uids)
+    metric, by = _chart_options(request)
+    attempts = latest_attempts(jobs)
+    newest = {attempt.pk for attempt in attempts.values()}
+    curves = {
+        curve.attempt.job_id: curve
+        for curve in attempt_curves(jobs, max_points=_POINTS)
+        if curve.attempt.pk in newest
+    }
+    axis = {"label": _("time"), "unit": _("min")} if by == "time" else {"label": _("step")}
+    return JsonResponse(
+        {
+            "x": axis,
+            "y": {"label": str(_METRICS[metric]), "unit": str(_UNITS.get(metric, ""))},
+            "series": [
+                _run_series(name, curves[job.pk], metric=metric, by=by)
+                for job, name in zip(jobs, _names(jobs), strict=True)
+                if job.pk in curves
+            ],
+            "ended": True,
+        }
+    )
+
+
+def _run_series(name: str, curve: AttemptCurve, *, metric: str, by: str) -> dict[str, Any]:
+    points = [point for point in curve.points if metric in point.values]
+    return {
+        "name": name,
+        "kind": "line",
+        "x": [_x_value(point, curve.attempt, by=by) for point in points],
+        "y": [point.values[metric] for point in points],
+    }
+
+
+def _x_value(point: MetricPoint, attempt: Attempt, *, by: str) -> float:
+    """The step, or minutes since the start of the attempt."""
+    if by != "time":
+        return point.step
+    began = attempt.started_at or attempt.created_at
+    return round((point.at - began).total_seconds() / 60, 3)
+
+
+def _metric_label(name: str) -> str:
+    return str(_OUTCOMES.get(name, name.replace("_", " ")))
+
+
+def _names(jobs: Sequence[Job]) -> Iterable[str]:
+    """Names of the jobs; equal names are followed by the beginning of the uid."""
+    names = [job.name for job in jobs]
+    return [f"{job.name} {job.uid[:8]}" if names.count(job.name) > 1 else job.name for job in jobs]
+
+
+def _uids(request: HttpRequest) -> list[str]:
+    """:raises Http404: if one of the values is not a uid."""
+    uids = list(dict.fromkeys(request.GET.getlist("job")))
+    if not all(uid.isalnum() for uid in uids):
+        raise Http404("there is no such job here for you")
+    return uids
+
+
+def _jobs(request: SignedIn, uids: Sequence[str]) -> list[Job]:
+    """:raises Http404: if one of the jobs is not visible to the user."""
+    jobs = jobs_by_uids(request.user, uids)
+    if len(jobs) < len(uids):
+        raise Http404("there is no such job here for you")
+    return jobs
+
+
+def _chart_options(request: HttpRequest) -> tuple[str, str]:
+    """The metric and the x axis; defaults for unknown values."""
+    metric, by = request.GET.get("metric", ""), request.GET.get("by", "")
+    return (metric if metric in _METRICS else "loss"), ("time" if by == "time" else "step")
+
+
+def _too_many(request: SignedIn, uids: Sequence[str]) -> HttpResponse:
+    jobs = _jobs(request, uids)
+    context = {
+        "jobs": jobs,
+        "chosen": [(job, _without(uids, job.uid)) for job in jobs],
+        "too_many": len(jobs) - MAX_COMPARED,
+        "most": MAX_COMPARED,
+    }
+    return render(request, "jobs/compare.html", context, status=422)
+
+
+def _without(uids: Sequence[str], uid: str) -> str:
+    return _compare_url({"job": [one for one in uids if one != uid]})
+
+
+def _compare_url(parameters: Mapping[str, Sequence[str]], name: str = "job-compare") -> str:
+    query = QueryDict(mutable=True)
+    for key, values in parameters.items():
+        query.setlist(key, list(values))
+    return f"{reverse(name)}?{query.urlencode()}"
+
+
+#: Newest attempts in a chart, which shows up to six lines.
+_MAX_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobChartLine:
+    """A metric that a chart shows for each attempt."""
+
+    metric: str
+    name: str
+    kind: str = "line"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobChart:
+    lines: tuple[JobChartLine, ...]
+    label: str
+    unit: str = ""
+
+
+def _chart(name: str) -> JobChart:
+    if name == "loss":
+        return JobChart(
+            lines=(
+                JobChartLine(metric="loss", name=_("training loss")),
+                JobChartLine(metric="eval_loss", name=_("validation loss"), kind="markers"),
+            ),
+            label=_("loss"),
+        )
+    if name == "throughput":
+        lines = (JobChartLine(metric="tokens_per_second", name=_("tokens")),)
+        return JobChart(lines=lines, label=_("throughput"), unit=_("tokens/s"))
+    raise Http404(f"there is no chart {name}")
+
+
+@login_required
+def job_curve(request: SignedIn, uid: str, chart: str) -> HttpResponse:
+    """The chart's JSON (see ``static/js/charts.js``); with ``?attempt=&step=`` only points since then."""
+    job = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
+    attempt, step = (
+        integer_parameter(request, "attempt", default=0),
+        integer_parameter(request, "step", default=0),
+    )
+    drawn = _chart(chart)
+    curves = (
+        attempt_curves_since(job, attempt=attempt, step=step) if attempt else attempt_curves([job])
+    )
+    curves = curves[-_MAX_ATTEMPTS:]
+    at = (curves[-1].attempt.number, curves[-1].points[-1].step) if curves else (attempt, step)
+    body: dict[str, Any] = {
+        "x": {"label": _("step")},
+        "y": {"label": drawn.label, "unit": drawn.unit},
+        "series": [one for curve in curves for one in _series(curve, drawn.lines)],
+        "ended": job.state in ENDED_JOB_STATES,
+        "more": f"{reverse('job-curve', args=[uid, chart])}?attempt={at[0]}&step={at[1]}",
+    }
+    if not attempt:
+        body["marks"] = _marks(curves)
+    return JsonResponse(body)
+
+
+def _series(curve: AttemptCurve, lines: Iterable[JobChartLine]) -> list[dict[str, Any]]:
+    """The attempt's lines. Those of the first attempt have no number, so that they keep their names."""
+    number = curve.attempt.number
+    return [
+        {"name": _line_name(line.name, number), "kind": line.kind, **values_of(curve, line.metric)}
+        for line in lines
+        if any(line.metric in point.values for point in curve.points)
+    ]
+
+
+def _line_name(name: str, number: int) -> str:
+    if number == 1:
+        return name
+    return _("%(line)s, attempt %(number)d") % {"line": name, "number": number}
+
+
+def values_of(curve: AttemptCurve, metric: str) -> dict[str, list[Any]]:
+    """``{"x": steps, "y": values}`` of points with the metric; values that are not numbers are gaps."""
+    points = [point for point in curve.points if metric in point.values]
+    return {
+        "x": [point.step for point in points],
+        "y": [point.values[metric] for point in points],
+    }
+
+
+def _marks(curves: Sequence[AttemptCurve]) -> list[dict[str, Any]]:
+    """Marks at the first step of each later attempt."""
+    return [
+        {
+            "x": curve.points[0].step,
+            "label": _("attempt %(number)d") % {"number": curve.attempt.number},
+        }
+        for curve in curves
+        if curve.attempt.number > 1 and curve.points
+    ]

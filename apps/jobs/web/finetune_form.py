@@ -1,0 +1,257 @@
+"""The guided form of a fine-tune: base model, dataset, training method, resources, and the resource estimate.
+
+All fields come from the engine's field table. A few are in the steps; the others are collapsed in the table's
+groups. Values that the engine, the chip or the model does not support are disabled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django import forms
+from django.db.models import QuerySet
+from django.utils.functional import cached_property
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from apps.accounts.models import Team, User
+from apps.jobs.models import Job
+from apps.jobs.selectors.estimates import FinetuneEstimate, FinetunePlan, finetune_estimate
+from apps.jobs.services import DEFAULT_ENGINE, ResolvedRequest
+from apps.jobs.web.form_fields import (
+    LimitedSelect,
+    SpecFormField,
+    flatten_fields,
+    form_field,
+    limit_field,
+    set_choices,
+)
+from apps.jobs.web.forms import RETRY_NAMES, ModelJobForm
+from apps.models import selectors as models
+from apps.models.models import ModelVersion
+from apps.quotas import selectors as quotas
+from apps.quotas.models import Queue
+from controlplane.domain.fields import Kind, at_path
+from controlplane.domain.jobs.lifecycle import JobKind
+from controlplane.ports import registry
+from controlplane.ports.engines import Engine, Task
+from controlplane.web.sentences import said
+
+#: Groups that apply to some methods or objectives only; for others they are left out of the spec.
+_USED_BY: Mapping[str, tuple[str, frozenset[str]]] = {
+    "lora": ("method", frozenset({"lora", "qlora"})),
+    "qlora": ("method", frozenset({"qlora"})),
+    "dpo": ("objective", frozenset({"dpo"})),
+    "grpo": ("objective", frozenset({"grpo"})),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldGroup:
+    """A labelled group of fields."""
+
+    label: str
+    help: str
+    fields: tuple[forms.BoundField, ...]
+
+
+def trainers() -> tuple[Engine, ...]:
+    """Installed engines that support fine-tuning, the default engine first."""
+    engines = (registry.engine(name) for name in registry.engine_names())
+    found = [engine for engine in engines if Task.FINETUNE in engine.tasks]
+    return tuple(sorted(found, key=lambda engine: (engine.name != DEFAULT_ENGINE, engine.name)))
+
+
+class FinetuneForm(ModelJobForm):
+    kind = JobKind.FINETUNE
+    finding_fields: ClassVar[Mapping[str, str]] = {
+        "chips": "chip",
+        "model": "model_version",
+        "parallel": "parallel_data",
+    }
+    field_order = ("team", "model_version", "dataset_version", "output_name")
+    #: Fields of each step, in order.
+    steps: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "model": ("team", "model_version", "output_name"),
+        "data": ("dataset_version", "objective", "epochs"),
+        "method": ("method", "learning_rate"),
+        "resources": ("engine", "chip", "cards", "queue", "priority"),
+    }
+
+    output_name = forms.SlugField(
+        label=_("Name of the new model"),
+        max_length=80,
+        help_text=_("Letters, digits, - and _. A known name adds a version to that model."),
+    )
+    engine = forms.ChoiceField(label=_("Engine"), widget=LimitedSelect, required=False)
+    queue = forms.ChoiceField(label=_("Queue"), required=False, widget=LimitedSelect)
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, user=user, **kwargs)
+        if not self.is_bound and not self.initial.get("output_name"):
+            self.initial["output_name"] = self._suggested_output_name(user)
+
+    @staticmethod
+    def default_models(versions: QuerySet[ModelVersion]) -> QuerySet[ModelVersion]:
+        """Versions without quantized weights, which cannot be trained."""
+        return versions.filter(scheme="")
+
+    @cached_property
+    def engine_fields(self) -> tuple[SpecFormField, ...]:
+        """Fields of the selected engine."""
+        return tuple(flatten_fields(registry.engine(self.engine_name()).fields(Task.FINETUNE)))
+
+    def paths(self) -> Mapping[str, str]:
+        return {each.name: each.path for each in self.engine_fields}
+
+    def engine_name(self) -> str:
+        """The selected engine, or the default engine."""
+        selected = self.chosen("engine")
+        known = [engine.name for engine in trainers()]
+        return selected if selected in known else known[0]
+
+    def _add_fields(self, user: User) -> None:
+        for each in self.engine_fields:
+            field = form_field(each.field)
+            self.dress(field)
+            self.fields[each.name] = field
+        names = dict.fromkeys(queue.name for queue in quotas.queues_visible(user))
+        queues = [("", _("the team's own")), *((name, name) for name in names)]
+        set_choices(self.choice("queue"), queues, reasons={})
+        self._disable_unavailable(user)
+
+    def _disable_unavailable(self, user: User) -> None:
+        """Disable values that the selected engine, chip or model does not support, with the reason."""
+        engine, task = registry.engine(self.engine_name()), Task.FINETUNE
+        chip = registry.chip_called(self.preferred_chip())
+        limits = engine.limits(task, chip=chip, model=self._facts(user))
+        for each in self.engine_fields:
+            limit_field(self.fields[each.name], each, limits)
+        chips = self.fleet_chips.choices(chosen=self.chosen("chip"))
+        reasons = self.fleet_chips.reasons(dict(chips), engine=engine, task=task)
+        set_choices(self.choice("chip"), chips, reasons=reasons)
+        engines = trainers()
+        titles = [(each.name, each.profile().title) for each in engines]
+        against = {each.name: each.runs_on(task, chip) for each in engines} if chip else {}
+        set_choices(self.choice("engine"), titles, reasons=against)
+        self.fields["engine"].initial = engine.name
+
+    def _suggested_output_name(self, user: User) -> str:
+        """Name of the output model, suggested from the dataset in the URL."""
+        uid = self.initial.get("dataset_version")
+        rows = models.dataset_versions_usable(user).filter(uid=uid)
+        name = rows.values_list("dataset__name", flat=True).first() if uid else None
+        return f"{name}-model"[:80] if name else ""
+
+    def step_fields(self, step: str) -> list[forms.BoundField]:
+        return [self[name] for name in self.steps[step] if not self[name].is_hidden]
+
+    @property
+    def model_fields(self) -> list[forms.BoundField]:
+        return self.step_fields("model")
+
+    @property
+    def data_fields(self) -> list[forms.BoundField]:
+        return self.step_fields("data")
+
+    @property
+    def method_fields(self) -> list[forms.BoundField]:
+        return self.step_fields("method")
+
+    @property
+    def resource_fields(self) -> list[forms.BoundField]:
+        return self.step_fields("resources")
+
+    @property
+    def more_fields(self) -> list[forms.BoundField]:
+        in_steps = {name for names in self.steps.values() for name in names}
+        return [self[each.name] for each in self.engine_fields if each.name not in in_steps] + [
+            self["name"],
+            self["secret_variables"],
+            *(self[name] for name in RETRY_NAMES),
+        ]
+
+    @property
+    def more_groups(self) -> list[FieldGroup]:
+        """Collapsed fields: those without a group first, then the table's groups and the retry policy."""
+        in_steps = {name for names in self.steps.values() for name in names}
+        table = registry.engine(self.engine_name()).fields(Task.FINETUNE)
+        alone = [
+            self[field.name]
+            for field in table
+            if field.kind is not Kind.GROUP and field.name not in in_steps
+        ]
+        groups = [
+            FieldGroup(label="", help="", fields=(*alone, self["name"], self["secret_variables"]))
+        ]
+        for field in table:
+            if field.kind is Kind.GROUP:
+                inside = tuple(
+                    self[each.name] for each in flatten_fields(field.fields, f"{field.name}.")
+                )
+                groups.append(
+                    FieldGroup(label=said(field.label), help=said(field.help), fields=inside)
+                )
+        retry = FieldGroup(
+            label=gettext("Retries"),
+            help=gettext("Each retry continues from the newest checkpoint."),
+            fields=tuple(self[name] for name in RETRY_NAMES),
+        )
+        return [*groups, retry]
+
+    def _chosen(self) -> Mapping[str, Any]:
+        chosen = {name: self.chosen(name) for name in ("objective", "method")}
+        known = {each.path: each.field.choices for each in self.engine_fields}
+        return {name: value for name, value in chosen.items() if value in known[name]}
+
+    def queue_of(self, team: Team) -> Queue | None:
+        """The selected queue, if the team may use it."""
+        name = self.cleaned_data.get("queue")
+        if not name:
+            return super().queue_of(team)
+        queues = {queue.name: queue for queue in quotas.queues_for(team)}
+        if name not in queues:
+            message = _("Team %(team)s may not use the queue %(queue)s; it may use %(right)s.")
+            self.add_error(
+                "queue", message % {"team": team, "queue": name, "right": ", ".join(queues)}
+            )
+            return super().queue_of(team)
+        return queues[name]
+
+    def spec(self) -> dict[str, Any]:
+        spec = super().spec()
+        for group, (chooser, values) in _USED_BY.items():
+            if spec.get(chooser) not in values:
+                spec.pop(group, None)
+        return spec
+
+    @classmethod
+    def initial_of(cls, job: Job) -> dict[str, Any]:
+        values = {
+            **super().initial_of(job),
+            "engine": job.engine,
+            "queue": job.queue.name,
+        }
+        for each in flatten_fields(registry.engine(job.engine).fields(Task.FINETUNE)):
+            values[each.name] = at_path(job.spec, each.path)
+        return values
+
+    def default_name(self) -> str:
+        return f"fine-tune {self.cleaned_data['output_name']}"
+
+
+def estimate_for(form: FinetuneForm, resolved: ResolvedRequest, *, user: User) -> FinetuneEstimate:
+    """The resource estimate of a valid form."""
+    values = form.cleaned_data
+    plan = FinetunePlan(
+        version=values["model_version"],
+        dataset=values["dataset_version"],
+        spec=resolved.spec or {},
+        queue=values["queue"],
+        chip=resolved.chips[0].name,
+        cards=values["cards"],
+        engine=form.engine_name(),
+    )
+    return finetune_estimate(plan, user=user)

@@ -1,0 +1,393 @@
+"""Form fields of workloads: fields of an engine's spec, disabled choices, priorities, secret variables.
+
+Labels, help, ranges and choices come from the table of the spec's fields. Secret variables have some empty rows,
+so that the form works without JavaScript; a script adds and removes rows. Their values are never shown again: the
+form of a cloned job contains only the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.template.loader import render_to_string
+from django.utils.functional import Promise, lazy
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
+
+from apps.accounts import selectors as accounts
+from apps.accounts.models import User
+from apps.jobs.models import SecretVariable
+from apps.jobs.services.secret_variables import MAX_VALUE_LENGTH, MAX_VARIABLES
+from apps.quotas import selectors as quotas
+from apps.quotas.models import PriorityClass
+from controlplane.domain.fields import Field, Kind, Limit
+from controlplane.domain.permissions import Permission
+from controlplane.web.sentences import said
+
+
+def limited_label(choice: Any, reason: str) -> str:
+    """The label of a disabled choice, with the reason."""
+    return gettext("%(choice)s; not available: %(reason)s") % {
+        "choice": choice,
+        "reason": said(reason),
+    }
+
+
+def _limited(option: dict[str, Any], reasons: Mapping[str, str]) -> dict[str, Any]:
+    """The option, disabled if there is a reason and it is not selected."""
+    reason = reasons.get(str(option["value"]))
+    if not reason:
+        return option
+    label = limited_label(option["label"], reason)
+    attributes = option["attrs"] if option["selected"] else {**option["attrs"], "disabled": True}
+    return {**option, "label": label, "attrs": attributes}
+
+
+class LimitedSelect(forms.Select):
+    """A select box; ``reasons`` are those of disabled choices."""
+
+    reasons: Mapping[str, str] = {}
+
+    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return _limited(super().create_option(*args, **kwargs), self.reasons)
+
+
+class LimitedRadios(forms.RadioSelect):
+    """Radio buttons; ``reasons`` are those of disabled choices."""
+
+    reasons: Mapping[str, str] = {}
+
+    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return _limited(super().create_option(*args, **kwargs), self.reasons)
+
+
+class LimitedChecks(forms.CheckboxSelectMultiple):
+    """Check boxes; ``reasons`` are those of disabled choices."""
+
+    reasons: Mapping[str, str] = {}
+
+    def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return _limited(super().create_option(*args, **kwargs), self.reasons)
+
+
+def disable_choices(field: forms.Field, reasons: Mapping[str, str]) -> None:
+    """Disable choices, each with its reason.
+
+    :raises TypeError: if the field's widget cannot show reasons.
+    """
+    if not isinstance(field.widget, LimitedSelect | LimitedRadios | LimitedChecks):
+        raise TypeError(f"a {type(field.widget).__name__} shows no reasons; use a LimitedSelect")
+    field.widget.reasons = reasons
+
+
+def set_choices(
+    field: forms.ChoiceField, choices: list[tuple[str, Any]], *, reasons: Mapping[str, str]
+) -> None:
+    """Set the choices, and disable those that have a reason."""
+    field.choices = choices
+    disable_choices(field, reasons)
+
+
+def choice_states(form: forms.Form) -> dict[str, Any]:
+    """The choices of the form, to update an open page.
+
+    :return: ``[{"value", "label", "disabled"}]`` for fields with choices, ``{"hint", "disabled"}`` for numbers.
+    """
+    offered: dict[str, Any] = {}
+    for name, field in form.fields.items():
+        if isinstance(field.widget, LimitedSelect | LimitedRadios | LimitedChecks):
+            offered[name] = [
+                {
+                    "value": str(option.data["value"]),
+                    "label": str(option.data["label"]),
+                    "disabled": bool(option.data["attrs"].get("disabled")),
+                }
+                for option in form[name].subwidgets
+            ]
+        elif isinstance(field, forms.IntegerField | forms.FloatField):
+            offered[name] = {
+                "hint": str(field.help_text),
+                "disabled": bool(field.widget.attrs.get("disabled")),
+            }
+    return offered
+
+
+#: Labels of the priority classes of a new installation; other names are shown as they are.
+_KNOWN: Mapping[str, Promise] = {
+    "urgent": pgettext_lazy("priority", "urgent"),
+    "high": pgettext_lazy("priority", "high"),
+    "normal": pgettext_lazy("priority", "normal"),
+    "low": pgettext_lazy("priority", "low"),
+}
+_MEANT: Mapping[str, Promise] = {
+    "Before everything else of its queue.": _("Before everything else of its queue."),
+    "Before what is normal.": _("Before what is normal."),
+    "What work has unless somebody says otherwise.": _(
+        "What work has unless somebody says otherwise."
+    ),
+    "When nothing else waits; the first to stop.": _("When nothing else waits; the first to stop."),
+}
+
+
+class PriorityField(forms.TypedChoiceField):
+    """A priority class by its value; a value without a class stays selectable if it is the current one."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            label=_("Priority"), required=False, coerce=int, empty_value=None, widget=LimitedSelect
+        )
+
+    def offer(self, *, user: User, chosen: str) -> None:
+        """Set the choices.
+
+        :param user: values above 0 require the permission to manage queues in some team; submission checks the
+            job's own team.
+        :param chosen: the current value of the form, valid or not.
+        """
+        classes = quotas.priority_classes()
+        choices = [(str(row.value), _label(row)) for row in classes]
+        if chosen and chosen not in dict(choices) and _is_number(chosen):
+            choices.append((chosen, chosen))
+        self.choices = sorted(choices, key=lambda choice: -int(choice[0]))
+        if not accounts.teams_where(user, Permission.MANAGE_QUEUES).exists():
+            reason = gettext("for queue admins of the team")
+            disable_choices(self, {str(row.value): reason for row in classes if row.value > 0})
+
+
+def _label(row: PriorityClass) -> str:
+    name = _KNOWN.get(row.name, row.name)
+    meaning = _MEANT.get(row.description, row.description)
+    if not meaning:
+        return gettext("%(name)s (%(value)s)") % {"name": name, "value": row.value}
+    return gettext("%(name)s (%(value)s): %(meaning)s") % {
+        "name": name,
+        "value": row.value,
+        "meaning": meaning,
+    }
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and text.isascii() and len(text) <= len(str(-(2**30)))
+
+
+#: Empty rows after the filled ones.
+_EMPTY_ROWS = 3
+
+SecretRow = tuple[str, str]
+
+
+class SecretVariablesWidget(forms.Widget):
+    """Rows whose inputs are called ``<name>-name`` and ``<name>-value``, in the same order."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[SecretRow]:
+        if not hasattr(data, "getlist"):
+            return []
+        names, values = data.getlist(f"{name}-name"), data.getlist(f"{name}-value")
+        values += [""] * (len(names) - len(values))
+        return [(key.strip(), value) for key, value in zip(names, values, strict=False)]
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return f"{name}-name" not in data
+
+    def render(
+        self, name: str, value: Any, attrs: Mapping[str, Any] | None = None, renderer: Any = None
+    ) -> SafeString:
+        names = [key for key in _names(value) if key]
+        return render_to_string(
+            "jobs/secret_variables.html",
+            {
+                "name": name,
+                "id": (attrs or {}).get("id", f"id_{name}"),
+                "described_by": (attrs or {}).get("aria-describedby", ""),
+                "names": [*names, *[""] * _EMPTY_ROWS],
+                "most": MAX_VARIABLES,
+                "longest_name": SecretVariable.MAX_NAME_LENGTH,
+                "longest_value": MAX_VALUE_LENGTH,
+            },
+        )
+
+
+class SecretVariablesField(forms.Field):
+    """A mapping of names to values; messages contain names only, never values."""
+
+    widget = SecretVariablesWidget
+
+    def __init__(self) -> None:
+        super().__init__(
+            label=_("Secret variables"),
+            required=False,
+            help_text=_(
+                "Environment variables such as HF_TOKEN. Values have at least 8 characters, are encrypted, "
+                "masked in logs and never shown again."
+            ),
+        )
+
+    def to_python(self, value: Iterable[SecretRow] | None) -> dict[str, str]:
+        variables: dict[str, str] = {}
+        for name, secret in value or ():
+            if not name and not secret:
+                continue
+            if not name:
+                raise ValidationError(gettext("A value has no name."))
+            if not secret:
+                raise ValidationError(gettext("Enter the value of %(name)s.") % {"name": name})
+            if name in variables:
+                raise ValidationError(gettext("%(name)s comes more than once.") % {"name": name})
+            variables[name] = secret
+        return variables
+
+
+def _names(value: Any) -> Iterable[str]:
+    """Names of the entered variables, or of those of the cloned job."""
+    return (each if isinstance(each, str) else each[0] for each in value or ())
+
+
+_translated = lazy(said, str)
+#: Labels of choices; others are shown as they are.
+CHOICE_LABELS: Mapping[str, Any] = {
+    "sft": _("answers: do as the rows do (SFT)"),
+    "dpo": _("preferences: one answer is better than another (DPO)"),
+    "grpo": _("rewards: try answers, and keep to the better ones (GRPO)"),
+    "pretrain": _("plain text: read on from any word"),
+    "full": _("all weights"),
+    "lora": _("LoRA: small added weights"),
+    "qlora": _("QLoRA: LoRA on weights of 4 bits"),
+    "auto": _("automatic"),
+    "on": _("on"),
+    "off": _("off"),
+    "cosine": _("cosine"),
+    "linear": _("linear"),
+    "constant": _("constant"),
+    "exact_match": _("exact match"),
+    "label_accuracy": _("label accuracy"),
+    "killed": _("killed"),
+    "hardware_error": _("hardware error"),
+    "environment_error": _("environment error"),
+    "user_error": _("user error"),
+}
+#: Shown as radio buttons, because other fields depend on them.
+_RADIOS = frozenset({"objective", "method"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecFormField:
+    """A field with its dotted path in the spec."""
+
+    path: str
+    field: Field
+
+    @property
+    def name(self) -> str:
+        """Name of the form field: ``lora_rank`` for ``lora.rank``."""
+        return self.path.replace(".", "_")
+
+
+class TextsField(forms.CharField):
+    """Names, separated by commas."""
+
+    def to_python(self, value: Any) -> Any:
+        text = value if isinstance(value, str) else ", ".join(value or ())
+        return [each.strip() for each in text.split(",") if each.strip()]
+
+    def prepare_value(self, value: Any) -> Any:
+        return ", ".join(value) if isinstance(value, list) else value
+
+
+def flatten_fields(fields: Sequence[Field], prefix: str = "") -> Iterator[SpecFormField]:
+    """All fields that are not groups, in order."""
+    for field in fields:
+        if field.kind is Kind.GROUP:
+            yield from flatten_fields(field.fields, f"{prefix}{field.name}.")
+        else:
+            yield SpecFormField(path=prefix + field.name, field=field)
+
+
+def form_field(field: Field) -> forms.Field:
+    """The form field. None is required: empty fields have the engine's recommendation."""
+    shared = {"label": _translated(field.label), "help_text": _help(field), "required": False}
+    if field.kind is Kind.INTEGER:
+        bounds = {"min": _whole(field.least), "max": _whole(field.most)}
+        attributes = {name: value for name, value in bounds.items() if value is not None}
+        return forms.IntegerField(widget=forms.NumberInput(attrs=attributes), **shared)
+    if field.kind is Kind.NUMBER:
+        # ``any`` keeps browsers from refusing 1e-5.
+        return forms.FloatField(widget=forms.NumberInput(attrs={"step": "any"}), **shared)
+    choices = [(choice, CHOICE_LABELS.get(choice, choice)) for choice in field.choices]
+    if field.kind is Kind.CHOICE:
+        radios = LimitedRadios(attrs={"class": "form-check-input"})
+        widget = radios if field.name in _RADIOS else LimitedSelect()
+        return forms.ChoiceField(choices=choices, widget=widget, **shared)
+    if field.kind is Kind.CHOICES:
+        return forms.MultipleChoiceField(choices=choices, widget=LimitedChecks(), **shared)
+    if field.kind is Kind.TEXTS:
+        return TextsField(widget=forms.TextInput(attrs={"spellcheck": "false"}), **shared)
+    return forms.CharField(**shared)
+
+
+def show_default(field: forms.Field, value: Any) -> None:
+    """Show the default: as the selected choice, or as the placeholder of a number."""
+    if isinstance(field, forms.ChoiceField):
+        field.initial = value
+    elif isinstance(value, int | float):
+        field.widget.attrs["placeholder"] = f"{value:g}" if value.__class__ is float else value
+
+
+def unavailable_choices(limits: Sequence[Limit], spec_field: SpecFormField) -> dict[str, str]:
+    """Reasons by unavailable choice; a limit without values applies to all but the default."""
+    reasons: dict[str, str] = {}
+    for limit in limits:
+        if limit.field == spec_field.path:
+            default = spec_field.field.default
+            beyond = limit.values or tuple(
+                choice for choice in spec_field.field.choices if choice != default
+            )
+            reasons |= {str(value): limit.reason for value in beyond}
+    return reasons
+
+
+def limit_field(field: forms.Field, spec_field: SpecFormField, limits: Sequence[Limit]) -> None:
+    """Disable choices or the whole field by its limits, with the reasons."""
+    reasons = unavailable_choices(limits, spec_field)
+    if isinstance(field.widget, LimitedSelect | LimitedRadios | LimitedChecks):
+        field.widget.reasons = reasons
+        return
+    whole = next(
+        (each for each in limits if each.field == spec_field.path and not each.values), None
+    )
+    if whole is not None:
+        field.widget.attrs["disabled"] = True
+        field.help_text = limited_label(field.help_text, whole.reason)
+    elif reasons:
+        reason = next(iter(reasons.values()))
+        field.help_text = limited_label(
+            gettext("%(help)s Not %(values)s")
+            % {"help": field.help_text, "values": ", ".join(reasons)},
+            reason,
+        )
+
+
+def _help(field: Field) -> Any:
+    if field.least is None or field.most is None:
+        return _translated(field.help)
+    template = _ABOVE if field.above_least else _WITHIN
+    return _with_range(template, field.help, field.least, field.most)
+
+
+_ABOVE = _("%(help)s Above %(least)s, up to %(most)s.")
+_WITHIN = _("%(help)s From %(least)s to %(most)s.")
+
+
+def _ranged(template: Promise, text: str, least: float, most: float) -> str:
+    return str(template) % {"help": said(text), "least": f"{least:,g}", "most": f"{most:,.10g}"}
+
+
+_with_range = lazy(_ranged, str)
+
+
+def _whole(bound: float | None) -> int | None:
+    return None if bound is None else int(bound)

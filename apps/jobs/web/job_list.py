@@ -1,0 +1,337 @@
+"""The job list: filters, columns, state tabs, saved filters, and bulk cancellation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, time
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
+from django.http import HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.text import Truncator
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
+
+from apps.accounts.models import User
+from apps.accounts.web.forms import TeamFilterForm
+from apps.accounts.web.requests import SignedIn
+from apps.jobs import selectors, services
+from apps.jobs.models import Job, SavedFilter
+from apps.jobs.selectors.jobs import MAX_COUNTED
+from apps.jobs.selectors.progress import JobProgress, job_progress_of
+from controlplane.domain.jobs.lifecycle import JobKind, JobState
+from controlplane.web.pages import Tab, acted, show
+from controlplane.web.sentences import said
+from controlplane.web.states import look_of
+from controlplane.web.tables import BulkAction, Column, Table
+
+#: URL parameter with the uid of the open saved filter.
+SAVED_FILTER_PARAMETER = "filter"
+
+KIND_LABELS = {
+    JobKind.FINETUNE: lazy("fine-tune"),
+    JobKind.EVALUATE: lazy("evaluate"),
+    JobKind.QUANTIZE: lazy("quantize"),
+    JobKind.SCRIPT: lazy("script"),
+}
+
+
+class JobFilter(TeamFilterForm):
+    """Filters of the list, apart from the state, which has tabs."""
+
+    field_order = ("text", "kind", "team")
+
+    text = forms.CharField(label=lazy("Name contains"), max_length=120)
+    kind = forms.ChoiceField(
+        label=lazy("Kind"),
+        choices=[
+            ("", lazy("any kind")),
+            *((kind.value, label) for kind, label in KIND_LABELS.items()),
+        ],
+    )
+    model = forms.CharField(label=lazy("Model"), max_length=80)
+    dataset = forms.CharField(label=lazy("Dataset"), max_length=80)
+    since = forms.DateField(
+        label=lazy("Submitted from"), widget=forms.DateInput(attrs={"type": "date"})
+    )
+    until = forms.DateField(label=lazy("until"), widget=forms.DateInput(attrs={"type": "date"}))
+    mine = forms.BooleanField(label=lazy("mine only"))
+
+    lookups: ClassVar[Mapping[str, str]] = {
+        "text": "name__icontains",
+        "kind": "kind",
+        "team": "team",
+        "model": "model_version__line__name__icontains",
+        "dataset": "dataset_version__dataset__name__icontains",
+    }
+
+    def __init__(self, data: QueryDict | None = None, *, user: User, **kwargs: Any) -> None:
+        super().__init__(data, user=user, **kwargs)
+        self._user = user
+
+    def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        rows = super().apply(rows)
+        if self.chosen("mine"):
+            rows = rows.filter(created_by=self._user)
+        if since := self.chosen("since"):
+            rows = rows.filter(created_at__gte=_start_of_day(since))
+        if until := self.chosen("until"):
+            rows = rows.filter(created_at__date__lte=until)
+        return rows
+
+
+def _start_of_day(day: Any) -> datetime:
+    """Start of the day in the user's time zone."""
+    return timezone.make_aware(datetime.combine(day, time.min))
+
+
+def _progress_csv(job: Any) -> str:
+    progress = job.progress or {}
+    total = progress.get("total_steps")
+    return f"{progress.get('step', 0)}/{total}" if total else ""
+
+
+def _run_seconds_csv(job: Any) -> object:
+    """Run time of its newest attempt in seconds; empty if that has not started."""
+    if job.began_at is None:
+        return ""
+    return round(((job.ended_at or timezone.now()) - job.began_at).total_seconds())
+
+
+COLUMNS = (
+    Column(key="name", label=lazy("Name"), sort="name"),
+    Column(key="state", label=lazy("State"), sort="state"),
+    Column(key="kind", label=lazy("Kind"), sort="kind"),
+    Column(key="progress", label=lazy("Progress, or why not"), csv=_progress_csv),
+    Column(
+        key="created_by",
+        label=lazy("By"),
+        sort="created_by__username",
+        csv=lambda job: job.created_by.username,
+    ),
+    Column(
+        key="created_at",
+        label=lazy("Submitted"),
+        sort="pk",
+        csv=lambda job: job.created_at.isoformat(),
+    ),
+    Column(key="ran", label=lazy("Ran for"), numeric=True, csv=_run_seconds_csv),
+)
+
+
+def query_to_save(query: str) -> str:
+    """The query string without parameters that are not filters."""
+    query_dict = QueryDict(query, mutable=True)
+    for name in (SAVED_FILTER_PARAMETER, "after", "format"):
+        query_dict.pop(name, None)
+    return query_dict.urlencode()
+
+
+def saved_filter_url(saved: SavedFilter) -> str:
+    return f"{reverse('jobs')}?{saved.query}&{SAVED_FILTER_PARAMETER}={saved.uid}"
+
+
+@login_required
+@require_POST
+def filter_save(request: SignedIn) -> HttpResponse:
+    query = query_to_save(request.POST.get("query", ""))
+    try:
+        saved = services.filter_save(
+            owner=request.user, name=request.POST.get("name", ""), query=query
+        )
+    except services.FilterRefused as refusal:
+        messages.error(request, str(refusal))
+        return redirect(
+            f"{reverse('jobs')}?{query}"
+            if query
+            else f"{reverse('jobs')}?{SAVED_FILTER_PARAMETER}=none"
+        )
+    messages.success(request, _("The filter was saved."))
+    return redirect(saved_filter_url(saved))
+
+
+@login_required
+@require_POST
+def filter_change(request: SignedIn, uid: str) -> HttpResponse:
+    """``act`` is ``rename``, ``default``, ``no-default`` or ``delete``."""
+    saved = get_object_or_404(selectors.saved_filters(request.user), uid=uid)
+    actions = {
+        "rename": lambda: services.filter_rename(saved=saved, name=request.POST.get("name", "")),
+        "default": lambda: services.filter_default(saved=saved, enabled=True),
+        "no-default": lambda: services.filter_default(saved=saved, enabled=False),
+        "delete": lambda: services.filter_delete(saved=saved),
+    }
+    action = request.POST.get("act", "")
+    deleted = action == "delete"
+    return acted(
+        request,
+        actions.get(action, lambda: None),
+        back=f"{reverse('jobs')}?{SAVED_FILTER_PARAMETER}=none"
+        if deleted
+        else saved_filter_url(saved),
+        done=_("The filter was deleted.") if deleted else _("The filter was changed."),
+        refusals=(services.FilterRefused,),
+    )
+
+
+LIVE_STATES = (JobState.WAITING, JobState.RUNNING)
+#: Refusals of a bulk action that have a message of their own.
+_MAX_REFUSAL_MESSAGES = 8
+_REASON_CHARACTERS = 110
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow:
+    job: Any
+    #: None unless it runs and has reported its progress.
+    job_progress: JobProgress | None
+    #: Why it is pending or how it ended, shortened.
+    reason: str
+
+
+@login_required
+def jobs(request: SignedIn) -> HttpResponseBase:
+    """The list by the filters in the URL; without any, redirect to the user's default filter."""
+    saved = list(selectors.saved_filters(request.user))
+    default = next((one for one in saved if one.is_default), None)
+    if default is not None and not request.META.get("QUERY_STRING"):
+        return redirect(saved_filter_url(default))
+    at = timezone.now()
+    state = request.GET.get("state", "")
+    form = JobFilter(request.GET, user=request.user)
+    every = selectors.jobs_visible(request.user)
+    table = Table(
+        request,
+        selectors.jobs_with_latest_attempt(_in_state(every, state)),
+        columns=COLUMNS,
+        filters=form,
+        bulk=[_cancel_action()],
+    )
+    if table.wants_csv:
+        return table.csv(filename="jobs.csv")
+    rows = [_row(job, at=at) for job in table.rows]
+    context = {
+        "table": table,
+        "rows": rows,
+        "state": state,
+        "tabs": _tabs(request, selectors.jobs_by_state(form.apply(every)), chosen=state),
+        "saved": [(one, saved_filter_url(one)) for one in saved],
+        "open_filter": _open_filter(request, saved),
+        "filtered": bool(state) or table.filtered,
+    }
+    changing = any(row.job.state in LIVE_STATES for row in rows)
+    return show(request, "jobs/job_list.html", context, fragment="rows", changing=changing)
+
+
+def _in_state(rows: QuerySet[Job], state: str) -> QuerySet[Job]:
+    return rows.filter(state=state) if state in set(JobState) else rows
+
+
+def _open_filter(request: SignedIn, saved: list[SavedFilter]) -> SavedFilter | None:
+    return next((one for one in saved if one.uid == request.GET.get(SAVED_FILTER_PARAMETER)), None)
+
+
+def _row(job: Any, *, at: datetime) -> JobRow:
+    job_progress = None
+    if job.state == JobState.RUNNING:
+        job_progress = job_progress_of(job.progress, reported_at=job.reported_at, at=at)
+    reason = job.message if job.state in LIVE_STATES else job.state_reason
+    return JobRow(
+        job=job,
+        job_progress=job_progress,
+        reason=Truncator(said(reason or job.state_reason)).chars(_REASON_CHARACTERS),
+    )
+
+
+def _tabs(request: SignedIn, counts: Mapping[str, int], *, chosen: str) -> list[Tab]:
+    """One tab per state, with the number of jobs that match the other filters."""
+    parameters = request.GET.copy()
+    parameters.pop("after", None)
+
+    def href(state: str) -> str:
+        parameters["state"] = state
+        return f"?{parameters.urlencode()}"
+
+    every = Tab(
+        label=_("all"),
+        href=href(""),
+        current=chosen not in set(JobState),
+        count=_count_label(sum(counts.values())),
+    )
+    return [
+        every,
+        *(
+            Tab(
+                label=look_of(state).word,
+                href=href(state),
+                current=state == chosen,
+                count=_count_label(counts.get(state, 0)),
+            )
+            for state in JobState
+        ),
+    ]
+
+
+def _count_label(count: int) -> str:
+    return f"{count:,}" if count <= MAX_COUNTED else f"{MAX_COUNTED:,}+"
+
+
+def _cancel_action() -> BulkAction:
+    return BulkAction(
+        name="cancel",
+        label=_("Cancel"),
+        href=reverse("jobs-cancel"),
+        warning=_(
+            "The chosen jobs that wait or run are asked to save and are then stopped. "
+            "A retry goes on from the last checkpoint."
+        ),
+        picture="player-stop",
+    )
+
+
+@login_required
+@require_POST
+def jobs_cancel(request: SignedIn) -> HttpResponse:
+    """Cancel the selected jobs; show the reason for each that cannot be cancelled."""
+    chosen = selectors.jobs_visible(request.user).filter(uid__in=request.POST.getlist("uid"))
+    outcomes = services.jobs_cancel(jobs=chosen, actor=request.user, at=timezone.now())
+    if not outcomes:
+        messages.info(request, _("Choose the jobs first, by the boxes before their names."))
+    refused = [one for one in outcomes if one.refusal]
+    if cancelled := [one.job.name for one in outcomes if not one.refusal]:
+        message = ngettext(
+            "%(count)d job is being cancelled: %(names)s",
+            "%(count)d jobs are being cancelled: %(names)s",
+            len(cancelled),
+        )
+        names = Truncator(", ".join(cancelled)).chars(200)
+        messages.success(request, message % {"count": len(cancelled), "names": names})
+    for one in refused[:_MAX_REFUSAL_MESSAGES]:
+        messages.error(request, f"{one.job.name}: {said(one.refusal)}")
+    if more := len(refused[_MAX_REFUSAL_MESSAGES:]):
+        message = ngettext(
+            "%(count)d more was not cancelled either.",
+            "%(count)d more were not cancelled either.",
+            more,
+        )
+        messages.error(request, message % {"count": more})
+    return redirect(_list_url(request))
+
+
+def _list_url(request: SignedIn) -> str:
+    """The URL of the list with the filters of the referring page."""
+    query = request.META.get("HTTP_REFERER", "").partition("?")[2]
+    return (
+        f"{reverse('jobs')}?{query}"
+        if query
+        else f"{reverse('jobs')}?{SAVED_FILTER_PARAMETER}=none"
+    )

@@ -1,0 +1,198 @@
+"""The guided form of a quantization: model, calibration data, scheme, and tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from apps.accounts.models import User
+from apps.jobs.models import Job
+from apps.jobs.web.form_fields import LimitedRadios, LimitedSelect, disable_choices
+from apps.jobs.web.forms import RETRY_NAMES, ModelJobForm, number_field
+from controlplane.domain.datasets.splits import Split
+from controlplane.domain.fields import Limit
+from controlplane.domain.jobs.lifecycle import JobKind
+from controlplane.domain.specs.evaluation import SCHEMES
+from controlplane.ports import registry
+from controlplane.ports.engines import Engine, Task
+
+_SCHEME_LABELS: Mapping[str, Any] = {
+    "w8a8-smoothquant": _("8-bit weights and activations (SmoothQuant): half the size, faster"),
+    "w4a16-awq": _("4-bit weights (AWQ): a quarter of the size, for few cards"),
+    "fp8-dynamic": _("8-bit floats (FP8): half the size, needs no calibration"),
+}
+_SPLITS = [(split.value, split.value) for split in Split]
+
+
+def quantizers() -> tuple[Engine, ...]:
+    """Installed engines that support quantization."""
+    engines = (registry.engine(name) for name in registry.engine_names())
+    return tuple(engine for engine in engines if Task.QUANTIZE in engine.tasks)
+
+
+class QuantizeForm(ModelJobForm):
+    kind = JobKind.QUANTIZE
+    spec_fields: ClassVar[Mapping[str, str]] = {
+        "scheme": "scheme",
+        "calibration_split": "calibration_split",
+        "split": "split",
+        "perplexity_increase": "tolerance.perplexity_increase",
+        "accuracy_drop": "tolerance.accuracy_drop",
+        "metrics": "metrics",
+        "limit": "limit",
+        "calibration_rows": "calibration_rows",
+        "max_length": "max_length",
+        "smoothing_strength": "smoothing_strength",
+        "group_size": "group_size",
+        "ignore": "ignore",
+        "max_new_tokens": "max_new_tokens",
+        "batch_size": "batch_size",
+        "seed": "seed",
+    }
+    finding_fields: ClassVar[Mapping[str, str]] = {
+        "chips": "chip",
+        "model": "model_version",
+        "tolerance.perplexity_increase": "perplexity_increase",
+        "tolerance.accuracy_drop": "accuracy_drop",
+    }
+    more = (*list(spec_fields)[5:], "name", "priority", "secret_variables", *RETRY_NAMES)
+    field_order = ("team", "model_version", "output_name", "dataset_version")
+    #: Fields of each step, in order.
+    steps: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "model": ("team", "model_version", "output_name"),
+        "data": ("dataset_version", "calibration_split", "split"),
+        "method": ("scheme", "engine", "chip", "cards"),
+        "tolerance": ("perplexity_increase", "accuracy_drop"),
+    }
+
+    output_name = forms.SlugField(
+        label=_("Name of the new model"),
+        max_length=80,
+        help_text=_("Letters, digits, - and _. A known name adds a version to that model."),
+    )
+    scheme = forms.ChoiceField(
+        label=_("Scheme"),
+        choices=[(name, _SCHEME_LABELS[name]) for name in SCHEMES],
+        widget=LimitedRadios(attrs={"class": "form-check-input"}),
+        required=False,
+    )
+    engine = forms.ChoiceField(label=_("Engine"), widget=LimitedSelect)
+    calibration_split = forms.ChoiceField(
+        label=_("Calibrate with"),
+        choices=_SPLITS,
+        required=False,
+        help_text=_("Rows that show what the activations look like."),
+    )
+    split = forms.ChoiceField(
+        label=_("Measure on"),
+        choices=_SPLITS,
+        required=False,
+        help_text=_("Rows that it has not seen, before and after."),
+    )
+    perplexity_increase = number_field(
+        _("Perplexity may rise by"), help_text=_("A share: 0.05 is five percent.")
+    )
+    accuracy_drop = number_field(
+        _("Any other metric may fall by"), help_text=_("Points: 0.01 is one of a hundred answers.")
+    )
+    metrics = forms.MultipleChoiceField(
+        label=_("Metrics"),
+        choices=[
+            ("perplexity", _("perplexity: how surprised it is by the right answers")),
+            ("exact_match", _("exact match: share of answers that are right as a whole")),
+            ("label_accuracy", _("label accuracy: share of labels that are right")),
+        ],
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+    )
+    limit = number_field(_("Most rows to measure on"), whole=True)
+    calibration_rows = number_field(_("Calibration rows"), whole=True)
+    max_length = number_field(_("Longest row in tokens"), whole=True)
+    smoothing_strength = number_field(_("Smoothing strength (SmoothQuant)"))
+    group_size = number_field(
+        _("Group size (AWQ)"), whole=True, help_text=_("Empty: the largest that fits the model.")
+    )
+    ignore = forms.CharField(
+        label=_("Layers to leave as they are"),
+        required=False,
+        help_text=_("Names, separated by commas. Empty: the output head."),
+        widget=forms.TextInput(attrs={"placeholder": "lm_head", "spellcheck": "false"}),
+    )
+    max_new_tokens = number_field(_("Longest answer in tokens"), whole=True)
+    batch_size = number_field(_("Batch size"), whole=True)
+    seed = number_field(_("Seed"), whole=True)
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, user=user, **kwargs)
+        engines = quantizers()
+        choice = self.choice("engine")
+        choice.choices = [(engine.name, engine.profile().title) for engine in engines]
+        choice.initial = self.engine_name()
+        self._disable_unavailable(user, engines)
+        if not self.is_bound and not self.initial.get("output_name"):
+            self.initial["output_name"] = self._suggested_output_name(user)
+
+    def engine_name(self) -> str:
+        """The selected engine, or the first that supports quantization."""
+        known = [engine.name for engine in quantizers()]
+        selected = self.data.get("engine") or self.initial.get("engine")
+        return selected if selected in known else known[0]
+
+    def _disable_unavailable(self, user: User, engines: tuple[Engine, ...]) -> None:
+        """Disable values that the selected engine, chip or model does not support, with the reason."""
+        chip = registry.chips().get(self.data.get("chip") or self.initial.get("chip") or "cpu")
+        model = self._facts(user)
+        chosen = registry.engine(self.engine_name())
+        limits = chosen.limits(Task.QUANTIZE, chip=chip, model=model)
+        disable_choices(self.fields["scheme"], _reasons_by_choice(limits, "scheme"))
+        if chip is not None:
+            reasons = {each.name: each.runs_on(Task.QUANTIZE, chip) for each in engines}
+            disable_choices(
+                self.fields["engine"], {name: why for name, why in reasons.items() if why}
+            )
+
+    def _suggested_output_name(self, user: User) -> str:
+        facts = self._facts(user)
+        return f"{facts.name.rsplit(' ', 1)[0]}-quantized"[:80] if facts else ""
+
+    def clean_ignore(self) -> list[str]:
+        """:raises ValidationError: never; what a name may be the engine says."""
+        text: str = self.cleaned_data["ignore"]
+        return [name.strip() for name in text.split(",") if name.strip()]
+
+    @classmethod
+    def initial_of(cls, job: Job) -> dict[str, Any]:
+        values = super().initial_of(job)
+        return {**values, "engine": job.engine, "ignore": ", ".join(values["ignore"] or ())}
+
+    @property
+    def model_fields(self) -> list[forms.BoundField]:
+        return self.step_fields("model")
+
+    @property
+    def data_fields(self) -> list[forms.BoundField]:
+        return self.step_fields("data")
+
+    @property
+    def method_fields(self) -> list[forms.BoundField]:
+        return self.step_fields("method")
+
+    @property
+    def tolerance_fields(self) -> list[forms.BoundField]:
+        return self.step_fields("tolerance")
+
+    def step_fields(self, step: str) -> list[forms.BoundField]:
+        return [self[name] for name in self.steps[step] if not self[name].is_hidden]
+
+    def default_name(self) -> str:
+        return f"quantize {self.cleaned_data['model_version']}"[:120]
+
+
+def _reasons_by_choice(limits: tuple[Limit, ...], field: str) -> dict[str, str]:
+    """Reasons by value of that field."""
+    return {
+        value: limit.reason for limit in limits if limit.field == field for value in limit.values
+    }

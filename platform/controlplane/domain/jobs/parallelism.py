@@ -1,0 +1,318 @@
+"""Parallel plans: how cards share one model, validation of a plan, and search for one that fits.
+
+::
+
+    cards  =  tensor × pipeline × context × data        expert parallelism is within data × context
+
+*Tensor* parallel cards share each matrix and communicate at every layer, so they stay within one ring; *pipeline*
+stages hold layers; *context* parallel cards share the tokens of an example; *data* parallel copies see different
+examples, and *ZeRO* shards among them what each would hold: 1 the optimizer's states, 2 also gradients, 3 also
+weights (Rajbhandari et al. 2020, arXiv 1910.02054).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import Any
+
+from controlplane.domain.accelerators import Chip
+from controlplane.domain.architectures import Architecture
+from controlplane.domain.fields import Finding
+
+MOST_CARDS = 65_536
+#: Serving engines pad the vocabulary to a multiple of this (vLLM's ``DEFAULT_VOCAB_PADDING_SIZE``).
+VOCABULARY_STEP = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelPlan:
+    """The degree of each kind of parallelism."""
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    context: int = 1
+    #: How many of the ``data × context`` cards share the experts of a mixture.
+    expert: int = 1
+    zero_stage: int = 0
+    #: Tensor parallel cards also share the activations between their matrices.
+    sequence: bool = False
+
+    @property
+    def cards(self) -> int:
+        return self.tensor * self.pipeline * self.context * self.data
+
+    @property
+    def copies(self) -> int:
+        """Number of cards with the same part of the model, among which ZeRO shards."""
+        return self.data * self.context
+
+
+#: One card without parallelism.
+SINGLE_CARD = ParallelPlan()
+
+
+def stage_share(layers: int, *, pipeline: int) -> float:
+    """The share of all layers that the longest stage has."""
+    return -(-layers // pipeline) / layers
+
+
+def kv_heads_on_card(architecture: Architecture, *, tensor: int) -> int:
+    """Key-value heads on one card; if there are fewer heads than cards, they are replicated."""
+    return max(1, -(-architecture.kv_heads // tensor))
+
+
+def padded_vocabulary(vocabulary: int, *, tensor: int) -> int:
+    """Vocabulary size, padded so that every card holds equally many rows; unpadded on one card."""
+    if tensor == 1:
+        return vocabulary
+    step = VOCABULARY_STEP * tensor // gcd(VOCABULARY_STEP, tensor)
+    return -(-vocabulary // step) * step
+
+
+def check(
+    plan: ParallelPlan,
+    *,
+    cards: int,
+    architecture: Architecture | None = None,
+    chip: Chip | None = None,
+    serves: bool = False,
+) -> tuple[Finding, ...]:
+    """Validate a plan for that number of cards; no findings mean that it can run.
+
+    Serving engines support stages of different length; training engines need equally many layers in each.
+    """
+    findings = list(_check_ranges(plan))
+    if findings:
+        return tuple(findings)
+    findings += _check_product(plan, cards=cards)
+    if architecture is not None:
+        findings += _check_divisibility(plan, architecture, serves=serves)
+    if chip is not None:
+        findings += check_cards(cards, chip=chip)
+        findings += _check_ring(plan, chip=chip)
+    return tuple(findings)
+
+
+def read_plan(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
+    """The plan of a spec's group ``parallel``: empty fields are 1, an empty ``data`` uses the other cards."""
+
+    def number(name: str) -> int:
+        return int(values.get(name) or 1)
+
+    others = number("tensor") * number("pipeline") * number("context")
+    data = values.get("data")
+    return ParallelPlan(
+        tensor=number("tensor"),
+        pipeline=number("pipeline"),
+        context=number("context"),
+        data=int(data) if data else max(1, cards // others if others > 0 else 1),
+        expert=number("expert"),
+        zero_stage=int(values.get("zero_stage") or 0),
+        sequence=values.get("sequence") == "on",
+    )
+
+
+def check_cards(cards: int, *, chip: Chip) -> tuple[Finding, ...]:
+    """Validate a number of cards against the allocation sizes of the hardware."""
+    node = chip.cards_per_node
+    if cards < 1 or cards > MOST_CARDS:
+        return (Finding(field="cards", message=f"cards must be 1 to {MOST_CARDS}, got {cards}"),)
+    on_node = cards
+    if node and cards > node:
+        if cards % node:
+            right = ", ".join(
+                str(each) for each in (cards - cards % node, -(-cards // node) * node)
+            )
+            return (
+                Finding(
+                    field="cards",
+                    message=f"cards across nodes of {chip.label} must be whole nodes of {node}, got {cards}; "
+                    f"right would be {right}",
+                ),
+            )
+        on_node = node
+    legal = chip.legal_request_sizes
+    if legal and on_node not in legal:
+        sizes = ", ".join(str(each) for each in legal)
+        return (
+            Finding(
+                field="cards",
+                message=f"{chip.label} gives out {sizes} cards of a node at once, got {on_node}",
+            ),
+        )
+    if on_node > 1 and on_node % max(1, chip.aligned_to):
+        return (
+            Finding(
+                field="cards",
+                message=f"{chip.label} gives out 1 card or a multiple of {chip.aligned_to}, got {on_node}",
+            ),
+        )
+    return ()
+
+
+def ring_size(chip: Chip) -> int:
+    """Cards of a typical node with direct links to each other; 0 if its links are not known."""
+    return max((len(ring) for ring in chip.rings), default=0) or chip.cards_per_node
+
+
+def propose(
+    *,
+    cards: int,
+    architecture: Architecture,
+    chip: Chip,
+    fits: Callable[[ParallelPlan], bool],
+) -> ParallelPlan | None:
+    """The first legal plan for exactly that number of cards that ``fits``; None if there is none.
+
+    Cheap plans come first: data parallelism only, then ZeRO 1 to 3, with expert parallelism for mixtures, then
+    tensor parallelism within a ring, then pipeline stages.
+    """
+    experts = architecture.experts.count if architecture.experts else 1
+    for plan in _candidates(cards=cards, chip=chip, experts=experts):
+        if not check(plan, cards=cards, architecture=architecture, chip=chip) and fits(plan):
+            return plan
+    return None
+
+
+def smallest(
+    *,
+    architecture: Architecture,
+    chip: Chip,
+    fits: Callable[[ParallelPlan], bool],
+    most: int = 1024,
+) -> ParallelPlan | None:
+    """The plan with the fewest allocatable cards that ``fits``; None if there is none with up to ``most``."""
+    for cards in card_counts(chip, most=most):
+        plan = propose(cards=cards, architecture=architecture, chip=chip, fits=fits)
+        if plan is not None:
+            return plan
+    return None
+
+
+def card_counts(chip: Chip, *, most: int) -> tuple[int, ...]:
+    """Allocatable numbers of cards, ascending: every legal one of a node, then nodes by powers of two."""
+    node = chip.cards_per_node or 8
+    counts = [each for each in range(1, min(node, most) + 1) if not check_cards(each, chip=chip)]
+    while node * 2 <= most:
+        node *= 2
+        counts.append(node)
+    return tuple(counts)
+
+
+def _candidates(*, cards: int, chip: Chip, experts: int) -> Iterator[ParallelPlan]:
+    ring = min(ring_size(chip) or cards, cards)
+    pipelines = [each for each in _divisors(cards) if each <= 64]
+    for pipeline in pipelines:
+        for tensor in [each for each in _divisors(cards // pipeline) if each <= ring]:
+            data = cards // (pipeline * tensor)
+            plan = ParallelPlan(tensor=tensor, pipeline=pipeline, data=data, sequence=tensor > 1)
+            for stage in (0, 1, 2, 3) if data > 1 else (0,):
+                # Sharded gradients cannot be accumulated across pipeline stages.
+                if stage < 2 or pipeline == 1:
+                    yield replace(plan, zero_stage=stage)
+                    if gcd(experts, data) > 1:
+                        yield replace(plan, zero_stage=stage, expert=gcd(experts, data))
+
+
+def _divisors(number: int) -> list[int]:
+    return [each for each in range(1, number + 1) if number % each == 0]
+
+
+def _check_ranges(plan: ParallelPlan) -> Iterator[Finding]:
+    for name in ("tensor", "pipeline", "data", "context", "expert"):
+        value = getattr(plan, name)
+        if not 1 <= value <= MOST_CARDS:
+            yield Finding(
+                field=f"parallel.{name}",
+                message=f"parallel.{name} must be 1 to {MOST_CARDS}, got {value}",
+            )
+    if not 0 <= plan.zero_stage <= 3:
+        yield Finding(
+            field="parallel.zero_stage",
+            message=f"parallel.zero_stage must be 0 to 3, got {plan.zero_stage}",
+        )
+
+
+def _check_product(plan: ParallelPlan, *, cards: int) -> Iterator[Finding]:
+    if plan.cards != cards:
+        others = plan.tensor * plan.pipeline * plan.context
+        right = (
+            f"parallel.data of {cards // others} would be right"
+            if cards % others == 0
+            else f"{others} does not divide {cards}, so no parallel.data is right"
+        )
+        yield Finding(
+            field="parallel",
+            message=f"tensor {plan.tensor} × pipeline {plan.pipeline} × context {plan.context} × "
+            f"data {plan.data} is {plan.cards}, but there are {cards} cards; {right}",
+        )
+    if plan.copies % plan.expert:
+        yield Finding(
+            field="parallel.expert",
+            message=f"parallel.expert must divide data × context, which is {plan.copies}, got {plan.expert}",
+        )
+    if plan.zero_stage >= 2 and plan.pipeline > 1:
+        yield Finding(
+            field="parallel.zero_stage",
+            message=f"parallel.zero_stage must be 0 or 1 with {plan.pipeline} pipeline stages, "
+            f"got {plan.zero_stage}",
+        )
+
+
+def _check_divisibility(
+    plan: ParallelPlan, architecture: Architecture, *, serves: bool
+) -> Iterator[Finding]:
+    if architecture.heads % plan.tensor:
+        yield Finding(
+            field="parallel.tensor",
+            message=f"parallel.tensor must divide the {architecture.heads} heads, got {plan.tensor}; "
+            f"right would be {_joined(_divisors(architecture.heads))}",
+        )
+    elif architecture.latent is None and (
+        architecture.kv_heads % plan.tensor and plan.tensor % architecture.kv_heads
+    ):
+        yield Finding(
+            field="parallel.tensor",
+            message=f"parallel.tensor must divide the {architecture.kv_heads} heads of keys and "
+            f"values or be a multiple of them, got {plan.tensor}",
+        )
+    if plan.pipeline > architecture.layers:
+        yield Finding(
+            field="parallel.pipeline",
+            message=f"parallel.pipeline must be at most the {architecture.layers} layers, got {plan.pipeline}",
+        )
+    elif architecture.layers % plan.pipeline and not serves:
+        yield Finding(
+            field="parallel.pipeline",
+            message=f"parallel.pipeline must divide the {architecture.layers} layers, got {plan.pipeline}; "
+            f"right would be {_joined(_divisors(architecture.layers))}",
+        )
+    experts = architecture.experts.count if architecture.experts else 0
+    if plan.expert > 1 and not experts:
+        yield Finding(
+            field="parallel.expert",
+            message=f"parallel.expert must be 1: {architecture.name} has no experts, got {plan.expert}",
+        )
+    elif experts and experts % plan.expert:
+        yield Finding(
+            field="parallel.expert",
+            message=f"parallel.expert must divide the {experts} experts, got {plan.expert}; "
+            f"right would be {_joined(_divisors(experts))}",
+        )
+
+
+def _check_ring(plan: ParallelPlan, *, chip: Chip) -> Iterator[Finding]:
+    ring = ring_size(chip)
+    if ring and plan.tensor > ring:
+        yield Finding(
+            field="parallel.tensor",
+            message=f"parallel.tensor must be at most {ring}, the cards of {chip.label} that share a direct link, "
+            f"got {plan.tensor}",
+        )
+
+
+def _joined(numbers: list[int]) -> str:
+    return ", ".join(str(each) for each in numbers)

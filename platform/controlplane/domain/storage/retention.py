@@ -1,0 +1,208 @@
+"""Retention rules: which items are removed, and which are protected.
+
+::
+
+    items ──▶ candidates of a rule ──▶ minus held, pinned, or needed by an item that stays ──▶ removals
+
+The planner gets all items that a rule could remove, with the reasons that hold them, and returns the removals with
+their rules. It is a pure function, so that the dry run and the run are the same call. Database rows stay: a
+version whose files are removed keeps its metadata and lineage.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+#: How long uploads that no manifest lists are retained, independent of the rules.
+UNLISTED_RETENTION = timedelta(hours=24)
+
+
+class RetentionItemKind(StrEnum):
+    """Kinds of items that a rule can remove."""
+
+    VERSION = "version"
+    #: The working folder of an ended attempt.
+    CHECKPOINTS = "checkpoints"
+    #: Files that an attempt uploaded and that did not become outputs.
+    UPLOADS = "uploads"
+    LOG = "log"
+
+
+class RuleCode(StrEnum):
+    NEWEST_VERSIONS = "newest_versions"
+    CHECKPOINT_DAYS = "checkpoint_days"
+    FAILED_DAYS = "failed_days"
+    LOG_DAYS = "log_days"
+    UNLISTED = "unlisted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionRules:
+    """Retention rules of one team; None disables a rule."""
+
+    enabled: bool = False
+    #: Number of newest versions of each model to retain.
+    keep_versions: int | None = None
+    #: Days after the end of an attempt.
+    checkpoint_days: int | None = None
+    failed_days: int | None = None
+    log_days: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionItem:
+    """A removable item with stored bytes."""
+
+    kind: RetentionItemKind
+    uid: str
+    name: str
+    #: Uid of the owner; empty where it belongs to every team.
+    team: str
+    size: int
+    #: When a version was created, or when the attempt of another item ended; None while that runs.
+    at: datetime | None
+    #: The model of a version, and its number; for other items the uid of the job.
+    series: str = ""
+    number: int = 0
+    pinned: bool = False
+    #: Why it cannot be removed now ("job x runs with it"); empty if nothing holds it.
+    held: str = ""
+    #: Uids of versions whose files it needs to be loaded.
+    needs: frozenset[str] = frozenset()
+    #: Whether the attempt of uploads did not succeed.
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """One removal with its rule and the rule's limit: the number of versions or days that are retained."""
+
+    item: RetentionItem
+    rule: RuleCode
+    limit: int
+
+    @property
+    def reason(self) -> str:
+        match self.rule:
+            case RuleCode.NEWEST_VERSIONS:
+                return f"only the newest {self.limit} versions of each model are kept"
+            case RuleCode.CHECKPOINT_DAYS:
+                return f"checkpoints are kept for {self.limit} days after their run"
+            case RuleCode.FAILED_DAYS:
+                return f"files of failed runs are kept for {self.limit} days"
+            case RuleCode.LOG_DAYS:
+                return f"logs are kept for {self.limit} days after their run"
+            case RuleCode.UNLISTED:
+                return "the run has ended and nothing lists these files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPlan:
+    """Removals, the largest first, and candidates that are held, pinned or needed."""
+
+    removals: tuple[Removal, ...]
+    spared: tuple[RetentionItem, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes that are no longer charged; shared blobs stay on disk."""
+        return sum(removal.item.size for removal in self.removals)
+
+
+def plan(
+    items: Sequence[RetentionItem],
+    *,
+    rules: Mapping[str, RetentionRules],
+    default: RetentionRules,
+    at: datetime,
+) -> RetentionPlan:
+    """Plan the removals at that instant.
+
+    Versions that belong to every team are never removed, because their users are not known.
+
+    :param rules: by team.
+    :param default: for teams without rules.
+    """
+    positions = _positions(items)
+    chosen: dict[tuple[RetentionItemKind, str], Removal] = {}
+    spared: list[RetentionItem] = []
+    for item in items:
+        removal = _candidate(
+            item, rules.get(item.team, default), position=positions.get(item.uid, 0), at=at
+        )
+        if removal is None:
+            continue
+        if item.held or item.pinned:
+            spared.append(item)
+        else:
+            chosen[item.kind, item.uid] = removal
+    for uid in _needed(items, removed=chosen.keys()):
+        rescued = chosen.pop((RetentionItemKind.VERSION, uid), None)
+        if rescued is not None:
+            spared.append(rescued.item)
+    return RetentionPlan(
+        removals=tuple(sorted(chosen.values(), key=lambda one: (-one.item.size, one.item.uid))),
+        spared=tuple(spared),
+    )
+
+
+def _positions(items: Iterable[RetentionItem]) -> dict[str, int]:
+    """Position of each version in its model, 0 for the newest."""
+    series: dict[str, list[RetentionItem]] = defaultdict(list)
+    for item in items:
+        if item.kind is RetentionItemKind.VERSION:
+            series[item.series].append(item)
+    return {
+        item.uid: position
+        for members in series.values()
+        for position, item in enumerate(sorted(members, key=lambda one: -one.number))
+    }
+
+
+def _candidate(
+    item: RetentionItem, rules: RetentionRules, *, position: int, at: datetime
+) -> Removal | None:
+    """The removal of an item by the rules, regardless of other items."""
+    if item.kind is RetentionItemKind.VERSION:
+        return _superseded(item, rules, position=position)
+    if item.kind is RetentionItemKind.UPLOADS and not item.failed:
+        unlisted = item.at is not None and at - item.at >= UNLISTED_RETENTION
+        return Removal(item=item, rule=RuleCode.UNLISTED, limit=0) if unlisted else None
+    rule, days = {
+        RetentionItemKind.CHECKPOINTS: (RuleCode.CHECKPOINT_DAYS, rules.checkpoint_days),
+        RetentionItemKind.LOG: (RuleCode.LOG_DAYS, rules.log_days),
+        RetentionItemKind.UPLOADS: (RuleCode.FAILED_DAYS, rules.failed_days),
+    }[item.kind]
+    return _aged(item, rule, days if rules.enabled else None, at=at)
+
+
+def _superseded(item: RetentionItem, rules: RetentionRules, *, position: int) -> Removal | None:
+    limit = rules.keep_versions if rules.enabled and item.team else None
+    if limit is None or position < max(1, limit):
+        return None
+    return Removal(item=item, rule=RuleCode.NEWEST_VERSIONS, limit=max(1, limit))
+
+
+def _aged(item: RetentionItem, rule: RuleCode, days: int | None, *, at: datetime) -> Removal | None:
+    if days is None or item.at is None or at - item.at < timedelta(days=days):
+        return None
+    return Removal(item=item, rule=rule, limit=days)
+
+
+def _needed(
+    items: Sequence[RetentionItem], *, removed: Collection[tuple[RetentionItemKind, str]]
+) -> frozenset[str]:
+    """Versions that items that stay need to be loaded, directly or indirectly."""
+    needs = {item.uid: item.needs for item in items if item.kind is RetentionItemKind.VERSION}
+    reached: set[str] = set()
+    ahead = [uid for item in items if (item.kind, item.uid) not in removed for uid in item.needs]
+    while ahead:
+        uid = ahead.pop()
+        if uid not in reached:
+            reached.add(uid)
+            ahead.extend(needs.get(uid, ()))
+    return frozenset(reached)
