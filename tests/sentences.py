@@ -46,13 +46,12 @@ SPOKEN = (
         f"platform/gateway/{module}.py"
         for module in (
             "app",
-            "calls",
+            "completion_requests",
             "errors",
-            "exchanges",
-            "limits",
-            "relays",
-            "replies",
-            "upstream",
+            "http_exchange",
+            "rate_limits",
+            "relay",
+            "engine_responses",
         )
     ),
 )

@@ -1,1 +1,1 @@
-"""Deployments, routes, keys, usage; what gateways are told."""
+"""Deployments, routes, API keys, usage, and the snapshots that gateways serve from."""

@@ -1,4 +1,4 @@
-"""Deployments, routes, keys and usage, to look at; deployments can be stopped, keys revoked."""
+"""Read-only admin of deployments, routes, keys and usage, with actions to stop deployments and revoke keys."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class GatewayAdmin(ScopedReadOnlyAdmin[Gateway]):
 @admin.register(GatewaySnapshot)
 class GatewaySnapshotAdmin(ScopedReadOnlyAdmin[GatewaySnapshot]):
     list_display = ("version", "digest_shortened", "issued_at")
-    # The body carries the engines' credentials; it is shown nowhere.
+    # The body contains the credentials of engines, so it is never shown.
     fields = ("version", "digest_shortened", "issued_at")
     readonly_fields = ("digest_shortened",)
     search_fields = ("digest",)
@@ -161,7 +161,7 @@ class UsageBatchAdmin(ScopedReadOnlyAdmin[UsageBatch]):
 
 
 @admin.register(UsageRecord)
-class UsageRecordAdmin(ScopedReadOnlyAdmin[UsageRecord]):
+class GatewayUsageRecordAdmin(ScopedReadOnlyAdmin[UsageRecord]):
     team_path = "team"
     list_display = (
         "at",

@@ -1,46 +1,48 @@
-"""News that serving reacts to. What is not its own is ignored."""
+"""Handlers of outbox messages. Messages about objects of other apps are ignored."""
 
 from __future__ import annotations
 
 from celery import shared_task
 from django.utils import timezone
 
+from apps.serving import reconcilers
 from apps.serving.models import Replica
-from apps.serving.reconcilers import deployments, replicas
-from apps.serving.reconcilers.sweeps import PREFIX
+from apps.serving.reconcilers import LAUNCH_PREFIX
 from apps.serving.selectors import LIVE_REPLICAS
 
 
 @shared_task
 def on_claim_admitted(*, claim_uid: str) -> None:
-    _turn(claim_uid)
+    _reconcile_replica_of(claim_uid)
 
 
 @shared_task
 def on_claim_revoking(*, claim_uid: str) -> None:
-    _turn(claim_uid)
+    _reconcile_replica_of(claim_uid)
 
 
 @shared_task
 def on_deployment_changed(*, deployment_uid: str) -> None:
     at = timezone.now()
-    deployments.deployments_reconcile(at=at, uid=deployment_uid)
-    replicas.replicas_reconcile(at=at)
+    reconcilers.deployments_reconcile(at=at, uid=deployment_uid)
+    reconcilers.replicas_reconcile(at=at)
 
 
 @shared_task
 def on_launches_changed(*, names: list[str]) -> None:
-    """A cluster says that something happened to Launches of these names."""
+    """Reconcile the live replicas whose Launches changed on a cluster."""
     # replica-<uid>-<generation>
     uids = [
-        name.removeprefix(PREFIX).rpartition("-")[0] for name in names if name.startswith(PREFIX)
+        name.removeprefix(LAUNCH_PREFIX).rpartition("-")[0]
+        for name in names
+        if name.startswith(LAUNCH_PREFIX)
     ]
     live = Replica.objects.filter(uid__in=uids, state__in=LIVE_REPLICAS)
     for uid in list(live.values_list("uid", flat=True)):
-        replicas.replicas_reconcile(at=timezone.now(), uid=uid)
+        reconcilers.replicas_reconcile(at=timezone.now(), uid=uid)
 
 
-def _turn(claim_uid: str) -> None:
+def _reconcile_replica_of(claim_uid: str) -> None:
     uid = Replica.objects.filter(claim_uid=claim_uid).values_list("uid", flat=True).first()
     if uid is not None:
-        replicas.replicas_reconcile(at=timezone.now(), uid=uid)
+        reconcilers.replicas_reconcile(at=timezone.now(), uid=uid)

@@ -1,4 +1,4 @@
-"""Deployments and everything that the gateway is told about them."""
+"""Deployments, their revisions and replicas, routes, API keys, gateways and usage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from apps.accounts.models import Team, User
 from apps.fleet.models import Cluster
 from apps.models.models import ModelVersion
 from apps.quotas.models import Queue
-from controlplane.domain.serving import DeploymentState, ReplicaState
+from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from controlplane.persistence.models import Entity, Leased, Transition
 
 
@@ -101,13 +101,13 @@ class Replica(Entity, Leased):
     chip = models.CharField(max_length=60, blank=True)
     #: Grows with each restart, so that every run has a Launch of its own.
     generation = models.PositiveIntegerField(default=1)
-    #: Crashes in a row since it was last well for a while.
+    #: Consecutive crashes; back to 1 after ten minutes in state ready.
     crashes = models.PositiveIntegerField(default=0)
     restart_at = models.DateTimeField(null=True, blank=True)
     ready_at = models.DateTimeField(null=True, blank=True)
     url = models.CharField(max_length=200, blank=True)
     log_tail = models.TextField(blank=True)
-    #: Why it stops, as its claim will say.
+    #: The release reason that its claim gets.
     stop_reason = models.CharField(max_length=20, blank=True)
 
     class Meta:
@@ -160,7 +160,7 @@ class RouteBackend(models.Model):
 
 
 class ApiKey(Entity):
-    """Lets a program call a team's deployments through the gateway. Only the digest is kept."""
+    """Lets a program call a team's deployments through the gateway. Only its digest is stored."""
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="api_keys")
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
@@ -184,7 +184,7 @@ class ApiKey(Entity):
 
 
 class Gateway(models.Model):
-    """A gateway that has asked for the snapshot lately."""
+    """A gateway process: when it last polled, and the snapshot version that it has."""
 
     name = models.CharField(max_length=80, unique=True)
     last_seen_at = models.DateTimeField()
@@ -195,11 +195,11 @@ class Gateway(models.Model):
 
 
 class GatewaySnapshot(models.Model):
-    """What gateways are told. The newest version counts; a few older ones are kept to look at."""
+    """What gateways serve from: routes, endpoints, keys. The newest version counts; some older ones are kept."""
 
     version = models.BigAutoField(primary_key=True)
     digest = models.CharField(max_length=64)
-    #: Encrypted at rest: it carries the credentials of the engines.
+    #: Encrypted at rest: it contains the credentials of the engines.
     body = models.BinaryField()
     issued_at = models.DateTimeField()
 
@@ -211,7 +211,7 @@ class GatewaySnapshot(models.Model):
 
 
 class UsageBatch(models.Model):
-    """A batch that a gateway posted. The key is what keeps it from counting twice."""
+    """A batch that a gateway posted. Its unique key keeps it from being counted twice."""
 
     gateway = models.CharField(max_length=80)
     sequence = models.BigIntegerField()

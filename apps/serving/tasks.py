@@ -1,25 +1,25 @@
-"""Turns of the loops of serving."""
+"""Periodic tasks of serving."""
 
 from __future__ import annotations
 
 from celery import shared_task
 from django.utils import timezone
 
-from apps.serving.reconcilers import deployments, replicas, sweeps
-from apps.serving.services import snapshots
+from apps.serving import reconcilers
+from apps.serving.services import gateways
 
 
 @shared_task
 def reconcile_deployments() -> int:
     at = timezone.now()
-    return deployments.deployments_reconcile(at=at) + replicas.replicas_reconcile(at=at)
+    return reconcilers.deployments_reconcile(at=at) + reconcilers.replicas_reconcile(at=at)
 
 
 @shared_task
 def sweep_launches() -> int:
-    return sweeps.launches_sweep()
+    return reconcilers.replica_launches_cleanup()
 
 
 @shared_task
 def publish_snapshot() -> None:
-    snapshots.snapshot_publish(at=timezone.now())
+    gateways.snapshot_publish(at=timezone.now())

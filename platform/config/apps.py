@@ -12,7 +12,7 @@ class NinefoldConfig(AppConfig):
         # Its models can be imported from here on.
         from apps.fleet.selectors import connect_isolations, connect_occupancy  # noqa: PLC0415
         from apps.monitoring.selectors.out_of_use import NodeIsolations  # noqa: PLC0415
-        from apps.serving.selectors.occupancy import WorkOccupancy  # noqa: PLC0415
+        from apps.serving.selectors.occupancy import WorkloadOccupancy  # noqa: PLC0415
         from config.loops import TurnKeeper  # noqa: PLC0415
         from config.naming import name_tables  # noqa: PLC0415
         from config.storage import connect_sources  # noqa: PLC0415
@@ -26,5 +26,5 @@ class NinefoldConfig(AppConfig):
             messages.wake_with(Waker())
         TurnKeeper().connect()
         connect_sources()
-        connect_occupancy(WorkOccupancy())
+        connect_occupancy(WorkloadOccupancy())
         connect_isolations(NodeIsolations())

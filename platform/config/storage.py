@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apps.jobs.services.storage import JobStorage
 from apps.models.selectors.sources import connect
-from apps.serving.services.storage import ServingStorage
+from apps.serving.selectors.occupancy import ServingStorage
 from apps.workflows.services.storage import WorkflowStorage
 
 

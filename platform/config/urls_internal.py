@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, path
 
-from apps.serving.api import gateways
+from apps.serving.api import gateway_api
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("gateway/snapshot", gateways.SnapshotView.as_view(), name="gateway-snapshot"),
-    path("gateway/usage", gateways.UsageView.as_view(), name="gateway-usage"),
+    path("gateway/snapshot", gateway_api.SnapshotView.as_view(), name="gateway-snapshot"),
+    path("gateway/usage", gateway_api.UsageView.as_view(), name="gateway-usage"),
 ]

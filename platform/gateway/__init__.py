@@ -1,8 +1,8 @@
 """The OpenAI-compatible proxy: one plain ASGI app between API clients and the engines.
 
-It imports neither Django nor the control plane. What it may serve comes as a signed snapshot
-(:mod:`gateway.snapshots`, :mod:`gateway.feeds`), what it served goes back as usage batches
-(:mod:`gateway.journals`, :mod:`gateway.usage`). A request passes through :mod:`gateway.app` (who
-may call), :mod:`gateway.calls` (what is asked), :mod:`gateway.limits` (how much),
-:mod:`gateway.tables` (which endpoint) and :mod:`gateway.relays` (the exchange with the engine).
+It imports neither Django nor the control plane. Routes, endpoints and keys come as a signed snapshot
+(:mod:`gateway.snapshots`); usage goes back in batches (:mod:`gateway.usage`). A request passes through
+:mod:`gateway.app` (authentication), :mod:`gateway.completion_requests` (validation),
+:mod:`gateway.rate_limits` (limits of the key), :mod:`gateway.load_balancing` (choice of the endpoint) and
+:mod:`gateway.relay` (request to the engine).
 """

@@ -1,4 +1,4 @@
-"""``python -m gateway``: the gateway on uvicorn, with its drain bounded."""
+"""``python -m gateway``: the gateway on uvicorn, with a bounded drain."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from types import FrameType
 import uvicorn
 
 from gateway import logs
-from gateway.app import Gateway
+from gateway.app import GatewayApp
 from gateway.settings import Settings, SettingsError
 from http_server.connections import ConnectionGuard, raise_file_limit
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:
-    """Uvicorn raises the signal again once it has drained; an ordered end is no failure."""
+    """Exit with status 0: uvicorn raises the signal again once it has drained."""
     sys.exit(0)
 
 
 def main() -> int:
-    """Serve until a signal; the process's exit status."""
+    """Serve until a signal; return the exit status of the process."""
     logs.configure(os.environ)
     try:
         settings = Settings.from_environment(os.environ)
@@ -34,14 +34,14 @@ def main() -> int:
     raise_file_limit()
     server = uvicorn.Server(
         uvicorn.Config(
-            Gateway(settings),
+            GatewayApp(settings),
             host=settings.host,
             port=settings.port,
             http=ConnectionGuard(settings.connections).protocol_class,
-            # The metrics and the usage records tell more than a line for each request would.
+            # Metrics and usage records cover what an access log would.
             access_log=False,
             server_header=False,
-            # Nothing here looks at the address of the client, so no header need be believed.
+            # Nothing here uses the client's forwarded address, so no proxy header is trusted.
             proxy_headers=False,
             log_config=None,
             timeout_graceful_shutdown=int(settings.drain_seconds),

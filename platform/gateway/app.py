@@ -1,4 +1,4 @@
-"""The ASGI app: who may call what, and where each path leads.
+"""The ASGI app: authentication, routing of paths, and CORS.
 
 ``uvicorn gateway.app:create_app --factory``, or ``python -m gateway``, which also bounds the drain.
 One process per folder; more gateways are more processes with an id each.
@@ -11,7 +11,7 @@ import gc
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from hashlib import sha256
 from random import Random
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 
 from gateway import logs
-from gateway.calls import check_fit, parse_call
+from gateway.completion_requests import check_supported, parse_completion_request
 from gateway.errors import (
     ApiError,
     ErrorType,
@@ -29,31 +29,27 @@ from gateway.errors import (
     model_not_found,
     unavailable,
 )
-from gateway.exchanges import ClientLeft, Exchange, Receive, Scope, Send
-from gateway.feeds import SnapshotFeed
 from gateway.files import FolderLock
-from gateway.journals import Journal
-from gateway.limits import Limits
-from gateway.metrics import Metrics
-from gateway.operations import Operations
-from gateway.origins import Origins
-from gateway.relays import Deadlines, Relay
+from gateway.http_exchange import ClientAborted, HttpExchange, Receive, Scope, Send
+from gateway.load_balancing import PATHS, LoadBalancer, RoutingTable
+from gateway.metrics import GatewayMetrics
+from gateway.monitoring_endpoints import MonitoringEndpoints
+from gateway.rate_limits import RateLimiter
+from gateway.relay import Deadlines, EngineClient, EngineRelay
 from gateway.settings import Settings
-from gateway.snapshots import Key, Operation, Route, Snapshot
-from gateway.tables import PATHS, Table, Targets
-from gateway.upstream import Upstream
-from gateway.usage import Usage
+from gateway.snapshots import Operation, RoutingSnapshot, SnapshotFeed, SnapshotKey, SnapshotRoute
+from gateway.usage import UsageJournal, UsageReporter
 
 logger = logging.getLogger(__name__)
 
 _MODELS = "/v1/models"
 _RETRY_SECONDS = 5.0
-#: At the end, the time for posting what the journal holds; the rest is posted after the next start.
+#: Time for posting the journal at shutdown; the rest is posted after the next start.
 _LAST_POST_SECONDS = 3.0
 
 
-class Gateway:
-    """One gateway process. Its parts live from the lifespan's startup to its shutdown."""
+class GatewayApp:
+    """One gateway process. Its parts exist from the lifespan's startup to its shutdown."""
 
     def __init__(
         self,
@@ -66,16 +62,16 @@ class Gateway:
         self._settings = settings
         self._wall = wall
         self._monotonic = monotonic
-        self._metrics = Metrics()
-        # The system's own randomness would cost more than choosing a target does.
-        chance = random or Random()  # noqa: S311 - spreads load; no secret depends on it
-        self._targets = Targets(monotonic=monotonic, random=chance)
-        self._limits = Limits(monotonic=monotonic)
-        self._table: Table | None = None
+        self._metrics = GatewayMetrics()
+        # SystemRandom would cost more than the choice of a target does.
+        rng = random or Random()  # noqa: S311 - spreads load; no secret depends on it
+        self._load_balancer = LoadBalancer(monotonic=monotonic, random=rng)
+        self._rate_limiter = RateLimiter(monotonic=monotonic)
+        self._table: RoutingTable | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._calls = {path: operation for operation, path in PATHS.items()}
-        self._origins = Origins(settings.origins)
-        self._pages = Operations(
+        self._cors = CorsPolicy(settings.origins)
+        self._pages = MonitoringEndpoints(
             gateway_id=settings.gateway_id,
             metrics=self._metrics,
             metrics_token=settings.metrics_token,
@@ -86,10 +82,10 @@ class Gateway:
             wall=wall,
         ).pages
 
-    # -- life ---------------------------------------------------------------------------------
+    # -- lifespan -----------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Load the copy of the snapshot and begin to follow the control plane.
+        """Load the stored snapshot and begin to poll the control plane.
 
         :raises FolderInUse: if another process has the gateway's folder.
         """
@@ -99,8 +95,8 @@ class Gateway:
             "Authorization": f"Bearer {settings.token}",
             "X-Ninefold-Gateway": settings.gateway_id,
         }
-        self._usage = Usage(
-            journal=Journal(
+        self._usage = UsageReporter(
+            journal=UsageJournal(
                 settings.folder / "usage",
                 gateway_id=settings.gateway_id,
                 max_bytes=settings.usage_max_bytes,
@@ -110,11 +106,11 @@ class Gateway:
             url=f"{settings.control_url}/internal/gateway/usage",
             headers=headers,
         )
-        self._upstream = Upstream(connect_seconds=settings.connect_seconds)
-        self._relay = Relay(
-            upstream=self._upstream,
-            targets=self._targets,
-            limits=self._limits,
+        self._engine_client = EngineClient(connect_seconds=settings.connect_seconds)
+        self._relay = EngineRelay(
+            engine_client=self._engine_client,
+            load_balancer=self._load_balancer,
+            rate_limiter=self._rate_limiter,
             usage=self._usage,
             metrics=self._metrics,
             deadlines=Deadlines(
@@ -133,24 +129,24 @@ class Gateway:
             wall=self._wall,
         )
         feed.load_copy()
-        self._measure_parts()
+        self._register_gauges()
         self._control = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
-        self._writer = self._run("usage writer", self._usage.write_for_ever())
-        self._poster = self._run("usage poster", self._usage.post_for_ever(self._control))
-        self._poller = self._run("snapshot poller", feed.poll_for_ever(self._control))
+        self._writer = self._run("usage writer", self._usage.run_writer())
+        self._poster = self._run("usage poster", self._usage.run_poster(self._control))
+        self._poller = self._run("snapshot poller", feed.run(self._control))
 
-    def _measure_parts(self) -> None:
+    def _register_gauges(self) -> None:
         gauges: tuple[tuple[str, str, Callable[[], float]], ...] = (
             ("open_requests", "Requests being served.", lambda: self._relay.open_requests),
             (
                 "usage_records_waiting",
                 "Usage records not acknowledged yet.",
-                lambda: self._usage.waiting_records,
+                lambda: self._usage.unacknowledged_records,
             ),
             (
                 "usage_journal_bytes",
                 "Size of the usage journal's unacknowledged batches.",
-                lambda: self._usage.waiting_bytes,
+                lambda: self._usage.unacknowledged_bytes,
             ),
         )
         for name, meaning, read in gauges:
@@ -162,32 +158,32 @@ class Gateway:
         return task
 
     async def stop(self) -> None:
-        """Flush usage and let go of everything. Requests have ended or been cut off before."""
+        """Flush usage and release all resources. Requests have ended or been cancelled before."""
         self._poller.cancel()
         self._poster.cancel()
         await asyncio.gather(self._poller, self._poster, return_exceptions=True)
         await self._usage.stop(self._control, seconds=_LAST_POST_SECONDS)
         await asyncio.gather(self._writer, return_exceptions=True)
-        await self._upstream.close()
+        await self._engine_client.close()
         await self._control.close()
         self._lock.release()
 
-    def _install(self, snapshot: Snapshot) -> None:
-        self._table = self._targets.compile(snapshot)
-        self._limits.keep(snapshot.keys)
+    def _install(self, snapshot: RoutingSnapshot) -> None:
+        self._table = self._load_balancer.compile(snapshot)
+        self._rate_limiter.retain(snapshot.keys)
         logger.info("snapshot installed", extra={"version": snapshot.version})
 
     # -- requests -----------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._serve(Exchange(scope, receive, send))
+            await self._serve(HttpExchange(scope, receive, send))
         elif scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._lifespan(receive, send)
         else:
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         try:
             await self.start()
@@ -195,7 +191,7 @@ class Gateway:
             logger.exception("the gateway cannot start")
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
-        # What is there now stays: looking through it again and again would hold requests up.
+        # Objects of the startup are permanent; collecting them again and again would delay requests.
         gc.collect()
         gc.freeze()
         await send({"type": "lifespan.startup.complete"})
@@ -203,11 +199,11 @@ class Gateway:
         await self.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _serve(self, exchange: Exchange) -> None:
-        self._origins.mark(exchange)
+    async def _serve(self, exchange: HttpExchange) -> None:
+        self._cors.add_headers(exchange)
         try:
             await self._dispatch(exchange)
-        except ClientLeft:
+        except ClientAborted:
             return
         except ApiError as error:
             await self._refuse(exchange, error)
@@ -215,16 +211,16 @@ class Gateway:
             logger.exception("a request failed", extra={"request_id": exchange.request_id})
             await self._refuse(exchange, internal_error())
 
-    async def _refuse(self, exchange: Exchange, error: ApiError) -> None:
+    async def _refuse(self, exchange: HttpExchange, error: ApiError) -> None:
         self._metrics.errors.add(str(error.status))
         if not exchange.started:
             await exchange.respond_error(error)
 
-    async def _dispatch(self, exchange: Exchange) -> None:
+    async def _dispatch(self, exchange: HttpExchange) -> None:
         path = exchange.path
         operation = self._calls.get(path)
-        if self._origins.asked(exchange):
-            await self._origins.answer(exchange)
+        if self._cors.is_preflight(exchange):
+            await self._cors.respond_preflight(exchange)
         elif operation is not None:
             _require(exchange, "POST")
             await self._complete(exchange, operation)
@@ -245,8 +241,8 @@ class Gateway:
                 status=404,
             )
 
-    def _fresh_table(self) -> Table:
-        """What may be served now.
+    def _fresh_table(self) -> RoutingTable:
+        """The current routing table.
 
         :raises ApiError: 503 if there is no snapshot, or only one that is too old.
         """
@@ -265,11 +261,11 @@ class Gateway:
             )
         return table
 
-    def _authenticate(self, exchange: Exchange, table: Table) -> Key:
+    def _authenticate(self, exchange: HttpExchange, table: RoutingTable) -> SnapshotKey:
         secret = exchange.bearer
         if not secret:
             raise key_refused("An API key is needed: send 'Authorization: Bearer <key>'.")
-        # The digest is looked up, not the key compared: timing tells nothing that helps to guess.
+        # The digest is looked up, the key is not compared: timing leaks nothing that helps to guess it.
         key = table.keys.get(sha256(secret.encode()).hexdigest())
         if key is None:
             raise key_refused("This API key is unknown or has been revoked.")
@@ -277,36 +273,36 @@ class Gateway:
             raise key_refused(f"This API key expired at {key.expires_at.isoformat()}.")
         return key
 
-    async def _complete(self, exchange: Exchange, operation: Operation) -> None:
+    async def _complete(self, exchange: HttpExchange, operation: Operation) -> None:
         table = self._fresh_table()
         key = self._authenticate(exchange, table)
         body = await exchange.read_json_body(limit=self._settings.max_body_bytes)
-        call = parse_call(body, operation=operation)
-        line = table.lines.get(call.model)
-        if line is None or not key.may_use(line.route):
-            raise model_not_found(call.model)
-        check_fit(call, line.route)
+        request = parse_completion_request(body, operation=operation)
+        entry = table.entries.get(request.model)
+        if entry is None or not key.may_use(entry.route):
+            raise model_not_found(request.model)
+        check_supported(request, entry.route)
         await self._relay.serve(
-            exchange, key=key, line=line, call=call, gateways=table.snapshot.gateways
+            exchange, key=key, entry=entry, request=request, gateways=table.snapshot.gateways
         )
 
-    async def _list_models(self, exchange: Exchange) -> None:
+    async def _list_models(self, exchange: HttpExchange) -> None:
         table = self._fresh_table()
         key = self._authenticate(exchange, table)
-        routes = [line.route for line in table.lines.values() if key.may_use(line.route)]
+        routes = [entry.route for entry in table.entries.values() if key.may_use(entry.route)]
         models = [_model(route) for route in sorted(routes, key=lambda route: route.name)]
         await exchange.respond_json({"object": "list", "data": models})
 
-    async def _show_model(self, exchange: Exchange, name: str) -> None:
+    async def _show_model(self, exchange: HttpExchange, name: str) -> None:
         table = self._fresh_table()
         key = self._authenticate(exchange, table)
-        line = table.lines.get(name)
-        if line is None or not key.may_use(line.route):
+        entry = table.entries.get(name)
+        if entry is None or not key.may_use(entry.route):
             raise model_not_found(name)
-        await exchange.respond_json(_model(line.route))
+        await exchange.respond_json(_model(entry.route))
 
 
-def _require(exchange: Exchange, method: str) -> None:
+def _require(exchange: HttpExchange, method: str) -> None:
     if exchange.method != method:
         raise ApiError(
             f"{exchange.path} takes {method}, not {exchange.method}.",
@@ -317,7 +313,7 @@ def _require(exchange: Exchange, method: str) -> None:
         )
 
 
-def _model(route: Route) -> dict[str, object]:
+def _model(route: SnapshotRoute) -> dict[str, object]:
     model: dict[str, object] = {
         "id": route.name,
         "object": "model",
@@ -325,15 +321,53 @@ def _model(route: Route) -> dict[str, object]:
         "owned_by": "ninefold",
     }
     if route.context_length is not None:
-        # The name under which vLLM reports it, which clients already read.
+        # The name of this field in vLLM, which clients already read.
         model["max_model_len"] = route.context_length
     return model
 
 
-def create_app() -> Gateway:
-    """The app as the environment describes it, its log lines too.
+def create_app() -> GatewayApp:
+    """The app and its logging, configured by the environment.
 
     :raises SettingsError: if a ``NINEFOLD_*`` variable is missing or unusable.
     """
     logs.configure(os.environ)
-    return Gateway(Settings.from_environment(os.environ))
+    return GatewayApp(Settings.from_environment(os.environ))
+
+
+class CorsPolicy:
+    """Cross-origin requests: origins allowed by the settings; without any, CORS headers are off."""
+
+    def __init__(self, allowed: Collection[str]) -> None:
+        self._allowed = frozenset(allowed)
+
+    def add_headers(self, exchange: HttpExchange) -> None:
+        """Add the CORS headers of the response if the origin is allowed."""
+        if not self._allowed:
+            return
+        exchange.add_headers([("vary", "Origin")])
+        if self._allows(exchange):
+            exchange.add_headers(
+                [
+                    ("access-control-allow-origin", exchange.header(b"origin")),
+                    ("access-control-expose-headers", "x-request-id, retry-after"),
+                ]
+            )
+
+    def is_preflight(self, exchange: HttpExchange) -> bool:
+        """Whether the request is a preflight request."""
+        return bool(self._allowed) and exchange.method == "OPTIONS"
+
+    async def respond_preflight(self, exchange: HttpExchange) -> None:
+        """Respond with the allowed methods and headers if the origin is allowed."""
+        headers = [
+            ("access-control-allow-methods", "GET, POST"),
+            ("access-control-allow-headers", "authorization, content-type"),
+            ("access-control-max-age", "600"),
+        ]
+        await exchange.respond(
+            status=204, body=b"", headers=headers if self._allows(exchange) else ()
+        )
+
+    def _allows(self, exchange: HttpExchange) -> bool:
+        return exchange.header(b"origin") in self._allowed

@@ -1,7 +1,7 @@
-"""What goes wrong, in the shape that OpenAI's clients understand.
+"""Errors in the format of the OpenAI API.
 
-``{"error": {"message", "type", "param", "code"}}``; the HTTP status picks the client's exception
-class, ``code`` is what programs compare.
+``{"error": {"message", "type", "param", "code"}}``; the HTTP status selects the client's exception
+class, ``code`` is for programs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ErrorType(StrEnum):
 
 
 class ApiError(Exception):
-    """An answer to the client that is not the one it wanted."""
+    """An error response to the client."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ def key_refused(message: str) -> ApiError:
 
 
 def model_not_found(name: str) -> ApiError:
-    """One message for "does not exist" and "is another team's", so that neither can be told."""
+    """The same message for "does not exist" and "is another team's", so that neither is disclosed."""
     return bad_request(
         f"The model {name!r} does not exist or this key may not use it; "
         "GET /v1/models lists those that it may.",

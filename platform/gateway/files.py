@@ -1,4 +1,4 @@
-"""Private files that a crash leaves either old or new, and the lock on the gateway's folder."""
+"""Atomic writes of private files, and the lock on the gateway's folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class FolderInUse(Exception):
-    """Another gateway process works in the folder."""
+    """Another gateway process uses the folder."""
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -35,10 +35,10 @@ def write_durably(path: Path, content: bytes) -> None:
 
 
 class FolderLock:
-    """Held while the process lives; the system lets go of it however the process ends."""
+    """A lock for the lifetime of the process; the system releases it however the process ends."""
 
     def __init__(self, folder: Path) -> None:
-        """:raises FolderInUse: if another process holds it."""
+        """:raises FolderInUse: if another process has it."""
         path = folder / "lock"
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:

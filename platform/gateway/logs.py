@@ -1,4 +1,4 @@
-"""How the gateway's lines look: as text for people, as JSON for programs."""
+"""Log formats of the gateway: text and JSON lines."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
     "asctime",
     "taskName",
-    # Uvicorn's own line once more, with colours.
+    # Uvicorn's message again, with colours.
     "color_message",
 }
 
 
-class FieldsFormatter(logging.Formatter):
-    """A line of level, logger and sentence, followed by the fields that were given as ``extra``."""
+class GatewayTextFormatter(logging.Formatter):
+    """A line with level, logger and message, followed by the fields in ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = " ".join(
@@ -27,8 +27,8 @@ class FieldsFormatter(logging.Formatter):
         return f"{super().format(record)} {fields}".rstrip()
 
 
-class JsonLinesFormatter(JsonFormatter):
-    """One object a line, with the names that the control plane's lines have."""
+class GatewayJsonFormatter(JsonFormatter):
+    """A JSON object per line, with the field names of the control plane's log."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -45,10 +45,10 @@ class JsonLinesFormatter(JsonFormatter):
 
 
 def configure(environ: Mapping[str, str]) -> None:
-    """Write to standard error, in the form that ``NINEFOLD_LOG_FORMAT`` names: ``text`` or ``json``."""
-    formatter: logging.Formatter = FieldsFormatter("%(levelname)s %(name)s: %(message)s")
+    """Log to standard error in the format ``NINEFOLD_LOG_FORMAT``: ``text`` or ``json``."""
+    formatter: logging.Formatter = GatewayTextFormatter("%(levelname)s %(name)s: %(message)s")
     if environ.get("NINEFOLD_LOG_FORMAT") == "json":
-        formatter = JsonLinesFormatter()
+        formatter = GatewayJsonFormatter()
     handler = logging.StreamHandler()
     handler.setFormatter(formatter)
     logging.basicConfig(level=logging.INFO, handlers=[handler])

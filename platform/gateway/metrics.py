@@ -1,11 +1,11 @@
-"""Counts of ourselves in Prometheus's text format. Labels name routes and codes, never keys."""
+"""Metrics of the gateway in Prometheus's text format. Labels name routes and codes, never keys."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
-#: Upper bounds in seconds: from an answer out of a cache to the longest generation.
+#: Upper bounds of buckets in seconds: from a cached response to the longest generation.
 SECONDS = (
     0.005,
     0.01,
@@ -40,7 +40,7 @@ def _labels(names: Sequence[str], values: Sequence[str]) -> str:
 
 
 class Counter:
-    """A number that only grows, one for each set of label values."""
+    """A counter, one for each set of label values."""
 
     def __init__(self, name: str, meaning: str, *, labels: Sequence[str] = ()) -> None:
         self._name = name
@@ -62,7 +62,7 @@ class Counter:
 
 
 class Gauge:
-    """A number that is read when it is asked for; left out while it is None."""
+    """A gauge that is read at each scrape; omitted while it is None."""
 
     def __init__(self, name: str, meaning: str, *, read: Callable[[], float | None]) -> None:
         self._name = name
@@ -78,8 +78,8 @@ class Gauge:
         yield f"{self._name} {value:.15g}"
 
 
-class Histogram:
-    """Durations in seconds, counted by :data:`SECONDS`."""
+class DurationHistogram:
+    """A histogram of durations with the buckets :data:`SECONDS`."""
 
     def __init__(self, name: str, meaning: str, *, labels: Sequence[str] = ()) -> None:
         self._name = name
@@ -110,8 +110,8 @@ class Histogram:
             yield f"{self._name}_count{labels} {total}"
 
 
-class Metrics:
-    """Everything that the gateway counts."""
+class GatewayMetrics:
+    """All metrics of the gateway."""
 
     def __init__(self) -> None:
         self.requests = Counter(
@@ -127,10 +127,10 @@ class Metrics:
         self.tokens = Counter(
             "ninefold_gateway_tokens_total", "Tokens counted.", labels=("route", "kind")
         )
-        self.duration = Histogram(
+        self.duration = DurationHistogram(
             "ninefold_gateway_request_seconds", "From request to last byte.", labels=("route",)
         )
-        self.first_token = Histogram(
+        self.first_token = DurationHistogram(
             "ninefold_gateway_first_token_seconds",
             "From request to the first part of a streamed answer.",
             labels=("route",),
@@ -157,7 +157,7 @@ class Metrics:
         self._gauges.append(Gauge(name, meaning, read=read))
 
     def text(self) -> str:
-        families: list[Counter | Gauge | Histogram] = [
+        families: list[Counter | Gauge | DurationHistogram] = [
             self.requests,
             self.errors,
             self.tokens,

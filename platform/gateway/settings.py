@@ -19,44 +19,44 @@ _SHORTEST_TOKEN = 16
 
 
 class SettingsError(Exception):
-    """A variable is missing or unusable; the message names it and says what would be right."""
+    """A variable is missing or invalid; the message names it and a valid value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    #: Where the control plane answers, without a trailing slash.
+    #: URL of the control plane, without a trailing slash.
     control_url: str
-    #: The secret shared with the control plane: it authenticates us and signs snapshots.
+    #: The secret shared with the control plane: it authenticates the gateway and signs snapshots.
     token: str
     #: Distinguishes this gateway's usage batches from those of every other one.
     gateway_id: str
-    #: Private to this gateway: the snapshot's copy and the usage journal.
+    #: Private to this gateway: the stored snapshot and the usage journal.
     folder: Path
     host: str = "127.0.0.1"
     port: int = 8001
     #: Web origins whose pages may call the gateway directly; empty switches CORS off.
     origins: frozenset[str] = frozenset()
     connect_seconds: float = 5.0
-    #: From sending a streamed request to the first byte of its stream. An answer that is not
-    #: streamed has no byte before it is complete, so only ``total_seconds`` binds it.
+    #: From sending a streamed request to the first byte of its stream. A response that is not
+    #: streamed has no byte before it is complete, so only ``total_seconds`` applies to it.
     first_byte_seconds: float = 120.0
     total_seconds: float = 600.0
     #: The bearer token for ``/metrics``; empty: none is accepted.
     metrics_token: str = ""
     #: Whether ``/metrics`` is served to loopback without a token; off where jobs run on this machine.
     metrics_on_loopback: bool = False
-    #: How long open requests may go on after SIGTERM.
+    #: How long open requests may continue after SIGTERM.
     drain_seconds: float = 20.0
     max_body_bytes: int = 16 * MIB
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
-    #: The journal's bound on disk while the control plane is away.
+    #: Maximum size of the journal while the control plane is unreachable.
     usage_max_bytes: int = 256 * MIB
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
         """The settings that the ``NINEFOLD_*`` variables describe.
 
-        Creates the gateway's folder and, where ``NINEFOLD_GATEWAY_ID`` is unset, a lasting id in
+        Creates the gateway's folder and, where ``NINEFOLD_GATEWAY_ID`` is unset, a persistent id in
         it.
 
         :raises SettingsError: if a variable is missing or has a value that cannot be used.
@@ -137,7 +137,7 @@ def _metrics_token(environ: Mapping[str, str], file: Path) -> str:
 
 
 def _is_on(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
-    """The value as the web reads it (django-environ)."""
+    """A boolean, parsed as django-environ does in the web."""
     text = environ.get(name, "").strip().lower()
     return text in _TRUE if text else default
 

@@ -1,21 +1,33 @@
-"""What a gateway may serve: routes, endpoints, keys and limits, published by the control plane.
+"""Snapshots of routes, endpoints, keys and limits: their format, and the long poll of the control plane.
 
 The body is JSON, signed with HMAC-SHA256 under the gateway's token. Nothing in a body is used
 before its signature has been checked, whether it came over the network or from the copy on disk.
-Fields and operations that this version does not know are ignored, so that the control plane can be
-upgraded first.
+Unknown fields and operations are ignored, so that the control plane can be upgraded first.
+
+The last snapshot is stored on disk with its signature, so that a gateway can start while the control plane is
+unreachable; it is verified like a response. A snapshot past its ``stale_at`` is never served, so a gateway
+that cannot be informed of revoked keys stops serving by itself.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
+from pathlib import Path
+from random import SystemRandom
 from typing import Any
+
+import aiohttp
+
+from gateway.files import write_durably
+from gateway.metrics import GatewayMetrics
 
 
 class SnapshotRefused(Exception):
@@ -23,14 +35,14 @@ class SnapshotRefused(Exception):
 
 
 class Operation(StrEnum):
-    """What a route can be asked to do."""
+    """An operation of a route."""
 
     CHAT = "chat"
     COMPLETIONS = "completions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class SnapshotEndpoint:
     """One replica of a backend."""
 
     uid: str
@@ -41,17 +53,17 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
+class SnapshotBackend:
     uid: str
     #: Its share of the route's requests, relative to the other backends; 0 means none.
     weight: int
     #: The name under which the engine knows the model.
     model: str
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[SnapshotEndpoint, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class SnapshotRoute:
     """A public model name."""
 
     name: str
@@ -61,11 +73,11 @@ class Route:
     operations: frozenset[Operation]
     #: Seconds since 1970, as OpenAI's ``created``.
     created: int
-    backends: tuple[Backend, ...]
+    backends: tuple[SnapshotBackend, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class SnapshotKey:
     """An API key; only its digest ever leaves the control plane."""
 
     #: SHA-256 of the whole key, in hexadecimal.
@@ -80,26 +92,26 @@ class Key:
     tokens_per_minute: int | None = None
     concurrency: int | None = None
 
-    def may_use(self, route: Route) -> bool:
+    def may_use(self, route: SnapshotRoute) -> bool:
         return route.team == self.team and (self.routes is None or route.name in self.routes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class RoutingSnapshot:
     version: int
     issued_at: datetime
     max_stale: timedelta
     #: How many gateways share the limits.
     gateways: int
-    routes: tuple[Route, ...]
-    keys: tuple[Key, ...]
+    routes: tuple[SnapshotRoute, ...]
+    keys: tuple[SnapshotKey, ...]
 
     @property
     def stale_at(self) -> datetime:
-        """From this instant on nothing may be served from it."""
+        """The instant from which on it must not be served."""
         return self.issued_at + self.max_stale
 
-    def supersedes(self, other: Snapshot) -> bool:
+    def supersedes(self, other: RoutingSnapshot) -> bool:
         """Whether it was issued after ``other``.
 
         A replayed older body has neither a higher version nor a later instant. A control plane
@@ -112,7 +124,7 @@ def signature_of(body: bytes, *, token: str) -> str:
     return hmac.new(token.encode(), body, sha256).hexdigest()
 
 
-def open_snapshot(body: bytes, *, signature: str, token: str) -> Snapshot:
+def open_snapshot(body: bytes, *, signature: str, token: str) -> RoutingSnapshot:
     """The snapshot in a signed body.
 
     :raises SnapshotRefused: if the signature does not fit the body, or the body is not a snapshot.
@@ -129,20 +141,20 @@ def open_snapshot(body: bytes, *, signature: str, token: str) -> Snapshot:
         raise SnapshotRefused(f"the signed body is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise SnapshotRefused("the signed body is not a JSON object")
-    return _snapshot(_Reader(content, "snapshot"))
+    return _snapshot(_SnapshotReader(content, "snapshot"))
 
 
-class _Reader:
-    """Typed access to a JSON object that names the place of what does not fit."""
+class _SnapshotReader:
+    """Typed access to a JSON object; errors name the path of the invalid value."""
 
-    def __init__(self, content: Mapping[str, Any], place: str) -> None:
+    def __init__(self, content: Mapping[str, Any], path: str) -> None:
         self._content = content
-        self._place = place
+        self._path = path
 
     def _refuse(self, name: str, expected: str) -> SnapshotRefused:
         found = self._content.get(name)
         return SnapshotRefused(
-            f"{self._place}.{name} must be {expected}; it is {type(found).__name__}"
+            f"{self._path}.{name} must be {expected}; it is {type(found).__name__}"
         )
 
     def text(self, name: str) -> str:
@@ -192,15 +204,18 @@ class _Reader:
     def optional_texts(self, name: str) -> list[str] | None:
         return None if self._content.get(name) is None else self.texts(name)
 
-    def objects(self, name: str) -> list[_Reader]:
+    def objects(self, name: str) -> list[_SnapshotReader]:
         value = self._content.get(name)
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self._refuse(name, "a list of objects")
-        return [_Reader(item, f"{self._place}.{name}[{index}]") for index, item in enumerate(value)]
+        return [
+            _SnapshotReader(item, f"{self._path}.{name}[{index}]")
+            for index, item in enumerate(value)
+        ]
 
 
-def _snapshot(reader: _Reader) -> Snapshot:
-    return Snapshot(
+def _snapshot(reader: _SnapshotReader) -> RoutingSnapshot:
+    return RoutingSnapshot(
         version=reader.count("version"),
         issued_at=reader.instant("issued_at"),
         max_stale=timedelta(seconds=reader.count("max_stale_seconds")),
@@ -210,9 +225,9 @@ def _snapshot(reader: _Reader) -> Snapshot:
     )
 
 
-def _route(reader: _Reader) -> Route:
+def _route(reader: _SnapshotReader) -> SnapshotRoute:
     known = {operation.value for operation in Operation}
-    return Route(
+    return SnapshotRoute(
         name=reader.text("name"),
         team=reader.text("team"),
         context_length=reader.optional_count("context_length") or None,
@@ -221,7 +236,7 @@ def _route(reader: _Reader) -> Route:
         ),
         created=reader.count("created"),
         backends=tuple(
-            Backend(
+            SnapshotBackend(
                 uid=backend.text("uid"),
                 weight=backend.count("weight"),
                 model=backend.text("model"),
@@ -232,18 +247,18 @@ def _route(reader: _Reader) -> Route:
     )
 
 
-def _endpoint(reader: _Reader) -> Endpoint:
+def _endpoint(reader: _SnapshotReader) -> SnapshotEndpoint:
     url = reader.text("url")
     if not url.startswith(("http://", "https://")):
         raise SnapshotRefused("an endpoint's url must start with http:// or https://")
-    return Endpoint(
+    return SnapshotEndpoint(
         uid=reader.text("uid"), url=url.rstrip("/"), credential=reader.text("credential")
     )
 
 
-def _key(reader: _Reader) -> Key:
+def _key(reader: _SnapshotReader) -> SnapshotKey:
     routes = reader.optional_texts("routes")
-    return Key(
+    return SnapshotKey(
         digest=reader.text("digest").lower(),
         uid=reader.text("uid"),
         team=reader.text("team"),
@@ -253,3 +268,126 @@ def _key(reader: _Reader) -> Key:
         tokens_per_minute=reader.optional_count("tokens_per_minute"),
         concurrency=reader.optional_count("concurrency"),
     )
+
+
+logger = logging.getLogger(__name__)
+
+_WAIT_SECONDS = 20
+_POLL_TIMEOUT = aiohttp.ClientTimeout(total=_WAIT_SECONDS + 10.0)
+_MIN_BACKOFF_SECONDS = 0.25
+_MAX_BACKOFF_SECONDS = 5.0
+#: Least time between two requests for a newly issued snapshot while nothing has changed.
+_RENEWAL_SECONDS = 60.0
+
+
+class PollFailed(Exception):
+    """The control plane answered with something that is not a snapshot."""
+
+
+class SnapshotFeed:
+    """Polls the control plane for new snapshots and installs them."""
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        token: str,
+        headers: dict[str, str],
+        copy: Path,
+        install: Callable[[RoutingSnapshot], None],
+        metrics: GatewayMetrics,
+        wall: Callable[[], float],
+    ) -> None:
+        self._url = url
+        self._token = token
+        self._headers = headers
+        self._copy = copy
+        self._install = install
+        self._metrics = metrics
+        self._wall = wall
+        self._current: RoutingSnapshot | None = None
+        self._renewed_at = 0.0
+
+    def load_copy(self) -> None:
+        """Install the stored snapshot, if there is one and its signature is valid."""
+        try:
+            signature, _, body = self._copy.read_bytes().partition(b"\n")
+        except FileNotFoundError:
+            return
+        except OSError:
+            logger.exception("the copy of the snapshot cannot be read")
+            return
+        try:
+            self._accept(body, signature=signature.decode("ascii", "replace"))
+        except SnapshotRefused as refusal:
+            self._metrics.snapshots.add("copy refused")
+            logger.error("the copy of the snapshot is refused: %s", refusal)
+
+    def _accept(self, body: bytes, *, signature: str) -> bool:
+        """Install the snapshot in the body if it is newer than the current one; whether it is."""
+        snapshot = open_snapshot(body, signature=signature, token=self._token)
+        if self._current is not None and not snapshot.supersedes(self._current):
+            return False
+        self._current = snapshot
+        self._install(snapshot)
+        return True
+
+    async def run(self, session: aiohttp.ClientSession) -> None:
+        """Poll until cancelled."""
+        # Jitter, so that gateways do not all poll a restarted control plane at once.
+        spread = SystemRandom()
+        backoff = _MIN_BACKOFF_SECONDS
+        while True:
+            try:
+                await self._poll(session)
+                backoff = _MIN_BACKOFF_SECONDS
+            except SnapshotRefused as refusal:
+                self._metrics.snapshots.add("refused")
+                logger.error("a snapshot is refused, the old one stays: %s", refusal)
+            except (PollFailed, aiohttp.ClientError, OSError) as error:
+                self._metrics.snapshots.add("failed")
+                logger.warning("no snapshot to be had: %r", error)
+            else:
+                continue
+            await asyncio.sleep(backoff * spread.uniform(0.5, 1.0))
+            backoff = min(backoff * 2, _MAX_BACKOFF_SECONDS)
+
+    async def _poll(self, session: aiohttp.ClientSession) -> None:
+        parameters = {"after": self._after(), "wait": _WAIT_SECONDS}
+        async with session.get(
+            self._url, params=parameters, headers=self._headers, timeout=_POLL_TIMEOUT
+        ) as response:
+            if response.status == 304:
+                return
+            if response.status != 200:
+                raise PollFailed(f"the control plane answered with status {response.status}")
+            body = await response.read()
+            signature = response.headers.get("X-Ninefold-Signature", "")
+        if not self._accept(body, signature=signature):
+            self._metrics.snapshots.add("not newer")
+            return
+        self._metrics.snapshots.add("installed")
+        await asyncio.to_thread(self._store, body, signature)
+
+    def _after(self) -> int:
+        """The version after which the poll waits for a newer one.
+
+        A 304 is not signed and so does not extend the validity of a snapshot: one that has reached half of its
+        maximum age is requested again, whatever its version.
+        """
+        if self._current is None:
+            return 0
+        now = self._wall()
+        age = now - self._current.issued_at.timestamp()
+        due = age > self._current.max_stale.total_seconds() / 2
+        if due and now - self._renewed_at >= _RENEWAL_SECONDS:
+            self._renewed_at = now
+            return 0
+        return self._current.version
+
+    def _store(self, body: bytes, signature: str) -> None:
+        try:
+            write_durably(self._copy, signature.encode("latin-1") + b"\n" + body)
+        except OSError:
+            # The snapshot in memory is served; only a restart would miss the file.
+            logger.exception("the copy of the snapshot cannot be written")

@@ -1,4 +1,4 @@
-"""What the web and the gateway share as HTTP servers: limits on connections, and WSGI in threads.
+"""HTTP server parts of the web and the gateway: limits on connections, and WSGI in threads.
 
 A client that sends or reads slowly costs one connection and never a thread: connections are watched
 on the event loop (:mod:`http_server.connections`), and a thread is taken only by a request whose

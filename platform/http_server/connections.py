@@ -32,17 +32,17 @@ MAX_HEADER_BYTES = 64 * 1024
 _SWEEP_SECONDS = 1.0
 #: Refused connections are logged at most this often.
 _LOG_SECONDS = 60.0
-#: This machine itself: the gateway, jobs, agents, and a proxy on the same host.
+#: This machine: the gateway, jobs, agents, and a proxy on the same host.
 _LOCAL = (ip_network("127.0.0.1/32"), ip_network("::1/128"))
 
 
 class LimitsError(ValueError):
-    """A variable has a value that cannot be used; the message names it."""
+    """A variable has an invalid value; the message names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """How patient a server is with its clients."""
+    """Time and connection limits of clients."""
 
     #: From the connection, or from the first byte of a further request, to the end of its headers.
     header_seconds: float = 15.0
@@ -126,7 +126,7 @@ class ConnectionGuard:
         return cast(type[asyncio.Protocol], partial(GuardedProtocol, guard=self))
 
     def add(self, connection: GuardedProtocol) -> bool:
-        """Take note of a connection; False if its address has too many."""
+        """Register a connection; False if its address has too many."""
         if not self._sweeping:
             self._sweeping = True
             self.now = connection.loop.time()
@@ -161,7 +161,7 @@ class ConnectionGuard:
             return None
         if isinstance(address, IPv6Address):
             if address.ipv4_mapped is None:
-                # One subscriber has a /64 and could change its address with each connection.
+                # A subscriber has a /64 and could change its address with each connection.
                 own = ip_network((int(address) >> 64 << 64, 64))
                 return None if _within(address, self._exempt) else str(own)
             address = address.ipv4_mapped
@@ -199,11 +199,11 @@ class GuardedProtocol(HttpToolsProtocol):
         self._phase = _Phase.HEADERS
         self._since = 0.0
         self._bytes = 0
-        #: When a response that the client does not read is given up; None while it is read.
+        #: The deadline of a response that the client does not read; None while it is read.
         self._unread_until: float | None = None
         self._refused = False
 
-    # -- what asyncio calls -------------------------------------------------------------------
+    # -- asyncio.Protocol ---------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -230,7 +230,7 @@ class GuardedProtocol(HttpToolsProtocol):
                     f"The headers are longer than {MAX_HEADER_BYTES} bytes.",
                 )
 
-    # -- what the parser calls ----------------------------------------------------------------
+    # -- callbacks of the parser --------------------------------------------------------------
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
@@ -247,7 +247,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _enter(self, phase: _Phase) -> None:
         self._phase, self._since, self._bytes = phase, self._guard.now, 0
 
-    # -- what the sweep calls -----------------------------------------------------------------
+    # -- periodic check -----------------------------------------------------------------------
 
     def enforce(self, *, elapsed: float) -> None:
         """Close the connection if the client is slower than the limits allow.
@@ -270,7 +270,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 )
         elif self._phase is _Phase.BODY:
             if self.flow.read_paused:
-                # The application has not taken what is there: the client is not the slow one.
+                # The application has not read the received data: the client is not the slow one.
                 self._since += elapsed
             elif now - self._since > limits.seconds_for(self._bytes):
                 self._refuse(
@@ -279,9 +279,9 @@ class GuardedProtocol(HttpToolsProtocol):
                 )
 
     def _is_unread(self) -> bool:
-        """Whether what is left of a response has waited too long for its reader."""
+        """Whether the client has not read the rest of a response for too long."""
         pending = self.transport.get_write_buffer_size()
-        # Otherwise the application still adds to it, and its size says nothing about the reader.
+        # Otherwise the application still adds to it, and its size tells nothing about the client.
         complete = self._refused or self._open_cycle() is None
         if not pending or not (complete or self.flow.write_paused):
             self._unread_until = None
@@ -301,10 +301,10 @@ class GuardedProtocol(HttpToolsProtocol):
         return None if cycle is None or cycle.response_complete else cycle
 
     def _refuse(self, status: HTTPStatus, message: str) -> None:
-        """Answer in place of the application, if it has not begun to, and close."""
+        """Send an error, if the application has not started a response, and close."""
         self._refused = True
         cycle: RequestResponseCycle | None = self.cycle
-        # In the headers of a request, the cycle is that of the request before.
+        # While headers are read, the cycle is that of the previous request.
         of_this = cycle if self._phase is _Phase.BODY else self._open_cycle()
         if of_this is None or not of_this.response_started:
             body = message.encode()
@@ -314,7 +314,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 f"content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode()
                 + body
             )
-        if (waiting := self._open_cycle()) is not None:
-            waiting.disconnected = True
-            waiting.message_event.set()
+        if (open_cycle := self._open_cycle()) is not None:
+            open_cycle.disconnected = True
+            open_cycle.message_event.set()
         self.transport.close()

@@ -8,8 +8,8 @@ the threads of another::
                 └──▶ lane "uploads"                     └──▶ moves to the lane "streams"
 
 A response that is not streamed is sent by the event loop after its thread is free again. A streamed
-one keeps its thread, because generators of the application use what belongs to the thread
-(database connections, the language); :mod:`http_server.connections` ends those that nobody reads.
+one keeps its thread, because generators of the application use thread-local state
+(database connections, the language); :mod:`http_server.connections` ends those that no client reads.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Lane:
     #: Requests whose path is one of these, or begins with one that ends in a slash.
     paths: tuple[str, ...] = ()
 
-    def takes(self, path: str) -> bool:
+    def matches(self, path: str) -> bool:
         return any(
             path.startswith(prefix) if prefix.endswith("/") else path == prefix
             for prefix in self.paths
@@ -62,29 +62,29 @@ class ClientDisconnected(OSError):
     """The client closed the connection, or was cut off as too slow."""
 
 
-class _Slots:
+class _LaneThreads:
     """The threads of a lane that are free."""
 
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self._free = asyncio.Semaphore(lane.threads)
 
-    async def take(self) -> Callable[[], None]:
-        """Take one thread's place; gives the function that gives it back, once however often it is called.
+    async def acquire(self) -> Callable[[], None]:
+        """Acquire a thread; return the function that releases it, which is idempotent.
 
         :raises TimeoutError: if none becomes free in time.
         """
         async with asyncio.timeout(_WAIT_SECONDS):
             await self._free.acquire()
-        held = True
+        acquired = True
 
-        def give_back() -> None:
-            nonlocal held
-            if held:
-                held = False
+        def release_thread() -> None:
+            nonlocal acquired
+            if acquired:
+                acquired = False
                 self._free.release()
 
-        return give_back
+        return release_thread
 
 
 class WsgiServer:
@@ -100,9 +100,9 @@ class WsgiServer:
         streams: Lane,
     ) -> None:
         self._application = application
-        self._slots = tuple(_Slots(lane) for lane in lanes)
-        self._default = _Slots(default)
-        self._uploads = _Slots(uploads)
+        self._slots = tuple(_LaneThreads(lane) for lane in lanes)
+        self._default = _LaneThreads(default)
+        self._uploads = _LaneThreads(uploads)
         self._streams = threading.BoundedSemaphore(streams.threads)
         self._threads = ThreadPoolExecutor(
             sum(lane.threads for lane in (*lanes, default, uploads, streams)),
@@ -113,7 +113,7 @@ class WsgiServer:
         if scope["type"] != "http":
             raise RuntimeError(f"only HTTP is served, not {scope['type']}")
         try:
-            begin, complete = await _read_ahead(receive)
+            head, complete = await _read_ahead(receive)
         except ClientDisconnected:
             return
         if not complete and not any(name == b"content-length" for name, _ in scope["headers"]):
@@ -125,45 +125,45 @@ class WsgiServer:
             return
         slots = self._slots_for(scope["path"]) if complete else self._uploads
         try:
-            give_back = await slots.take()
+            release_thread = await slots.acquire()
         except TimeoutError:
             logger.warning("a request found no free thread", extra={"lane": slots.lane.name})
             await _refuse(send, HTTPStatus.SERVICE_UNAVAILABLE, "The server is busy. Try again.")
             return
         request = _Request(
             scope=scope,
-            begin=begin,
+            head=head,
             complete=complete,
             receive=receive,
             send=send,
             streams=self._streams,
-            leave_lane=give_back,
+            leave_lane=release_thread,
         )
         try:
             response = await asyncio.get_running_loop().run_in_executor(
                 self._threads, request.run, self._application
             )
         finally:
-            give_back()
+            release_thread()
         if response is not None:
             await _send_whole(send, *response)
 
-    def _slots_for(self, path: str) -> _Slots:
-        return next((slots for slots in self._slots if slots.lane.takes(path)), self._default)
+    def _slots_for(self, path: str) -> _LaneThreads:
+        return next((slots for slots in self._slots if slots.lane.matches(path)), self._default)
 
 
 async def _read_ahead(receive: Receive) -> tuple[bytes, bool]:
-    """The body, or as much of it as is kept in memory; whether that is all.
+    """The body, or as much of it as is held in memory; whether that is all.
 
-    :raises ClientDisconnected: if the client leaves before.
+    :raises ClientDisconnected: if the client disconnects before.
     """
     body = b""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnected
-        piece = message.get("body", b"")
-        body = body + piece if body else piece
+        chunk = message.get("body", b"")
+        body = body + chunk if body else chunk
         if not message.get("more_body", False):
             return body, True
         if len(body) > BUFFERED_BODY_BYTES:
@@ -192,8 +192,8 @@ def _start_of(status: int, headers: Sequence[tuple[str, str]]) -> Message:
 class _Body(io.RawIOBase):
     """``wsgi.input`` of a body that is still arriving; read by the request's thread."""
 
-    def __init__(self, begin: bytes, *, receive: Callable[[], Message]) -> None:
-        self._buffer = memoryview(begin)
+    def __init__(self, head: bytes, *, receive: Callable[[], Message]) -> None:
+        self._buffer = memoryview(head)
         self._receive = receive
         self.complete = False
 
@@ -221,12 +221,12 @@ class _Request:
     """One request in its thread."""
 
     scope: Scope
-    begin: bytes
+    head: bytes
     complete: bool
     receive: Receive
     send: Send
     streams: threading.BoundedSemaphore
-    #: Gives the lane's place back early; to be called on the event loop.
+    #: Releases the lane's thread early; to be called on the event loop.
     leave_lane: Callable[[], None]
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     status: int = 500
@@ -236,9 +236,9 @@ class _Request:
         """The response that is to be sent as a whole; None if it was streamed."""
         body: io.BufferedIOBase
         if self.complete:
-            body = io.BytesIO(self.begin)
+            body = io.BytesIO(self.head)
         else:
-            body = io.BufferedReader(_Body(self.begin, receive=self._receive))
+            body = io.BufferedReader(_Body(self.head, receive=self._receive))
         iterable = application(self._environ(body), self._start_response)
         try:
             if self._is_short(iterable):
@@ -278,7 +278,7 @@ class _Request:
             "wsgi.run_once": False,
         }
         for raw_name, raw_value in scope["headers"]:
-            # An underscore would be read as a dash: a client could pass for a proxy.
+            # An underscore would be read as a dash, so a client could forge headers of a proxy.
             if b"_" in raw_name:
                 continue
             name = raw_name.decode("latin-1").upper().replace("-", "_")
@@ -288,9 +288,9 @@ class _Request:
             if name in environ:
                 value = f"{environ[name]}{';' if name == 'HTTP_COOKIE' else ','}{value}"
             environ[name] = value
-        if self.complete and self.begin:
+        if self.complete and self.head:
             # Also of a body that came in chunks, without a length.
-            environ["CONTENT_LENGTH"] = str(len(self.begin))
+            environ["CONTENT_LENGTH"] = str(len(self.head))
         return environ
 
     def _start_response(
@@ -307,27 +307,27 @@ class _Request:
         return length.isdecimal() and int(length) <= _BUFFERED_RESPONSE_BYTES
 
     def _stream(self, chunks: Iterator[bytes]) -> None:
-        left: Future[None] | None = None
+        disconnect: Future[None] | None = None
         if self.complete:
-            left = asyncio.run_coroutine_threadsafe(self._until_disconnected(), self.loop)
+            disconnect = asyncio.run_coroutine_threadsafe(self._until_disconnected(), self.loop)
         try:
             self._send(_start_of(self.status, self.headers))
             for chunk in chunks:
-                if left is not None and left.done():
+                if disconnect is not None and disconnect.done():
                     return
                 if chunk:
                     self._send({"type": "http.response.body", "body": chunk, "more_body": True})
             self._send({"type": "http.response.body", "body": b""})
         finally:
-            if left is not None:
-                left.cancel()
+            if disconnect is not None:
+                disconnect.cancel()
 
     async def _until_disconnected(self) -> None:
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
     def _send(self, message: Message) -> None:
-        # Returns when the connection has room, or when it is closed.
+        # Returns when the connection accepts data, or when it is closed.
         asyncio.run_coroutine_threadsafe(_coroutine(self.send, message), self.loop).result()
 
     def _receive(self) -> Message:

@@ -8,7 +8,7 @@ const SETTINGS = ["system", "temperature", "top_p", "max_tokens"];
 
 const form = document.querySelector("#playground");
 const log = document.querySelector("#conversation");
-const { dataset: words } = document.querySelector("#playground-words") ?? { dataset: {} };
+const { dataset: words } = document.querySelector("#playground-messages") ?? { dataset: {} };
 
 // A turn: role (user, assistant, error), content, and for answers the model and what was measured.
 let turns = [];

@@ -1,4 +1,4 @@
-"""Deployments, their replicas, and keys to call them with."""
+"""Deployments, their replicas, and API keys."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from apps.fleet.models import Cluster
 from apps.models.models import ModelVersion
 from apps.quotas.models import Queue
 from apps.serving.models import ApiKey, Backend, Deployment, Replica
+from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services import deployments
-from apps.serving.services.configurations import Configuration
 from apps.serving.services.keys import key_create
-from controlplane.domain.serving import DeploymentEvent, ReplicaEvent
+from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent
 from tests.factories.jobs import schedule
 
 
 def deployment(
     *, actor: User, team: Team, queue: Queue, model: ModelVersion, name: str = "parcels"
 ) -> Deployment:
-    """One that starts, without replicas yet."""
+    """A starting deployment without replicas."""
     return deployments.deployment_create(
         actor=actor,
         team=team,
         name=name,
-        configuration=Configuration(model_version=model),
+        configuration=RevisionConfiguration(model_version=model),
         queue=queue,
     )
 
 
 def replica(deployment: Deployment, *, cluster: Cluster, ready: bool = True) -> Replica:
-    """Its replica: ready, or waiting for its restart after a crash, the deployment degraded."""
+    """A replica that is ready, or in back-off after a crash with the deployment degraded."""
     backend = Backend.objects.get(revision__deployment=deployment)
     row = deployments.replica_create(backend=backend, deployment=deployment)
     at = timezone.now()
     schedule(at=at)
     Replica.objects.filter(pk=row.pk).update(cluster=cluster, chip="cpu")
     row.refresh_from_db()
-    deployments.replica_move(row, ReplicaEvent.ADMIT, at=at, reason="given a card")
-    deployments.replica_move(row, ReplicaEvent.LAUNCH, at=at, reason="starting")
+    deployments.replica_transition(row, ReplicaEvent.ADMIT, at=at, reason="given a card")
+    deployments.replica_transition(row, ReplicaEvent.LAUNCH, at=at, reason="starting")
     if ready:
-        deployments.replica_move(
+        deployments.replica_transition(
             row,
             ReplicaEvent.BECOME_READY,
             at=at,
@@ -52,7 +52,7 @@ def replica(deployment: Deployment, *, cluster: Cluster, ready: bool = True) -> 
         )
         event, reason = DeploymentEvent.BECOME_READY, "1 of 1 replicas ready"
     else:
-        deployments.replica_move(
+        deployments.replica_transition(
             row,
             ReplicaEvent.CRASH,
             at=at,
@@ -63,7 +63,7 @@ def replica(deployment: Deployment, *, cluster: Cluster, ready: bool = True) -> 
         )
         event, reason = DeploymentEvent.DEGRADE, "0 of 1 replicas ready"
     deployment.refresh_from_db()
-    deployments.deployment_move(deployment, event, at=at, reason=reason)
+    deployments.deployment_transition(deployment, event, at=at, reason=reason)
     return row
 
 

@@ -34,7 +34,7 @@ from apps.models.services.datasets import dataset_upload
 from apps.models.services.versions import line_with_next_number
 from apps.quotas import reconcilers as scheduling
 from apps.quotas.models import Entitlement, Queue
-from apps.serving.reconcilers import deployments, replicas
+from apps.serving import reconcilers
 from apps.workflows.reconcilers import pipelines
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.accelerators import Chip
@@ -165,8 +165,8 @@ class Company:
         attempts.attempts_reconcile(at=self.at)
 
     def turn_deployments(self) -> None:
-        deployments.deployments_reconcile(at=self.at)
-        replicas.replicas_reconcile(at=self.at)
+        reconcilers.deployments_reconcile(at=self.at)
+        reconcilers.replicas_reconcile(at=self.at)
 
     def turn_pipelines(self) -> None:
         pipelines.pipelines_reconcile(at=self.at)

@@ -187,7 +187,7 @@ def _outbox() -> Component:
 def _gateways(*, at: datetime) -> Iterator[Component]:
     newest = serving.latest_snapshot()
     for gateway in Gateway.objects.filter(last_seen_at__gt=at - GATEWAY_FORGOTTEN).order_by("name"):
-        silent = gateway.last_seen_at <= at - serving.GATEWAY_SILENCE
+        silent = gateway.last_seen_at <= at - serving.GATEWAY_HEARTBEAT_TIMEOUT
         behind = (
             newest is not None
             and gateway.version < newest.version

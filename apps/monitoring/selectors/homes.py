@@ -27,7 +27,7 @@ from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.jobs.lifecycle import JobState
 from controlplane.domain.permissions import Permission, allows
-from controlplane.domain.serving import DeploymentState
+from controlplane.domain.serving.lifecycle import DeploymentState
 
 SHOWN = 8
 #: An older failure has been seen, or nobody minds.

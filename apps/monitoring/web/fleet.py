@@ -25,7 +25,7 @@ from apps.monitoring.selectors.node_troubles import NodeCounts, nodes_counted
 from apps.monitoring.selectors.waste import WasteTotals, waste_totals
 from apps.monitoring.web.fault_words import fault_line
 from apps.serving import selectors as serving
-from apps.serving.selectors import Holder
+from apps.serving.selectors import CardWorkload
 from controlplane.domain.accelerators import CardState, ChipKind
 from controlplane.ports import registry
 
@@ -54,7 +54,7 @@ _USES = {
 }
 
 
-def _use(card: Card, node: Node, holder: Holder | None) -> Use:
+def _use(card: Card, node: Node, holder: CardWorkload | None) -> Use:
     """What matters most about it: a broken card first, whoever still holds it."""
     if card.state in (CardState.ISOLATED, CardState.UNKNOWN):
         return Use.BROKEN
@@ -165,7 +165,7 @@ def _nodes(request: SignedIn, *, count: int) -> dict[str, Any]:
 def _nodes_drawn(request: SignedIn, rows: list[Node]) -> list[dict[str, Any]]:
     if not rows:
         return []
-    holders = serving.card_holders(request.user, nodes=rows)
+    holders = serving.card_workloads(request.user, nodes=rows)
     return [_node(row, holders) for row in rows]
 
 
@@ -230,7 +230,7 @@ def _uses_of(node: NodeCounts) -> Mapping[Use, int]:
     }
 
 
-def cells_of(node: Node, holders: dict[int, Holder]) -> list[dict[str, Any]]:
+def cells_of(node: Node, holders: dict[int, CardWorkload]) -> list[dict[str, Any]]:
     """The node's cards in the order of their numbers, each with who holds it and what that means."""
     cells = []
     for card in sorted(node.cards.all(), key=lambda card: card.index):
@@ -240,7 +240,7 @@ def cells_of(node: Node, holders: dict[int, Holder]) -> list[dict[str, Any]]:
     return cells
 
 
-def _node(node: Node, holders: dict[int, Holder]) -> dict[str, Any]:
+def _node(node: Node, holders: dict[int, CardWorkload]) -> dict[str, Any]:
     cells = cells_of(node, holders)
     cards = [cell["card"] for cell in cells]
     kinds = Counter((card.chip, card.memory) for card in cards)

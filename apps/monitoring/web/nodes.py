@@ -52,7 +52,7 @@ def node(request: SignedIn, uid: str, name: str) -> HttpResponse:
         context |= {"asked": True, **_seen(found)}
     if is_fragment(request):
         return render(request, "fleet/node.html#seen", context)
-    holders = serving.card_holders(request.user, nodes=[found])
+    holders = serving.card_workloads(request.user, nodes=[found])
     context["cells"] = cells_of(found, holders)
     context["running"] = usage_by_team(found) if operates else []
     context["cores"] = found.cpu / 1000

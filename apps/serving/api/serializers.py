@@ -13,9 +13,9 @@ from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.serving import selectors
 from apps.serving.models import ApiKey, Backend, Deployment, Replica, Revision, UsageRecord
-from apps.serving.services.configurations import MOST_REPLICAS, Configuration
+from apps.serving.selectors.configurations import MAX_REPLICAS, RevisionConfiguration
 from controlplane.domain.claims import MOST_CARDS
-from controlplane.domain.serving import DeploymentState
+from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.web.rest import (
     LARGEST_INTEGER,
     Filters,
@@ -73,7 +73,7 @@ class ReplicaSerializer(serializers.ModelSerializer[Replica]):
         )
 
 
-class BackendSerializer(serializers.ModelSerializer[Backend]):
+class DeploymentBackendSerializer(serializers.ModelSerializer[Backend]):
     chips = serializers.ListField(child=serializers.CharField())
     replicas = ReplicaSerializer(many=True, source="live", help_text="Those that have not stopped.")
 
@@ -87,7 +87,7 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
     created_by = serializers.CharField(source="created_by.username")
     spec = serializers.DictField()
     chips = serializers.ListField(child=serializers.CharField())
-    backends = BackendSerializer(many=True)
+    backends = DeploymentBackendSerializer(many=True)
 
     class Meta:
         model = Revision
@@ -133,13 +133,13 @@ class ConfigurationSerializer(StrictSerializer[Any]):
         required=False, min_value=1, max_value=MOST_CARDS, help_text="Of one replica."
     )
 
-    def configuration(self, attrs: Mapping[str, Any]) -> Configuration:
+    def configuration(self, attrs: Mapping[str, Any]) -> RevisionConfiguration:
         """The fields above as one value."""
         names = ("model_version", "engine", "spec", "chips", "cards")
         given = {name: attrs[name] for name in names if name in attrs}
         if "chips" in given:
             given["chips"] = tuple(given["chips"])
-        return Configuration(**given)
+        return RevisionConfiguration(**given)
 
 
 class ReviseSerializer(ConfigurationSerializer):
@@ -166,7 +166,7 @@ class DeploymentCreateSerializer(ConfigurationSerializer, OwnedSerializer):
     )
     queue = serializers.CharField(required=False, default="default", help_text="Its name.")
     replicas = serializers.IntegerField(
-        required=False, default=1, min_value=1, max_value=MOST_REPLICAS
+        required=False, default=1, min_value=1, max_value=MAX_REPLICAS
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class DeploymentCreateSerializer(ConfigurationSerializer, OwnedSerializer):
 
 class ScaleSerializer(StrictSerializer[Any]):
     replicas = serializers.IntegerField(
-        min_value=1, max_value=MOST_REPLICAS, help_text="To serve nothing, stop it."
+        min_value=1, max_value=MAX_REPLICAS, help_text="To serve nothing, stop it."
     )
 
 

@@ -18,7 +18,7 @@ from apps.serving.api import serializers
 from apps.serving.models import ApiKey, Deployment, Replica, UsageRecord
 from apps.serving.services import deployments, keys
 from controlplane.domain.permissions import Permission, Scope
-from controlplane.domain.serving import ReplicaState
+from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.rest import ResourceViewSet
 from controlplane.web.texts import LogQuery, LogSerializer, PlainTextRenderer, decoded
 

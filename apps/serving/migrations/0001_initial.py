@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import controlplane.domain.serving
+import controlplane.domain.serving.lifecycle
 import controlplane.persistence.models
 
 
@@ -152,7 +152,7 @@ class Migration(migrations.Migration):
                             ("stopping", "stopping"),
                             ("stopped", "stopped"),
                         ],
-                        default=controlplane.domain.serving.DeploymentState["STARTING"],
+                        default=controlplane.domain.serving.lifecycle.DeploymentState["STARTING"],
                         max_length=20,
                     ),
                 ),
@@ -250,7 +250,7 @@ class Migration(migrations.Migration):
                             ("stopping", "stopping"),
                             ("stopped", "stopped"),
                         ],
-                        default=controlplane.domain.serving.ReplicaState["PENDING"],
+                        default=controlplane.domain.serving.lifecycle.ReplicaState["PENDING"],
                         max_length=20,
                     ),
                 ),

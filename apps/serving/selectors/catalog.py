@@ -1,4 +1,4 @@
-"""The catalog as people look at it: what models there are, how good they are, where they serve."""
+"""Registered models: lines with their newest version, evaluations, and the deployments that serve them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from apps.models.models import ModelLine, ModelVersion
 from apps.serving.models import Deployment, RouteBackend
 
 #: Versions that one comparison shows side by side.
-MOST_COMPARED = 6
-#: Figures of a headline.
-_HEADLINE = 2
+MAX_COMPARED_VERSIONS = 6
+#: Metrics of an evaluation summary.
+_SUMMARY_METRICS = 2
 
 
-def lines_with_newest(user: accounts.Person) -> QuerySet[ModelLine]:
+def model_lines_with_newest(user: accounts.Person) -> QuerySet[ModelLine]:
     """Lines with ``newest_number``, ``_uid``, ``_state``, ``_at``, ``architecture``, ``parameters``,
-    ``size`` (bytes) of their newest version, and ``serving``: deployments that answer by one of theirs."""
+    ``size`` (bytes) of their newest version, and ``serving``: the number of deployments that serve one of them."""
     newest = ModelVersion.objects.filter(line=OuterRef("pk")).order_by("-number")
     serving = (
-        _traffic(user)
+        _own_route_backends(user)
         .filter(backend__revision__model_version__line=OuterRef("pk"))
         .order_by()
         .values("backend__revision__model_version__line")
@@ -47,7 +47,7 @@ def lines_with_newest(user: accounts.Person) -> QuerySet[ModelLine]:
 
 
 def versions_with_origin(user: accounts.Person) -> QuerySet[ModelVersion]:
-    """Visible versions with ``base_visible`` and ``dataset_visible``: what they were made from may be
+    """Visible versions with ``base_visible`` and ``dataset_visible``: their origin may be
     another team's, even where everybody may use the version itself."""
     bases = registry.model_lines_visible(user).filter(pk=OuterRef("base__line"))
     teams = accounts.teams_of(user).filter(pk=OuterRef("dataset_version__dataset__team"))
@@ -57,13 +57,13 @@ def versions_with_origin(user: accounts.Person) -> QuerySet[ModelVersion]:
 
 
 def architectures_visible(user: accounts.Person) -> list[str]:
-    """What the architectures of the visible versions are called, by name."""
+    """Names of the architectures of the visible versions, sorted."""
     found = registry.model_versions_visible(user).exclude(architecture="").order_by()
     return sorted(found.values_list("architecture", flat=True).distinct())
 
 
-def _traffic(user: accounts.Person) -> QuerySet[RouteBackend]:
-    """The backend of each deployment that they may see, in the deployment's own route."""
+def _own_route_backends(user: accounts.Person) -> QuerySet[RouteBackend]:
+    """The backends of each visible deployment in the deployment's own route."""
     return RouteBackend.objects.filter(
         route__deployment=F("backend__revision__deployment"),
         route__deployment__deleted_at=None,
@@ -74,9 +74,9 @@ def _traffic(user: accounts.Person) -> QuerySet[RouteBackend]:
 def deployments_by_version(
     versions: Collection[int], *, user: accounts.Person
 ) -> dict[int, list[Deployment]]:
-    """The deployments that answer by each of those versions, by the version's primary key."""
+    """The deployments that serve each of those versions, by the version's primary key."""
     rows = (
-        _traffic(user)
+        _own_route_backends(user)
         .filter(backend__revision__model_version__in=versions)
         .select_related("route__deployment__team", "backend__revision")
         .order_by("route__name")
@@ -87,20 +87,20 @@ def deployments_by_version(
     return dict(found)
 
 
-#: Figures of an evaluation that say how it was done, not how good the model is.
-_ABOUT = ("rows",)
+#: Metrics that describe the evaluation, not the quality of the model.
+_NOT_QUALITY = ("rows",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Headline:
-    """What was measured last of a version, in short."""
+class EvaluationSummary:
+    """The newest evaluation of a version, in short."""
 
     dataset_version: str
     figures: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MetricComparison:
     """One metric on one split of one dataset, for several versions."""
 
     dataset: str
@@ -112,34 +112,38 @@ class Measured:
 
     @property
     def best(self) -> frozenset[int]:
-        """Places of the best values; empty where they hardly differ."""
+        """Indices of the best values; empty where they hardly differ."""
         return ComparedMetric(name=self.metric, values=self.values).best
 
 
-def headlines(versions: Collection[int], *, user: accounts.Person) -> Mapping[int, Headline]:
-    """Of each version's newest evaluation on data that they may see, by the version's primary key."""
+def evaluation_summaries(
+    versions: Collection[int], *, user: accounts.Person
+) -> Mapping[int, EvaluationSummary]:
+    """Each version's newest evaluation on visible data, by the version's primary key."""
     rows = registry.evaluations_visible(user).filter(model_version__in=versions)
     return {
-        row.model_version_id: Headline(
+        row.model_version_id: EvaluationSummary(
             dataset_version=str(row.dataset_version),
-            figures=tuple(_figures(row.metrics)[:_HEADLINE]),
+            figures=tuple(_metric_values(row.metrics)[:_SUMMARY_METRICS]),
         )
         for row in rows.order_by("id")
     }
 
 
-def comparison(versions: Sequence[ModelVersion], *, user: accounts.Person) -> list[Measured]:
-    """What was measured of at least one of the versions, beside the others on the same rows."""
+def metric_comparisons(
+    versions: Sequence[ModelVersion], *, user: accounts.Person
+) -> list[MetricComparison]:
+    """Every metric measured for at least one of the versions, with the values of all of them."""
     rows = registry.evaluations_visible(user).filter(
         model_version__in=[version.pk for version in versions]
     )
     found: dict[tuple[str, str, str, str], dict[int, float]] = defaultdict(dict)
     for row in rows.order_by("id"):
         data = row.dataset_version
-        for metric, value in _figures(row.metrics):
+        for metric, value in _metric_values(row.metrics):
             found[str(data), data.uid, row.split, metric][row.model_version_id] = value
     return [
-        Measured(
+        MetricComparison(
             dataset=dataset,
             dataset_uid=uid,
             split=split,
@@ -150,9 +154,11 @@ def comparison(versions: Sequence[ModelVersion], *, user: accounts.Person) -> li
     ]
 
 
-def _figures(metrics: Mapping[str, Any]) -> list[tuple[str, float]]:
+def _metric_values(metrics: Mapping[str, Any]) -> list[tuple[str, float]]:
     return [
         (name, value)
         for name, value in metrics.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and name not in _ABOUT
+        if isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and name not in _NOT_QUALITY
     ]

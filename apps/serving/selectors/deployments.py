@@ -1,7 +1,8 @@
-"""Deployments as people look at them: the list, what one runs on, what changed from revision to revision."""
+"""Deployments, their revisions and replicas: lists, details, changes between revisions, events and logs."""
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -10,34 +11,117 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from django.db.models import Count, F, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models import Count, F, IntegerField, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from apps.accounts import selectors as accounts
+from apps.fleet import selectors as fleet
 from apps.quotas.models import Allocation
 from apps.serving.models import (
+    Backend,
     Deployment,
     DeploymentTransition,
     Replica,
     ReplicaTransition,
     Revision,
+    Route,
     RouteBackend,
     UsageRecord,
 )
-from apps.serving.selectors import deployments_visible
+from controlplane.domain.serving.lifecycle import ReplicaState
+from controlplane.ports.clusters import ClusterError, LogChunk
+from controlplane.ports.engines import ROLES, Task
 
-#: What "lately" means in the list.
-LATELY = timedelta(hours=24)
-EVENTS_SHOWN = 100
-#: Replicas whose log can be looked at: those that run, and the last that did.
-REPLICAS_WITH_LOG = 12
+OWNER_KIND = "replica"
+#: The kind that pages show for the claims of replicas.
+WORKLOAD_KIND = "deployment"
+LIVE_REPLICAS = tuple(state for state in ReplicaState if state is not ReplicaState.STOPPED)
 
 
-def deployments_listed(user: accounts.Person, *, at: datetime) -> QuerySet[Deployment]:
+def deployments_visible(user: accounts.Person) -> QuerySet[Deployment]:
+    return (
+        Deployment.objects.filter(team__in=accounts.teams_of(user), deleted_at=None)
+        .select_related("team", "created_by", "queue", "route")
+        .annotate(
+            ready_replicas=Count(
+                "revisions__backends__replicas",
+                filter=Q(revisions__backends__replicas__state=ReplicaState.READY),
+            )
+        )
+    )
+
+
+def newest_revision(deployment: Deployment) -> Revision:
+    return deployment.revisions.select_related(
+        "model_version__line", "model_version__artifact"
+    ).order_by("-number")[0]
+
+
+def live_replicas(deployment: Deployment) -> QuerySet[Replica]:
+    return Replica.objects.filter(
+        backend__revision__deployment=deployment, state__in=LIVE_REPLICAS
+    ).select_related("backend__revision", "cluster")
+
+
+def backends_serving(deployment: Deployment) -> set[int]:
+    """Primary keys of its backends that have a weight, in its own route or another."""
+    weights = RouteBackend.objects.filter(backend__revision__deployment=deployment, weight__gt=0)
+    return set(weights.values_list("backend", flat=True))
+
+
+def revisions_of(deployment: Deployment) -> QuerySet[Revision]:
+    """Its revisions, the newest first; each backend has its live replicas in ``live``."""
+    live = Prefetch(
+        "replicas",
+        queryset=Replica.objects.filter(state__in=LIVE_REPLICAS).order_by("id"),
+        to_attr="live",
+    )
+    backends = Prefetch("backends", queryset=Backend.objects.prefetch_related(live))
+    return (
+        deployment.revisions.select_related("model_version__line", "created_by")
+        .prefetch_related(backends)
+        .order_by("-number")
+    )
+
+
+def replicas_visible(user: accounts.Person) -> QuerySet[Replica]:
+    return Replica.objects.filter(
+        backend__revision__deployment__team__in=accounts.teams_of(user)
+    ).select_related("backend__revision__deployment__team", "cluster")
+
+
+def replica_log(replica: Replica, *, offset: int, limit: int) -> LogChunk:
+    """Up to ``limit`` bytes of the log of its current run from ``offset``; negative counts from the end."""
+    ended = replica.state == ReplicaState.STOPPED
+    if replica.cluster is None:
+        return LogChunk(content=b"", next_offset=0, complete=ended)
+    adapter = fleet.cluster_adapter(replica.cluster)
+    role = ROLES[Task.SERVE]
+    try:
+        return adapter.log(replica.launch_name, role=role, index=0, offset=offset, limit=limit)
+    except ClusterError:
+        return LogChunk(content=b"", next_offset=max(0, offset), complete=False)
+
+
+def route_name_available(wanted: str) -> str:
+    """``wanted``, or ``wanted-2``, ``-3``, … : the first that no route has."""
+    taken = set(Route.objects.filter(name__startswith=wanted).values_list("name", flat=True))
+    names = (wanted if number == 1 else f"{wanted}-{number}" for number in itertools.count(1))
+    return next(name for name in names if name not in taken)
+
+
+#: The period in which the list counts calls.
+RECENT = timedelta(hours=24)
+MAX_EVENTS = 100
+#: Replicas whose log is offered, the newest first.
+MAX_LOGGED_REPLICAS = 12
+
+
+def deployments_with_calls(user: accounts.Person, *, at: datetime) -> QuerySet[Deployment]:
     """With ``model_name``, ``model_number``, ``model_uid`` of the newest revision, and ``calls`` of 24 hours."""
     newest = Revision.objects.filter(deployment=OuterRef("pk")).order_by("-number")
     calls = (
-        UsageRecord.objects.filter(route=OuterRef("name"), at__gte=at - LATELY)
+        UsageRecord.objects.filter(route=OuterRef("name"), at__gte=at - RECENT)
         .order_by()
         .values("route")
         .annotate(amount=Count("id"))
@@ -52,39 +136,39 @@ def deployments_listed(user: accounts.Person, *, at: datetime) -> QuerySet[Deplo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A card that a replica holds."""
+class ReplicaCard:
+    """A card that is allocated to a replica."""
 
     node: str
     index: int
 
 
-def places_of(replicas: Collection[Replica]) -> dict[str, list[Place]]:
-    """The cards that each replica holds now, by the uid of its claim."""
+def replica_cards(replicas: Collection[Replica]) -> dict[str, list[ReplicaCard]]:
+    """The cards allocated to each replica, by the uid of its claim."""
     claims = [replica.claim_uid for replica in replicas if replica.claim_uid]
     rows = (
         Allocation.objects.filter(claim__uid__in=claims, released_at=None)
         .order_by("node__name", "card__index")
         .values_list("claim__uid", "node__name", "card__index")
     )
-    found: dict[str, list[Place]] = defaultdict(list)
+    found: dict[str, list[ReplicaCard]] = defaultdict(list)
     for claim, node, index in rows:
-        found[claim].append(Place(node=node, index=index))
+        found[claim].append(ReplicaCard(node=node, index=index))
     return dict(found)
 
 
-def replicas_with_log(deployment: Deployment) -> QuerySet[Replica]:
-    """The newest replicas, those that ended as well."""
+def replicas_with_logs(deployment: Deployment) -> QuerySet[Replica]:
+    """The newest replicas, stopped ones included."""
     return (
         Replica.objects.filter(backend__revision__deployment=deployment)
         .select_related("backend__revision", "cluster")
-        .order_by("-id")[:REPLICAS_WITH_LOG]
+        .order_by("-id")[:MAX_LOGGED_REPLICAS]
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One field in which two revisions differ; None where one of them does not say it."""
+class RevisionChange:
+    """One field in which two revisions differ; None where one of them does not set it."""
 
     field: str
     before: Any
@@ -94,16 +178,16 @@ class Change:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionRow:
     revision: Revision
-    #: From the revision before it; empty for the first.
-    changes: tuple[Change, ...]
-    #: What going back to it would change from the newest one.
-    back: tuple[Change, ...]
-    #: It is the one that callers reach now.
+    #: Differences from the revision before it; empty for the first.
+    changes: tuple[RevisionChange, ...]
+    #: Differences of this revision from the newest one.
+    rollback_changes: tuple[RevisionChange, ...]
+    #: A route sends requests to it.
     serves: bool
 
 
-def settings_of(revision: Revision) -> dict[str, Any]:
-    """Everything that a revision says, flat, in the order in which it is read."""
+def revision_settings(revision: Revision) -> dict[str, Any]:
+    """All settings of a revision, flat, in display order."""
     return {
         "model_version": str(revision.model_version),
         "chips": " / ".join(revision.chips),
@@ -113,11 +197,11 @@ def settings_of(revision: Revision) -> dict[str, Any]:
     }
 
 
-def changes_between(before: Revision, after: Revision) -> tuple[Change, ...]:
-    """What differs in the second from the first."""
-    old, new = settings_of(before), settings_of(after)
+def revision_changes(before: Revision, after: Revision) -> tuple[RevisionChange, ...]:
+    """Differences of the second revision from the first."""
+    old, new = revision_settings(before), revision_settings(after)
     return tuple(
-        Change(field=name, before=old.get(name), after=new.get(name))
+        RevisionChange(field=name, before=old.get(name), after=new.get(name))
         for name in {**old, **new}
         if old.get(name) != new.get(name)
     )
@@ -133,39 +217,42 @@ def revision_rows(deployment: Deployment) -> Sequence[RevisionRow]:
             backend__revision__deployment=deployment, weight__gt=0
         ).values_list("backend__revision_id", flat=True)
     )
-    earlier = [changes_between(older, newer) for newer, older in pairwise(found)]
+    earlier = [revision_changes(older, newer) for newer, older in pairwise(found)]
     return [
         RevisionRow(
             revision=revision,
             changes=changes,
-            back=changes_between(found[0], revision),
+            rollback_changes=revision_changes(found[0], revision),
             serves=revision.pk in serving,
         )
         for revision, changes in zip(found, [*earlier, ()], strict=True)
     ]
 
 
-class Subject(StrEnum):
+class DeploymentEventSubject(StrEnum):
     DEPLOYMENT = "deployment"
     REPLICA = "replica"
 
 
-def events_of(deployment: Deployment) -> list[dict[str, Any]]:
-    """What happened to it and to its replicas, the newest first; ``subject`` says to which."""
+def deployment_events(deployment: Deployment) -> list[dict[str, Any]]:
+    """Transitions of the deployment and of its replicas, the newest first; ``subject`` tells them apart."""
     own = (
         DeploymentTransition.objects.filter(entity=deployment)
-        .order_by("-id")[:EVENTS_SHOWN]
+        .order_by("-id")[:MAX_EVENTS]
         .values("id", "at", "to_state", "reason", "actor")
     )
     of_replicas = (
         ReplicaTransition.objects.filter(entity__backend__revision__deployment=deployment)
         .annotate(replica=F("entity__uid"))
-        .order_by("-id")[:EVENTS_SHOWN]
+        .order_by("-id")[:MAX_EVENTS]
         .values("id", "at", "to_state", "reason", "actor", "replica")
     )
     rows = [
-        *({**row, "subject": Subject.DEPLOYMENT.value, "replica": ""} for row in own),
-        *({**row, "subject": Subject.REPLICA.value} for row in of_replicas),
+        *(
+            {**row, "subject": DeploymentEventSubject.DEPLOYMENT.value, "replica": ""}
+            for row in own
+        ),
+        *({**row, "subject": DeploymentEventSubject.REPLICA.value} for row in of_replicas),
     ]
     rows.sort(key=lambda row: (row["at"], row["id"]), reverse=True)
-    return rows[:EVENTS_SHOWN]
+    return rows[:MAX_EVENTS]

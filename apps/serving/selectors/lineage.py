@@ -1,7 +1,7 @@
-"""What was made from what: dataset versions → jobs → model versions → deployments.
+"""Lineage graph: dataset versions → jobs → model versions → deployments.
 
-Four queries, however large the picture. What somebody may not see is not in their picture at all: neither a
-box, nor a line to it, nor a way that leads through it.
+Four queries, however large the graph. Objects that the user may not see are left out, with their edges and
+the paths that lead through them.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from apps.jobs.models import Job
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.serving.models import Deployment, RouteBackend
 
-#: Generations of models that are shown to each side at first, and at most.
-FIRST_DEPTH = 3
-DEEPEST = 24
-#: Model versions of one picture; the nearest are kept.
-MOST_VERSIONS = 60
-#: Jobs that are shown because they read the dataset, the newest.
-MOST_READERS = 24
+#: Default and maximum number of generations of models in each direction.
+DEFAULT_DEPTH = 3
+MAX_DEPTH = 24
+#: Maximum number of model versions of one graph; the nearest are included.
+MAX_VERSIONS = 60
+#: Maximum number of jobs that read the dataset; the newest are included.
+MAX_READERS = 24
 
-Edge = tuple[str, str]
+LineageEdge = tuple[str, str]
 
 
-class NodeKind(StrEnum):
+class LineageNodeKind(StrEnum):
     DATASET = "dataset"
     JOB = "job"
     MODEL = "model"
@@ -39,13 +39,13 @@ class NodeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    kind: NodeKind
+class LineageNode:
+    kind: LineageNodeKind
     uid: str
     name: str
-    #: What a reader wants to know of it beside its name: the kind of a job, the rows of a dataset.
+    #: Shown beside the name: the kind of a job, the number of rows of a dataset.
     detail: str
-    #: Empty for a dataset: it has none.
+    #: Empty for a dataset, which has no state.
     state: str
 
     @property
@@ -55,31 +55,31 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    nodes: tuple[Node, ...]
-    #: Keys of what was there before and of what was made from it.
-    edges: tuple[Edge, ...]
-    #: Keys of the model versions that were asked about.
+    nodes: tuple[LineageNode, ...]
+    #: Pairs of keys: source, and what was derived from it.
+    edges: tuple[LineageEdge, ...]
+    #: Keys of the requested model versions.
     seeds: frozenset[str]
-    #: More generations, or more versions, are there than were asked for.
+    #: There are more generations or versions than were requested.
     more: bool
 
 
 def lineage_of_versions(
-    versions: Collection[int], *, user: accounts.Person, depth: int = FIRST_DEPTH
+    versions: Collection[int], *, user: accounts.Person, depth: int = DEFAULT_DEPTH
 ) -> Lineage:
-    """What the versions (by primary key) were made from, and what was made from them."""
+    """Ancestors and descendants of the versions (by primary key)."""
     seeds = "SELECT unnest(%s::bigint[])"
-    kept, more = _generations(seeds, [list(versions)], user=user, depth=depth)
-    return _lineage(kept, user=user, more=more, seeds=versions)
+    keys, more = _generations(seeds, [list(versions)], user=user, depth=depth)
+    return _lineage(keys, user=user, more=more, seeds=versions)
 
 
 def lineage_of_dataset(
-    dataset: DatasetVersion, *, user: accounts.Person, depth: int = FIRST_DEPTH
+    dataset: DatasetVersion, *, user: accounts.Person, depth: int = DEFAULT_DEPTH
 ) -> Lineage:
-    """Which jobs read the dataset version, and what was made from it."""
+    """Jobs that read the dataset version, and the models derived from it."""
     seeds = "SELECT id FROM registry_modelversion WHERE dataset_version_id = %s"
-    kept, more = _generations(seeds, [dataset.pk], user=user, depth=depth, upwards=False)
-    return _lineage(kept, user=user, more=more, readers_of=dataset)
+    keys, more = _generations(seeds, [dataset.pk], user=user, depth=depth, upwards=False)
+    return _lineage(keys, user=user, more=more, readers_of=dataset)
 
 
 _VISIBLE = "(l.team_id IS NULL OR l.team_id IN ({teams}))"
@@ -119,17 +119,17 @@ def _generations(
 ) -> tuple[list[int], bool]:
     """Primary keys of the versions within that many generations, and whether there are more."""
     teams, own = accounts.teams_of(user).order_by().values("pk").query.sql_with_params()
-    # One generation further than asked for tells whether "more" would show anything.
+    # One generation further than requested tells whether there are more.
     beyond = depth + 1
     query = _GENERATIONS.format(seeds=seeds, visible=_VISIBLE.format(teams=teams))
     with connection.cursor() as cursor:
         cursor.execute(
             query,
-            [*parameters, *own, beyond if upwards else 1, *own, beyond, *own, MOST_VERSIONS + 1],
+            [*parameters, *own, beyond if upwards else 1, *own, beyond, *own, MAX_VERSIONS + 1],
         )
         rows = cursor.fetchall()
     near = [key for key, far in rows if far <= depth]
-    return near[:MOST_VERSIONS], len(near) < len(rows) or len(near) > MOST_VERSIONS
+    return near[:MAX_VERSIONS], len(near) < len(rows) or len(near) > MAX_VERSIONS
 
 
 def _lineage(
@@ -152,13 +152,13 @@ def _lineage(
         .order_by("id")
     )
     runs = _jobs(versions, user=user, readers_of=readers_of)
-    picture = _Collected(versions, runs)
+    builder = _LineageBuilder(versions, runs)
     if readers_of is not None:
-        picture.dataset(readers_of)
+        builder.dataset(readers_of)
     for version in versions:
-        picture.version(version)
+        builder.version(version)
     for run in runs:
-        picture.job(run)
+        builder.job(run)
     traffic = RouteBackend.objects.filter(
         route__deployment=F("backend__revision__deployment"),
         backend__revision__model_version__in=keys,
@@ -166,8 +166,8 @@ def _lineage(
         route__deployment__team__in=teams,
     ).select_related("route__deployment", "backend__revision")
     for row in traffic.order_by("route__name"):
-        picture.deployment(row.route.deployment, row.backend.revision.model_version_id)
-    return picture.lineage(seeds=seeds, more=more)
+        builder.deployment(row.route.deployment, row.backend.revision.model_version_id)
+    return builder.lineage(seeds=seeds, more=more)
 
 
 def _jobs(
@@ -177,26 +177,26 @@ def _jobs(
     if readers_of is None:
         return list(jobs.jobs_visible(user).filter(wanted).order_by("id"))
     readers = jobs.jobs_visible(user).filter(dataset_version=readers_of).order_by("-id")
-    wanted |= Q(pk__in=readers.values("pk")[:MOST_READERS])
+    wanted |= Q(pk__in=readers.values("pk")[:MAX_READERS])
     return list(jobs.jobs_visible(user).filter(wanted).order_by("id"))
 
 
-class _Collected:
-    """Nodes and edges, each once."""
+class _LineageBuilder:
+    """Collects nodes and edges without duplicates."""
 
     def __init__(self, versions: Iterable[ModelVersion], runs: Iterable[Job]) -> None:
-        self._nodes: dict[str, Node] = {}
-        self._edges: dict[Edge, None] = {}
+        self._nodes: dict[str, LineageNode] = {}
+        self._edges: dict[LineageEdge, None] = {}
         self._models = {version.pk: _model(version) for version in versions}
         self._jobs = {run.uid: _job(run) for run in runs}
 
     def version(self, version: ModelVersion) -> None:
-        """It, the job that made it if it is visible, and what that was given."""
+        """Add the version, the job that created it if it is visible, and its inputs."""
         node = self._add(self._models[version.pk])
-        maker = self._jobs.get(version.job_uid)
-        if maker is not None:
-            self._edges[self._add(maker).key, node.key] = None
-        onto = maker or node
+        producer = self._jobs.get(version.job_uid)
+        if producer is not None:
+            self._edges[self._add(producer).key, node.key] = None
+        onto = producer or node
         if version.base_id in self._models:
             self._edges[self._models[version.base_id].key, onto.key] = None
         data = version.dataset_version
@@ -204,7 +204,7 @@ class _Collected:
             self._edges[self.dataset(data).key, onto.key] = None
 
     def job(self, run: Job) -> None:
-        """A job that read data or a model, whatever it made."""
+        """Add a job that read a dataset or a model."""
         node = self._add(self._jobs[run.uid])
         if run.dataset_version is not None:
             data = _dataset(run.dataset_version)
@@ -213,13 +213,13 @@ class _Collected:
         if run.model_version_id in self._models:
             self._edges[self._models[run.model_version_id].key, node.key] = None
 
-    def dataset(self, version: DatasetVersion) -> Node:
+    def dataset(self, version: DatasetVersion) -> LineageNode:
         return self._add(_dataset(version))
 
     def deployment(self, deployment: Deployment, version: int) -> None:
         node = self._add(
-            Node(
-                kind=NodeKind.DEPLOYMENT,
+            LineageNode(
+                kind=LineageNodeKind.DEPLOYMENT,
                 uid=deployment.uid,
                 name=deployment.name,
                 detail="",
@@ -236,13 +236,13 @@ class _Collected:
             more=more,
         )
 
-    def _add(self, node: Node) -> Node:
+    def _add(self, node: LineageNode) -> LineageNode:
         return self._nodes.setdefault(node.key, node)
 
 
-def _model(version: ModelVersion) -> Node:
-    return Node(
-        kind=NodeKind.MODEL,
+def _model(version: ModelVersion) -> LineageNode:
+    return LineageNode(
+        kind=LineageNodeKind.MODEL,
         uid=version.uid,
         name=str(version),
         detail=version.architecture,
@@ -250,13 +250,15 @@ def _model(version: ModelVersion) -> Node:
     )
 
 
-def _job(run: Job) -> Node:
-    return Node(kind=NodeKind.JOB, uid=run.uid, name=run.name, detail=run.kind, state=run.state)
+def _job(run: Job) -> LineageNode:
+    return LineageNode(
+        kind=LineageNodeKind.JOB, uid=run.uid, name=run.name, detail=run.kind, state=run.state
+    )
 
 
-def _dataset(version: DatasetVersion) -> Node:
-    return Node(
-        kind=NodeKind.DATASET,
+def _dataset(version: DatasetVersion) -> LineageNode:
+    return LineageNode(
+        kind=LineageNodeKind.DATASET,
         uid=version.uid,
         name=str(version),
         detail=f"{version.row_count:,}",

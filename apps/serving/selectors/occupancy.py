@@ -1,26 +1,34 @@
-"""Who uses a cluster: the fleet asks before one is removed."""
+"""What jobs and deployments use: clusters, cards, and stored models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
-from apps.fleet.models import Cluster
+from apps.accounts import selectors as accounts
+from apps.fleet.models import Cluster, Node
 from apps.jobs import selectors as jobs
 from apps.jobs.models import Attempt
+from apps.models.selectors.sources import Hold, OnlyHolds
 from apps.quotas.models import Allocation
-from apps.serving.models import Replica
-from apps.serving.selectors import LIVE_REPLICAS, OWNER_KIND
+from apps.serving.models import (
+    Replica,
+    Revision,
+)
+from apps.serving.selectors.deployments import LIVE_REPLICAS, OWNER_KIND
 from controlplane.domain.jobs.lifecycle import LIVE_ATTEMPT_STATES
 
 
 @dataclass(frozen=True, slots=True)
-class WorkOccupancy:
-    """Jobs and deployments that run on it, and what else holds its cards."""
+class WorkloadOccupancy:
+    """Jobs, deployments and other claims that use a cluster; a cluster in use is not removed."""
 
     def occupants(self, cluster: Cluster) -> Iterator[str]:
-        held = Allocation.objects.filter(released_at=None, node__cluster=cluster)
-        owners = set(held.values_list("claim__owner_kind", "claim__owner_uid", "claim__team__name"))
+        allocated = Allocation.objects.filter(released_at=None, node__cluster=cluster)
+        owners = set(
+            allocated.values_list("claim__owner_kind", "claim__owner_uid", "claim__team__name")
+        )
         uids = {kind: [uid for one, uid, _ in owners if one == kind] for kind, _, _ in owners}
         attempts = Attempt.objects.filter(uid__in=uids.get(jobs.OWNER_KIND, ()))
         running = Attempt.objects.filter(cluster=cluster, state__in=LIVE_ATTEMPT_STATES)
@@ -34,3 +42,83 @@ class WorkOccupancy:
         for kind, _, team in owners:
             if kind not in (jobs.OWNER_KIND, OWNER_KIND):
                 yield f"a claim of team {team}"
+
+
+class ServingStorage(OnlyHolds):
+    """Implements ``apps.models.selectors.sources.StorageSource``.
+
+    A deployment stores nothing of its own: replicas write to their cluster's scratch space. It needs the model
+    of each of its revisions: it can be rolled back to any of them until it is deleted, and a stopped one can be
+    started again.
+    """
+
+    name = "serving"
+
+    def holds(
+        self,
+        *,
+        at: datetime,  # noqa: ARG002 - the protocol has it
+        of: Collection[int] | None = None,
+    ) -> Mapping[int, Hold]:
+        live = Revision.objects.filter(
+            deployment__deleted_at=None, model_version__artifact__isnull=False
+        )
+        if of is not None:
+            live = live.filter(model_version__artifact__in=of)
+        rows = live.values_list("model_version__artifact", "deployment__name", "number")
+        return {
+            key: Hold(reason=f"deployment {name} can serve it (revision {number})", firm=True)
+            for key, name, number in rows.order_by("pk")
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardWorkload:
+    """The job or deployment that a card is allocated to; without uid where the user may not see it."""
+
+    #: ``job`` or ``deployment``.
+    kind: str
+    name: str
+    uid: str
+
+
+def card_workloads(
+    user: accounts.Person, *, nodes: Collection[Node] | None = None
+) -> dict[int, CardWorkload]:
+    """The workload of each allocated card, by the card's primary key; of those nodes if they are given."""
+    rows = Allocation.objects.filter(released_at=None)
+    allocated = list(
+        (rows if nodes is None else rows.filter(node__in=nodes)).values_list(
+            "card_id", "claim__owner_kind", "claim__owner_uid", "claim__team__name"
+        )
+    )
+    owners = {(kind, uid) for _, kind, uid, _ in allocated}
+    known = _job_workloads(owners, user) | _deployment_workloads(owners, user)
+    return {
+        card: known.get((kind, uid)) or CardWorkload(kind=kind, name=team, uid="")
+        for card, kind, uid, team in allocated
+    }
+
+
+Owner = tuple[str, str]
+
+
+def _job_workloads(owners: set[Owner], user: accounts.Person) -> dict[Owner, CardWorkload]:
+    uids = [uid for kind, uid in owners if kind == jobs.OWNER_KIND]
+    rows = jobs.jobs_visible(user).filter(attempts__uid__in=uids)
+    return {
+        (jobs.OWNER_KIND, attempt): CardWorkload(kind="job", name=name, uid=uid)
+        for attempt, name, uid in rows.values_list("attempts__uid", "name", "uid")
+    }
+
+
+def _deployment_workloads(owners: set[Owner], user: accounts.Person) -> dict[Owner, CardWorkload]:
+    uids = [uid for kind, uid in owners if kind == OWNER_KIND]
+    path = "backend__revision__deployment"
+    rows = Replica.objects.filter(
+        uid__in=uids, **{f"{path}__team__in": accounts.teams_of(user)}
+    ).values_list("uid", f"{path}__name", f"{path}__uid")
+    return {
+        (OWNER_KIND, replica): CardWorkload(kind="deployment", name=name, uid=uid)
+        for replica, name, uid in rows
+    }

@@ -1,4 +1,4 @@
-"""How a deployment was called lately, in steps of equal length."""
+"""Usage through the gateway: totals, and the recent calls of a deployment in steps of equal length."""
 
 from __future__ import annotations
 
@@ -25,14 +25,36 @@ from django.db.models import (
 from django.db.models.functions import Coalesce
 
 from apps.accounts import selectors as accounts
-from apps.serving.models import Deployment, UsageRecord
+from apps.serving.models import (
+    Deployment,
+    UsageRecord,
+)
 
-#: Outcomes that are nobody's failure here: answered, or the caller left before the end.
-_WELL = ("ok", "aborted")
+
+def usage_visible(user: accounts.Person) -> QuerySet[UsageRecord]:
+    return UsageRecord.objects.filter(team__in=accounts.teams_of(user)).select_related(
+        "key", "team"
+    )
 
 
-class Window(StrEnum):
-    """How far back one looks."""
+def usage_totals(records: QuerySet[UsageRecord]) -> dict[str, int]:
+    """Calls and tokens of those records."""
+    totals = records.aggregate(
+        calls=Count("id"), prompt=Sum("prompt_tokens"), completion=Sum("completion_tokens")
+    )
+    return {
+        "calls": totals["calls"],
+        "prompt_tokens": totals["prompt"] or 0,
+        "completion_tokens": totals["completion"] or 0,
+    }
+
+
+#: Outcomes that are no failure of the service: answered, or aborted by the client.
+_SUCCESSFUL = ("ok", "aborted")
+
+
+class UsageWindow(StrEnum):
+    """A time range that ends now."""
 
     HOUR = "hour"
     DAY = "day"
@@ -52,31 +74,31 @@ class Window(StrEnum):
 
 
 _STEPS = {
-    Window.HOUR: (timedelta(minutes=1), 60),
-    Window.DAY: (timedelta(minutes=30), 48),
-    Window.MONTH: (timedelta(days=1), 30),
+    UsageWindow.HOUR: (timedelta(minutes=1), 60),
+    UsageWindow.DAY: (timedelta(minutes=30), 48),
+    UsageWindow.MONTH: (timedelta(days=1), 30),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """Of some calls. Times are in milliseconds, and None where none was measured."""
+class CallStatistics:
+    """Statistics of a set of calls. Times are in milliseconds, and None where none was measured."""
 
     calls: int = 0
     failed: int = 0
-    tokens_read: int = 0
-    tokens_written: int = 0
-    #: To the first token, of calls that were streamed: the middle one, and that of the slowest twentieth.
-    median_first_ms: float | None = None
-    slow_first_ms: float | None = None
-    #: To the last byte of an answer: the middle one.
-    median_whole_ms: float | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    #: Time to first token of streamed calls: median and 95th percentile.
+    median_first_token_ms: float | None = None
+    p95_first_token_ms: float | None = None
+    #: Time to the last byte of a response: median.
+    median_duration_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class UsageStep:
     at: datetime
-    figures: Figures
+    statistics: CallStatistics
 
 
 class _Percentile(Aggregate):
@@ -84,8 +106,8 @@ class _Percentile(Aggregate):
     output_field = FloatField()
 
 
-def calls_of(deployment: Deployment, *, user: accounts.Person) -> QuerySet[UsageRecord]:
-    """Calls of this deployment, not of an earlier one of its name."""
+def deployment_calls(deployment: Deployment, *, user: accounts.Person) -> QuerySet[UsageRecord]:
+    """Calls of this deployment, without those of an earlier one of the same name."""
     return UsageRecord.objects.filter(
         team__in=accounts.teams_of(user),
         route=deployment.name,
@@ -98,55 +120,59 @@ def last_call_at(records: QuerySet[UsageRecord]) -> datetime | None:
     return found
 
 
-def window_of(last: datetime | None, *, at: datetime) -> Window:
-    """The shortest window that a call at ``last`` is in; an hour if there was none."""
+def usage_window(last: datetime | None, *, at: datetime) -> UsageWindow:
+    """The shortest window that contains a call at ``last``; an hour if there was none."""
     if last is None:
-        return Window.HOUR
-    fitting = (window for window in Window if at - last < window.length)
-    return next(fitting, Window.MONTH)
+        return UsageWindow.HOUR
+    fitting = (window for window in UsageWindow if at - last < window.length)
+    return next(fitting, UsageWindow.MONTH)
 
 
-def figures_since(records: QuerySet[UsageRecord], *, since: datetime) -> Figures:
-    return Figures(**records.filter(at__gte=since).aggregate(**_measures()))
+def call_statistics(records: QuerySet[UsageRecord], *, since: datetime) -> CallStatistics:
+    return CallStatistics(**records.filter(at__gte=since).aggregate(**_aggregates()))
 
 
-def steps_of(records: QuerySet[UsageRecord], *, window: Window, at: datetime) -> Sequence[Step]:
+def usage_steps(
+    records: QuerySet[UsageRecord], *, window: UsageWindow, at: datetime
+) -> Sequence[UsageStep]:
     """Every step of the window up to ``at``, also those without a call."""
-    begins = _begins(window, at=at)
+    first_step_at = _first_step_at(window, at=at)
     binned = Func(
         Value(window.step, output_field=DurationField()),
         F("at"),
-        Value(begins, output_field=DateTimeField()),
+        Value(first_step_at, output_field=DateTimeField()),
         function="date_bin",
         output_field=DateTimeField(),
     )
     rows: Iterable[Mapping[str, Any]] = (
-        records.filter(at__gte=begins, at__lte=at)
+        records.filter(at__gte=first_step_at, at__lte=at)
         .annotate(step=binned)
         .values("step")
-        .annotate(**_measures())
+        .annotate(**_aggregates())
     )
-    found = {row["step"]: Figures(**{name: row[name] for name in _measures()}) for row in rows}
-    instants = [begins + window.step * number for number in range(window.steps)]
-    return [Step(at=one, figures=found.get(one, Figures())) for one in instants]
+    found = {
+        row["step"]: CallStatistics(**{name: row[name] for name in _aggregates()}) for row in rows
+    }
+    instants = [first_step_at + window.step * number for number in range(window.steps)]
+    return [UsageStep(at=one, statistics=found.get(one, CallStatistics())) for one in instants]
 
 
-def _begins(window: Window, *, at: datetime) -> datetime:
-    """So that the last step ends after ``at``; steps begin at whole minutes, half-hours, days of ``at``'s zone."""
+def _first_step_at(window: UsageWindow, *, at: datetime) -> datetime:
+    """Start of the first step, aligned to minutes, half-hours or days of ``at``'s zone."""
     day = at.replace(hour=0, minute=0, second=0, microsecond=0)
     last = day + window.step * ((at - day) // window.step)
     return last - window.step * (window.steps - 1)
 
 
-def _measures() -> dict[str, Any]:
-    good = Q(outcome__in=_WELL)
-    streamed = good & Q(first_token_ms__isnull=False)
+def _aggregates() -> dict[str, Any]:
+    successful = Q(outcome__in=_SUCCESSFUL)
+    streamed = successful & Q(first_token_ms__isnull=False)
     return {
         "calls": Count("id"),
-        "failed": Count("id", filter=~good),
-        "tokens_read": Coalesce(Sum("prompt_tokens"), 0),
-        "tokens_written": Coalesce(Sum("completion_tokens"), 0),
-        "median_first_ms": _Percentile("first_token_ms", share="0.5", filter=streamed),
-        "slow_first_ms": _Percentile("first_token_ms", share="0.95", filter=streamed),
-        "median_whole_ms": _Percentile("duration_ms", share="0.5", filter=good),
+        "failed": Count("id", filter=~successful),
+        "input_tokens": Coalesce(Sum("prompt_tokens"), 0),
+        "output_tokens": Coalesce(Sum("completion_tokens"), 0),
+        "median_first_token_ms": _Percentile("first_token_ms", share="0.5", filter=streamed),
+        "p95_first_token_ms": _Percentile("first_token_ms", share="0.95", filter=streamed),
+        "median_duration_ms": _Percentile("duration_ms", share="0.5", filter=successful),
     }

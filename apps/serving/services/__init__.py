@@ -1,1 +1,1 @@
-"""Changes to deployments, keys and usage; what gateways are told."""
+"""Changes to deployments, routes and keys; snapshots for gateways and usage from them."""

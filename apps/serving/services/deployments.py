@@ -1,4 +1,4 @@
-"""Deployments: every move of their state machines and of their replicas passes here."""
+"""Deployments and replicas: creation, revisions, scaling, and every transition of their state machines."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from apps.serving.models import (
     Route,
     RouteBackend,
 )
-from apps.serving.selectors import LIVE_REPLICAS, OWNER_KIND, WORK_KIND
-from apps.serving.services.configurations import (
-    MOST_REPLICAS,
-    Configuration,
+from apps.serving.selectors import LIVE_REPLICAS, OWNER_KIND, WORKLOAD_KIND
+from apps.serving.selectors.configurations import (
+    MAX_REPLICAS,
+    RevisionConfiguration,
     configuration_check,
 )
 from controlplane.domain.claims import GangShape, ReleaseReason, RoleShape
 from controlplane.domain.fields import Finding
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.resources import Bytes, Millicpu, Resources
-from controlplane.domain.serving import (
+from controlplane.domain.serving.lifecycle import (
     DEPLOYMENT,
     REPLICA,
     DeploymentEvent,
@@ -52,20 +52,20 @@ from controlplane.ports.engines import ROLES, Task
 ALL_TRAFFIC = 100
 
 
-def _refuse(configuration: Configuration, *, replicas: int) -> None:
+def _require_valid(configuration: RevisionConfiguration, *, replicas: int) -> None:
     findings = configuration_check(configuration, replicas=replicas)
     if findings:
         raise SpecRefused(findings)
 
 
-def _refuse_queue(queue: Queue) -> None:
-    """A deployment that grows or begins asks its queue for something new; one that goes on does not."""
+def _require_open_queue(queue: Queue) -> None:
+    """:raises SpecRefused: if the queue admits nothing new. Checked when a deployment starts or grows."""
     if refusal := quotas_selectors.intake_refusal(queue):
         raise SpecRefused([Finding(field="queue", message=refusal)])
 
 
-def _refuse_pending(user: User, *, more: int) -> None:
-    """Its replicas, which are created later, are the user's claims."""
+def _require_pending_limit(user: User, *, more: int) -> None:
+    """:raises SpecRefused: if the replicas, which are created later, exceed the user's pending claims."""
     try:
         quotas.pending_check(user=user, more=more)
     except quotas.PendingLimitExceeded as refusal:
@@ -77,19 +77,19 @@ def deployment_create(
     actor: User,
     team: Team,
     name: str,
-    configuration: Configuration,
+    configuration: RevisionConfiguration,
     queue: Queue,
     replicas: int = 1,
 ) -> Deployment:
-    """A deployment that starts, with its route.
+    """Create a starting deployment with its route.
 
-    :raises SpecRefused: if anything is wrong with it, its name being taken included.
+    :raises SpecRefused: if the configuration is invalid, the queue admits nothing new, or the name is taken.
     """
-    _refuse(configuration, replicas=replicas)
-    _refuse_queue(queue)
+    _require_valid(configuration, replicas=replicas)
+    _require_open_queue(queue)
     try:
         with transaction.atomic():
-            _refuse_pending(actor, more=replicas)
+            _require_pending_limit(actor, more=replicas)
             deployment = Deployment.objects.create(
                 team=team,
                 created_by=actor,
@@ -98,7 +98,7 @@ def deployment_create(
                 replica_count=replicas,
                 state_reason="waiting for cards",
             )
-            backend = _revision_add(deployment, configuration, actor)
+            backend = _revision_create(deployment, configuration, actor)
             route = Route.objects.create(name=name, deployment=deployment)
             RouteBackend.objects.create(route=route, backend=backend, weight=ALL_TRAFFIC)
             audit(
@@ -120,7 +120,9 @@ def deployment_create(
     return deployment
 
 
-def _revision_add(deployment: Deployment, configuration: Configuration, actor: User) -> Backend:
+def _revision_create(
+    deployment: Deployment, configuration: RevisionConfiguration, actor: User
+) -> Backend:
     last = deployment.revisions.aggregate(last=Max("number"))["last"] or 0
     configuration = configuration.with_engine()
     engine = registry.engine(configuration.engine)
@@ -139,43 +141,48 @@ def _revision_add(deployment: Deployment, configuration: Configuration, actor: U
 
 @transaction.atomic
 def deployment_revise(
-    *, deployment: Deployment, configuration: Configuration, actor: User, at: datetime
+    *, deployment: Deployment, configuration: RevisionConfiguration, actor: User, at: datetime
 ) -> Revision:
-    """A new revision; traffic moves to it once all of its replicas are ready.
+    """Create a revision; traffic shifts to it once all of its replicas are ready.
 
-    :raises SpecRefused: if anything is wrong with it.
+    :raises SpecRefused: if the configuration is invalid.
     :raises IllegalTransition: if the deployment is stopped or being stopped.
     """
     row = _locked(deployment)
-    _refuse(configuration, replicas=max(1, row.replica_count))
-    backend = _revision_add(row, configuration, actor)
+    _require_valid(configuration, replicas=max(1, row.replica_count))
+    backend = _revision_create(row, configuration, actor)
     reason = f"moving to revision {backend.revision.number} ({configuration.model_version})"
-    _change(row, actor=actor, action="deployment.revise", at=at, reason=reason)
+    _request_change(row, actor=actor, action="deployment.revise", at=at, reason=reason)
     return backend.revision
 
 
 @transaction.atomic
 def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: datetime) -> None:
-    """:raises SpecRefused: if the number is out of bounds, or it grows and its queue takes nothing new.
+    """Set the number of replicas.
+
+    :raises SpecRefused: if the number is out of bounds, or it grows and the queue admits nothing new.
     :raises IllegalTransition: if the deployment is stopped or being stopped.
     """
-    if not 1 <= replicas <= MOST_REPLICAS:
-        message = f"must be 1 to {MOST_REPLICAS}, got {replicas}; to serve nothing, stop it"
+    if not 1 <= replicas <= MAX_REPLICAS:
+        message = f"must be 1 to {MAX_REPLICAS}, got {replicas}; to serve nothing, stop it"
         raise SpecRefused([Finding(field="replicas", message=message)])
     row = _locked(deployment)
     if replicas > row.replica_count:
-        _refuse_queue(row.queue)
+        _require_open_queue(row.queue)
     reason = f"scaling from {row.replica_count} to {replicas} replicas"
     row.replica_count = replicas
     row.save(update_fields=["replica_count"])
-    _change(row, actor=actor, action="deployment.scale", at=at, reason=reason)
+    _request_change(row, actor=actor, action="deployment.scale", at=at, reason=reason)
 
 
 @transaction.atomic
 def deployment_stop(*, deployment: Deployment, actor: User, at: datetime) -> None:
-    """:raises IllegalTransition: if it is stopped or being stopped already."""
+    """Stop the deployment.
+
+    :raises IllegalTransition: if it is stopped or being stopped already.
+    """
     row = _locked(deployment)
-    deployment_move(
+    deployment_transition(
         row,
         DeploymentEvent.STOP,
         at=at,
@@ -188,12 +195,14 @@ def deployment_stop(*, deployment: Deployment, actor: User, at: datetime) -> Non
 
 @transaction.atomic
 def deployment_start(*, deployment: Deployment, actor: User, at: datetime) -> None:
-    """:raises IllegalTransition: if it is not stopped.
-    :raises SpecRefused: if its queue takes nothing new.
+    """Start a stopped deployment.
+
+    :raises IllegalTransition: if it is not stopped.
+    :raises SpecRefused: if its queue admits nothing new.
     """
     row = _locked(deployment)
-    _refuse_queue(row.queue)
-    deployment_move(
+    _require_open_queue(row.queue)
+    deployment_transition(
         row,
         DeploymentEvent.START,
         at=at,
@@ -206,25 +215,25 @@ def deployment_start(*, deployment: Deployment, actor: User, at: datetime) -> No
 
 @transaction.atomic
 def deployment_delete(*, deployment: Deployment, actor: User, at: datetime) -> None:
-    """Forget a stopped deployment and free its name. Its usage stays.
+    """Delete a stopped deployment and free its name. Its usage is kept.
 
-    :raises IllegalTransition: if it still serves, or a route has backends of it and of another deployment.
+    :raises IllegalTransition: if it is not stopped, or a route has backends of it and of another deployment.
     """
     row = _locked(deployment)
     if row.state != DeploymentState.STOPPED:
         raise IllegalTransition(
             machine=DEPLOYMENT.name, state=row.state, event="be deleted before it is stopped"
         )
-    _refuse_shared(row)
+    _require_unshared(row)
     Route.objects.filter(deployment=row).delete()
     row.deleted_at = at
     row.save(update_fields=["deleted_at"])
     audit(actor=actor, action="deployment.delete", team=row.team, uid=row.uid, name=row.name)
 
 
-def _refuse_shared(row: Deployment) -> None:
+def _require_unshared(row: Deployment) -> None:
     """:raises IllegalTransition: if a route has backends of it and of another deployment."""
-    # Before its weights: whoever changes them locks the route first.
+    # Before its weights: a change of weights locks the route first.
     route = Route.objects.select_for_update(no_key=True).get(deployment=row)
     own = RouteBackend.objects.filter(backend__revision__deployment=row)
     routes = own.exclude(route=route).order_by("route__name").values_list("route__name", flat=True)
@@ -238,7 +247,10 @@ def _refuse_shared(row: Deployment) -> None:
 
 
 def _locked(deployment: Deployment) -> Deployment:
-    """:raises IllegalTransition: if it has been deleted meanwhile."""
+    """The deployment's row, locked.
+
+    :raises IllegalTransition: if it has been deleted meanwhile.
+    """
     row = (
         Deployment.objects.select_for_update(no_key=True, of=("self",))
         .select_related("team")
@@ -249,18 +261,20 @@ def _locked(deployment: Deployment) -> Deployment:
     return row
 
 
-def _change(row: Deployment, *, actor: User, action: str, at: datetime, reason: str) -> None:
-    deployment_move(row, DeploymentEvent.CHANGE, at=at, reason=reason, actor=actor.username)
+def _request_change(
+    row: Deployment, *, actor: User, action: str, at: datetime, reason: str
+) -> None:
+    deployment_transition(row, DeploymentEvent.CHANGE, at=at, reason=reason, actor=actor.username)
     audit(actor=actor, action=action, team=row.team, uid=row.uid, name=row.name, change=reason)
     publish("deployment.changed", deployment_uid=row.uid)
 
 
 @transaction.atomic
-def deployment_move(
+def deployment_transition(
     deployment: Deployment, event: DeploymentEvent, *, at: datetime, reason: str, actor: str = ""
 ) -> None:
-    """Move it, with the news if it begins or ceases to serve as it should."""
-    troubled = deployment.state == DeploymentState.DEGRADED
+    """Apply an event; publish an outbox message if the deployment becomes ready or degraded."""
+    was_degraded = deployment.state == DeploymentState.DEGRADED
     move(
         deployment,
         DEPLOYMENT,
@@ -276,7 +290,7 @@ def deployment_move(
             "deployment.ready",
             event_uid=new_uid(),
             deployment_uid=deployment.uid,
-            recovered=troubled,
+            recovered=was_degraded,
             reason=reason,
             at=at.isoformat(),
         )
@@ -290,10 +304,10 @@ def deployment_move(
         )
 
 
-def replica_move(
+def replica_transition(
     replica: Replica, event: ReplicaEvent, *, at: datetime, reason: str, **changes: Any
 ) -> None:
-    """Under the replica's row lease where the caller holds one."""
+    """Apply an event, under the replica's row lease where the caller has one."""
     move(
         replica,
         REPLICA,
@@ -308,11 +322,11 @@ def replica_move(
 
 
 @transaction.atomic
-def replicas_add(*, backend: Backend, deployment: Deployment, count: int) -> None:
-    """So many more replicas of a backend.
+def replicas_create(*, backend: Backend, deployment: Deployment, count: int) -> None:
+    """Create that many replicas of a backend.
 
-    :raises LeaseLost: if another worker has taken the deployment over; it would add them as well.
-    :raises IllegalTransition: if it is stopped or being stopped: nobody would end them again.
+    :raises LeaseLost: if another worker has the lease of the deployment; it would create them as well.
+    :raises IllegalTransition: if it is stopped or being stopped: nothing would stop them again.
     """
     row = Deployment.objects.select_for_update(no_key=True).get(pk=deployment.pk)
     if row.lease_token != deployment.lease_token:
@@ -325,11 +339,11 @@ def replicas_add(*, backend: Backend, deployment: Deployment, count: int) -> Non
 
 @transaction.atomic
 def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
-    """One more replica of a backend, with a claim.
+    """Create a replica of a backend, with a claim.
 
-    The first of them keeps its cards; those beside it may be taken back, and wait for others then.
+    The claim of the first replica of a backend is not preemptible; those of the others are.
     """
-    others_may_stop = _has_firm_replica(backend)
+    has_firm = _has_firm_replica(backend)
     replica = Replica.objects.create(backend=backend, message="waiting for cards")
     cards = backend.revision.cards
     claim = quotas.claim_request(
@@ -349,13 +363,13 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
         chips=backend.chips,
         priority=0,
         work=quotas.Work(
-            kind=WORK_KIND,
+            kind=WORKLOAD_KIND,
             uid=deployment.uid,
             name=deployment.name,
             person=deployment.created_by,
         ),
-        # Its deployment was asked for before.
-        terms=quotas.Terms(preemptible=others_may_stop, continues=True),
+        # The deployment was requested before this replica.
+        terms=quotas.Terms(preemptible=has_firm, continues=True),
     )
     replica.claim_uid = claim.uid
     replica.save(update_fields=["claim_uid"])
@@ -363,38 +377,40 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
 
 
 def _has_firm_replica(backend: Backend) -> bool:
-    staying = Replica.objects.filter(backend=backend, state__in=LIVE_REPLICAS).exclude(
+    remaining = Replica.objects.filter(backend=backend, state__in=LIVE_REPLICAS).exclude(
         state=ReplicaState.STOPPING
     )
     return Claim.objects.filter(
-        owner_kind=OWNER_KIND, owner_uid__in=staying.values("uid"), preemptible=False
+        owner_kind=OWNER_KIND, owner_uid__in=remaining.values("uid"), preemptible=False
     ).exists()
 
 
 def replicas_stop(
-    *, replicas: Sequence[Replica], reason: ReleaseReason, why: str, at: datetime
+    *, replicas: Sequence[Replica], reason: ReleaseReason, message: str, at: datetime
 ) -> None:
-    """Begin to stop them; those that stop already are left alone."""
+    """Begin to stop the replicas that are not stopping yet."""
     for replica in replicas:
         if REPLICA.allows(ReplicaState(replica.state), ReplicaEvent.STOP):
-            replica_move(replica, ReplicaEvent.STOP, at=at, reason=why, stop_reason=reason)
+            replica_transition(
+                replica, ReplicaEvent.STOP, at=at, reason=message, stop_reason=reason
+            )
 
 
 @transaction.atomic
-def traffic_move(*, deployment: Deployment, backend: Backend) -> None:
+def traffic_shift(*, deployment: Deployment, backend: Backend) -> None:
     """Give one backend of a deployment the weights of its others, in every route that has one of them.
 
     The deployment's share of each route stays as it is, and so do backends of other deployments. Writes
     nothing if no other backend of the deployment has a weight.
     """
     own = RouteBackend.objects.filter(backend__revision__deployment=deployment)
-    outdated = own.exclude(backend=backend)
-    keys = list(outdated.values_list("route", flat=True))
+    superseded = own.exclude(backend=backend)
+    keys = list(superseded.values_list("route", flat=True))
     if not keys:
         return
     for route in Route.objects.select_for_update(no_key=True).filter(pk__in=keys).order_by("pk"):
         weight = own.filter(route=route).aggregate(total=Sum("weight"))["total"]
-        if outdated.filter(route=route).delete()[0]:
+        if superseded.filter(route=route).delete()[0]:
             RouteBackend.objects.update_or_create(
                 route=route, backend=backend, defaults={"weight": weight}
             )

@@ -1,4 +1,4 @@
-"""Keys of the gateway."""
+"""API keys of the gateway: create, revoke, rotate."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from django.db.models.functions import Now
 from apps.accounts.models import Team, User
 from apps.accounts.services import audit, digest_of, new_key
 from apps.serving.models import ApiKey
-from apps.serving.services import snapshots
+from apps.serving.services import gateways
 
 KEY_PREFIX = "nf-"
-#: How long the old key may go on working beside the one that replaces it.
-LONGEST_OVERLAP = timedelta(days=30)
+#: How long the old key may stay valid beside its replacement.
+MAX_OVERLAP = timedelta(days=30)
 
 
 class KeyRefused(Exception):
@@ -35,7 +35,7 @@ def key_create(
     tokens_per_minute: int | None = None,
     concurrency: int | None = None,
 ) -> tuple[ApiKey, str]:
-    """The new key and, for the only time, its text. Gateways know it within moments."""
+    """The new key and, this once, its text. Gateways get it within seconds."""
     text = new_key(KEY_PREFIX)
     key = ApiKey.objects.create(
         team=team,
@@ -50,33 +50,33 @@ def key_create(
         concurrency=concurrency,
     )
     audit(actor=actor, action="key.create", team=team, uid=key.uid, name=name)
-    snapshots.snapshot_publish(at=at)
+    gateways.snapshot_publish(at=at)
     return key, text
 
 
 @transaction.atomic
 def key_revoke(*, key: ApiKey, actor: User, at: datetime) -> None:
-    """It stops working within moments. Repeating it changes nothing."""
+    """Revoke a key; gateways refuse it within seconds. Idempotent."""
     if ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=Now()):
         audit(actor=actor, action="key.revoke", team=key.team, uid=key.uid, name=key.name)
-        snapshots.snapshot_publish(at=at)
+        gateways.snapshot_publish(at=at)
 
 
 @transaction.atomic
 def key_rotate(
     *, key: ApiKey, actor: User, at: datetime, overlap: timedelta = timedelta(0)
 ) -> tuple[ApiKey, str]:
-    """A new key with the same name, deployments and limits, and its text for the only time.
+    """A new key with the same name, deployments and limits, and its text this once.
 
-    The old one works for ``overlap`` more, so that programs can be changed without a pause, and then ends by
-    itself; without an overlap it is revoked. The new one lasts as long as the old one was meant to.
+    The old key stays valid for ``overlap``, so that programs can be changed without downtime, and then expires;
+    without an overlap it is revoked. The new key has the lifetime that the old one was created with.
 
-    :raises KeyRefused: if the old key has ended already, or should stay for longer than ``LONGEST_OVERLAP``.
+    :raises KeyRefused: if the old key is revoked or expired, or the overlap is longer than ``MAX_OVERLAP``.
     """
     old = ApiKey.objects.select_for_update(of=("self",)).select_related("team").get(pk=key.pk)
     _check_rotation(old, at=at, overlap=overlap)
     lifetime = old.expires_at - old.created_at if old.expires_at else None
-    made, text = key_create(
+    replacement, text = key_create(
         actor=actor,
         team=old.team,
         name=old.name,
@@ -87,20 +87,27 @@ def key_rotate(
         tokens_per_minute=old.tokens_per_minute,
         concurrency=old.concurrency,
     )
-    audit(actor=actor, action="key.rotate", team=old.team, uid=old.uid, name=old.name, new=made.uid)
+    audit(
+        actor=actor,
+        action="key.rotate",
+        team=old.team,
+        uid=old.uid,
+        name=old.name,
+        new=replacement.uid,
+    )
     if not overlap:
         key_revoke(key=old, actor=actor, at=at)
     elif old.expires_at is None or old.expires_at > at + overlap:
         old.expires_at = at + overlap
         old.save(update_fields=["expires_at"])
-        snapshots.snapshot_publish(at=at)
-    return made, text
+        gateways.snapshot_publish(at=at)
+    return replacement, text
 
 
 def _check_rotation(key: ApiKey, *, at: datetime, overlap: timedelta) -> None:
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= at):
         raise KeyRefused(f"key {key.name} has ended, so nothing can replace it; make a new key")
-    if not timedelta(0) <= overlap <= LONGEST_OVERLAP:
+    if not timedelta(0) <= overlap <= MAX_OVERLAP:
         raise KeyRefused(
-            f"the old key may work for 0 to {LONGEST_OVERLAP.days} days more, got {overlap.days}"
+            f"the old key may work for 0 to {MAX_OVERLAP.days} days more, got {overlap.days}"
         )

@@ -1,7 +1,7 @@
 """Weights of routes: which share of a route's requests each of its backends gets.
 
 A route belongs to one deployment and may have backends of other deployments of its team beside it. Shares are
-written here only. The deployment reconciler (``services.deployments.traffic_move``) decides which revision of
+written here only. The deployment reconciler (``services.deployments.traffic_shift``) decides which revision of
 a deployment takes the deployment's share, and leaves the shares as they are.
 """
 
@@ -18,7 +18,7 @@ from apps.accounts.services import audit
 from apps.jobs.services import SpecRefused
 from apps.serving.models import Backend, Deployment, Revision, Route, RouteBackend
 from controlplane.domain.fields import Finding
-from controlplane.domain.serving import check_weights
+from controlplane.domain.serving.routes import check_weights
 
 
 @transaction.atomic
@@ -29,13 +29,13 @@ def route_weights_set(
     actor: User,
     remove: Collection[Deployment] = (),
 ) -> None:
-    """Set the weights of all backends of a route. Writes nothing if they are so already.
+    """Set the weights of all backends of a route. Writes nothing if they are unchanged.
 
     :param weights: by backend, 0 to ``MAX_WEIGHT``; relative to their sum. One backend for each deployment,
         of its newest revision or of one that has a weight.
-    :param remove: deployments of the route that get no backend any more. A deployment of the route that is in
+    :param remove: deployments whose backend is removed from the route. A deployment of the route that is in
         neither argument is refused.
-    :raises SpecRefused: if anything is wrong with them; the route is unchanged then.
+    :raises SpecRefused: if the weights are invalid; the route is unchanged then.
     """
     backends = {
         backend.pk: backend
@@ -107,7 +107,7 @@ def _check_deployments(
     wanted: Collection[Backend],
     remove: Collection[Deployment],
 ) -> Iterator[Finding]:
-    """No deployment leaves a route unnoticed, and its own one never does."""
+    """Findings where a deployment of the route is missing, or the route's own deployment is removed."""
     given = {backend.revision.deployment for backend in wanted}
     for deployment in remove:
         if deployment == owner:

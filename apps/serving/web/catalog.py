@@ -1,7 +1,6 @@
-"""The catalog: models and their versions, with what serves by them.
+"""Pages of registered models and their versions, with the deployments that serve them.
 
-These pages are in this app and not in the registry's because they look at models, jobs and deployments
-together; of the three, this app is the one that knows the other two.
+They are in this app and not in apps.models because they read models, jobs and deployments together.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from apps.models import selectors as registry
 from apps.models.models import ModelLine, ModelVersion
 from apps.models.web.tabs import models_tabs
 from apps.serving.selectors import catalog as selectors
-from apps.serving.web.lineage import drawn_versions
+from apps.serving.web.lineage import versions_lineage
 from controlplane.domain.resources import bytes_in_words
 from controlplane.web.pages import Tab
 from controlplane.web.tables import Column, FilterForm, Table
@@ -102,7 +101,7 @@ VERSIONS = (
 def models(request: SignedIn) -> HttpResponseBase:
     table = Table(
         request,
-        selectors.lines_with_newest(request.user),
+        selectors.model_lines_with_newest(request.user),
         columns=LINES,
         filters=LineFilter(request.GET, user=request.user),
     )
@@ -116,8 +115,8 @@ def model(request: SignedIn, uid: str) -> HttpResponseBase:
     """``?tab=`` is ``versions``, ``compare`` or ``lineage``."""
     line = get_object_or_404(registry.model_lines_visible(request.user), uid=uid)
     versions = selectors.versions_with_origin(request.user).filter(line=line)
-    asked = request.GET.get("tab", "")
-    tab = asked if asked in ("compare", "lineage") else "versions"
+    requested = request.GET.get("tab", "")
+    tab = requested if requested in ("compare", "lineage") else "versions"
     context: dict[str, Any] = {"line": line, "tabs": _tabs(line, tab)}
     if tab == "compare":
         return render(
@@ -125,13 +124,13 @@ def model(request: SignedIn, uid: str) -> HttpResponseBase:
         )
     if tab == "lineage":
         newest = versions.order_by("-number").values_list("pk", flat=True)
-        drawing = drawn_versions(request, list(newest[: selectors.MOST_COMPARED * 2]))
+        drawing = versions_lineage(request, list(newest[: selectors.MAX_COMPARED_VERSIONS * 2]))
         return render(request, "registry/model_lineage.html", {**context, "drawing": drawing})
     table = Table(request, versions, columns=VERSIONS, default_sort="-number")
     if table.wants_csv:
         return table.csv(filename=f"{line.name}-versions.csv")
     keys = [version.pk for version in table.rows]
-    measured = selectors.headlines(keys, user=request.user)
+    measured = selectors.evaluation_summaries(keys, user=request.user)
     serving = selectors.deployments_by_version(keys, user=request.user)
     rows = [
         (version, measured.get(version.pk), serving.get(version.pk, [])) for version in table.rows
@@ -149,14 +148,14 @@ def _tabs(line: ModelLine, current: str) -> list[Tab]:
 
 
 def _compared(request: SignedIn, versions: QuerySet[ModelVersion]) -> dict[str, Any]:
-    """The chosen versions of ``?version=``, or else the newest, side by side."""
-    every = list(versions.order_by("-number")[:100])
+    """Context of the comparison: the versions in ``?version=``, or else the newest."""
+    all_versions = list(versions.order_by("-number")[:100])
     wanted = set(request.GET.getlist("version"))
-    chosen = [one for one in every if one.uid in wanted] or every
-    chosen = sorted(chosen[: selectors.MOST_COMPARED], key=lambda one: one.number)
+    chosen = [one for one in all_versions if one.uid in wanted] or all_versions
+    chosen = sorted(chosen[: selectors.MAX_COMPARED_VERSIONS], key=lambda one: one.number)
     return {
-        "every": every,
+        "every": all_versions,
         "chosen": chosen,
-        "measured": selectors.comparison(chosen, user=request.user),
-        "most": selectors.MOST_COMPARED,
+        "measured": selectors.metric_comparisons(chosen, user=request.user),
+        "most": selectors.MAX_COMPARED_VERSIONS,
     }

@@ -1,14 +1,14 @@
-"""Deployments: the list, and the page of one with what it runs on, its calls, revisions, events and logs."""
+"""The list of deployments, and the page of one: overview, calls with charts, revisions, events, logs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponse, HttpResponseBase, QueryDict
+from django.http import Http404, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
@@ -22,15 +22,24 @@ from apps.serving import selectors
 from apps.serving.models import Deployment, Replica
 from apps.serving.selectors.deployments import (
     RevisionRow,
-    deployments_listed,
-    events_of,
-    places_of,
-    replicas_with_log,
+    deployment_events,
+    deployments_with_calls,
+    replica_cards,
+    replicas_with_logs,
     revision_rows,
 )
-from apps.serving.selectors.usage import Window, calls_of, figures_since, last_call_at, window_of
+from apps.serving.selectors.usage import (
+    CallStatistics,
+    UsageStep,
+    UsageWindow,
+    call_statistics,
+    deployment_calls,
+    last_call_at,
+    usage_steps,
+    usage_window,
+)
 from controlplane.domain.permissions import Permission, allows
-from controlplane.domain.serving import (
+from controlplane.domain.serving.lifecycle import (
     DEPLOYMENT,
     DeploymentEvent,
     DeploymentState,
@@ -40,10 +49,10 @@ from controlplane.web.pages import Tab, show
 from controlplane.web.states import look_of
 from controlplane.web.tables import Column, FilterForm, Table
 
-SETTLED = (DeploymentState.READY, DeploymentState.STOPPED)
-#: Bytes of a log that one look shows.
-TAIL = 64 * 1024
-_FARTHEST = 1 << 53
+SETTLED_STATES = (DeploymentState.READY, DeploymentState.STOPPED)
+#: Bytes of a log that one response contains at most.
+LOG_TAIL_BYTES = 64 * 1024
+_MAX_LOG_OFFSET = 1 << 53
 
 
 class DeploymentFilter(FilterForm):
@@ -66,8 +75,8 @@ class DeploymentFilter(FilterForm):
 
     def __init__(self, data: QueryDict | None = None, *, user: User, **kwargs: Any) -> None:
         super().__init__(data, **kwargs)
-        words = [(one.value, look_of(one).word) for one in DeploymentState]
-        self.choice("state").choices = [("", _("any state")), *words]
+        labels = [(one.value, look_of(one).word) for one in DeploymentState]
+        self.choice("state").choices = [("", _("any state")), *labels]
         teams = accounts.teams_of(user)
         self.row_choice("team").queryset = teams
         if len(teams[:2]) < 2:
@@ -104,13 +113,13 @@ COLUMNS = (
 def deployments(request: SignedIn) -> HttpResponseBase:
     table = Table(
         request,
-        deployments_listed(request.user, at=timezone.now()),
+        deployments_with_calls(request.user, at=timezone.now()),
         columns=COLUMNS,
         filters=DeploymentFilter(request.GET, user=request.user),
     )
     if table.wants_csv:
         return table.csv(filename="deployments.csv")
-    changing = any(row.state not in SETTLED for row in table.rows)
+    changing = any(row.state not in SETTLED_STATES for row in table.rows)
     context = {"table": table, "may_deploy": _may_deploy_somewhere(request)}
     return show(request, "serving/deployments.html", context, fragment="rows", changing=changing)
 
@@ -120,17 +129,17 @@ def _may_deploy_somewhere(request: SignedIn) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acts:
-    """For each thing that can be done to the deployment, why it cannot be done now; empty where it can."""
+class DeploymentActionBlockers:
+    """For each action on the deployment, why it is not possible now; empty where it is."""
 
-    talk: str
+    playground: str
     change: str
     stop: str
     start: str
     delete: str
 
 
-def acts_on(request: SignedIn, found: Deployment) -> Acts:
+def action_blockers(request: SignedIn, found: Deployment) -> DeploymentActionBlockers:
     state = DeploymentState(found.state)
     role = ""
     if not allows(accounts.roles_of(request.user, found.team), Permission.DEPLOY):
@@ -138,15 +147,15 @@ def acts_on(request: SignedIn, found: Deployment) -> Acts:
             "Your role in team %(team)s lets you look, not deploy; "
             "an administrator can change that."
         ) % {"team": found.team}
-    gone = {
+    unavailable = {
         DeploymentState.STOPPING: _("It is being stopped; wait until it has ended."),
         DeploymentState.STOPPED: _("It is stopped; start it first."),
     }.get(state, "")
     ready = found.ready_replicas  # type: ignore[attr-defined] # an annotation of the selector
-    stop = gone if not DEPLOYMENT.allows(state, DeploymentEvent.STOP) else ""
-    return Acts(
-        talk="" if ready else gone or _("No replica is ready yet."),
-        change=role or ("" if DEPLOYMENT.allows(state, DeploymentEvent.CHANGE) else gone),
+    stop = unavailable if not DEPLOYMENT.allows(state, DeploymentEvent.STOP) else ""
+    return DeploymentActionBlockers(
+        playground="" if ready else unavailable or _("No replica is ready yet."),
+        change=role or ("" if DEPLOYMENT.allows(state, DeploymentEvent.CHANGE) else unavailable),
         stop=role or (_("It is stopped already.") if state is DeploymentState.STOPPED else stop),
         start=role
         or ("" if DEPLOYMENT.allows(state, DeploymentEvent.START) else _("It is not stopped.")),
@@ -157,8 +166,8 @@ def acts_on(request: SignedIn, found: Deployment) -> Acts:
     )
 
 
-def found_visible(request: SignedIn, uid: str) -> Deployment:
-    """The deployment, if they may look at it; else there is none."""
+def visible_deployment(request: SignedIn, uid: str) -> Deployment:
+    """A deployment that the user may view, or 404."""
     found: Deployment = get_object_or_404(selectors.deployments_visible(request.user), uid=uid)
     return found
 
@@ -166,26 +175,26 @@ def found_visible(request: SignedIn, uid: str) -> Deployment:
 @login_required
 def deployment(request: SignedIn, uid: str) -> HttpResponseBase:
     """``?tab=`` is ``overview``, ``calls``, ``revisions``, ``events`` or ``log``."""
-    found = found_visible(request, uid)
+    found = visible_deployment(request, uid)
     tab = request.GET.get("tab", "")
-    part = _PARTS.get(tab, _overview)
-    tab = tab if tab in _PARTS else "overview"
+    context_for = _TAB_CONTEXTS.get(tab, _overview)
+    tab = tab if tab in _TAB_CONTEXTS else "overview"
     state = DeploymentState(found.state)
     context = {
         "deployment": found,
-        "acts": acts_on(request, found),
+        "blockers": action_blockers(request, found),
         "tabs": _tabs(found, current=tab),
-        **part(request, found),
+        **context_for(request, found),
     }
     template = f"serving/deployment_{tab}.html"
     if tab in ("calls", "log"):
         return render(request, template, context)
-    return show(request, template, context, fragment="live", changing=state not in SETTLED)
+    return show(request, template, context, fragment="live", changing=state not in SETTLED_STATES)
 
 
 def _tabs(found: Deployment, *, current: str) -> list[Tab]:
     page = reverse("deployment", args=[found.uid])
-    words = {
+    labels = {
         "overview": _("Overview"),
         "calls": _("Calls"),
         "revisions": _("Revisions"),
@@ -194,70 +203,71 @@ def _tabs(found: Deployment, *, current: str) -> list[Tab]:
     }
     return [
         Tab(
-            label=word,
+            label=label,
             href=page if name == "overview" else f"{page}?tab={name}",
             current=name == current,
         )
-        for name, word in words.items()
+        for name, label in labels.items()
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaRow:
     replica: Replica
-    #: ``node-1 · 0, 1``; empty while it holds no card.
-    place: str
+    #: ``node-1 · 0, 1``; empty while no card is allocated to it.
+    location: str
 
 
 def _overview(request: SignedIn, found: Deployment) -> dict[str, Any]:
     replicas = list(selectors.live_replicas(found).order_by("-backend_id", "id"))
-    places = places_of(replicas)
+    cards_by_claim = replica_cards(replicas)
     rows = []
     for replica in replicas:
-        cards = places.get(replica.claim_uid, [])
+        cards = cards_by_claim.get(replica.claim_uid, [])
         nodes = dict.fromkeys(card.node for card in cards)
-        held = [
+        locations = [
             f"{node} · {', '.join(str(card.index) for card in cards if card.node == node)}"
             for node in nodes
         ]
-        rows.append(ReplicaRow(replica=replica, place="; ".join(held)))
+        rows.append(ReplicaRow(replica=replica, location="; ".join(locations)))
     return {
         "revision": selectors.newest_revision(found),
         "replicas": rows,
-        # Replicas are alike: why the first waits is why the others do.
+        # All replicas have the same claim shape, so the first pending one stands for the others.
         "claim_uid": next(
             (one.claim_uid for one in replicas[::-1] if one.state == ReplicaState.PENDING), ""
         ),
-        "lately": figures_since(
-            calls_of(found, user=request.user), since=timezone.now() - Window.HOUR.length
+        "recent": call_statistics(
+            deployment_calls(found, user=request.user),
+            since=timezone.now() - UsageWindow.HOUR.length,
         ),
     }
 
 
 def _calls(request: SignedIn, found: Deployment) -> dict[str, Any]:
     at = timezone.now()
-    records = calls_of(found, user=request.user)
+    records = deployment_calls(found, user=request.user)
     last = last_call_at(records)
-    asked = request.GET.get("window", "")
-    window = Window(asked) if asked in set(Window) else window_of(last, at=at)
-    words = {
-        Window.HOUR: _("last hour"),
-        Window.DAY: _("last 24 hours"),
-        Window.MONTH: _("last 30 days"),
+    requested = request.GET.get("window", "")
+    window = UsageWindow(requested) if requested in set(UsageWindow) else usage_window(last, at=at)
+    labels = {
+        UsageWindow.HOUR: _("last hour"),
+        UsageWindow.DAY: _("last 24 hours"),
+        UsageWindow.MONTH: _("last 30 days"),
     }
     page = reverse("deployment", args=[found.uid])
     return {
         "last_call": last,
         "window": window,
         "windows": [
-            Tab(label=word, href=f"{page}?tab=calls&window={one}", current=one is window)
-            for one, word in words.items()
+            Tab(label=label, href=f"{page}?tab=calls&window={one}", current=one is window)
+            for one, label in labels.items()
         ],
-        "figures": figures_since(records, since=at - window.length),
+        "statistics": call_statistics(records, since=at - window.length),
     }
 
 
-FIELD_WORDS = {
+FIELD_LABELS = {
     "model_version": lazy("Model"),
     "chips": lazy("Chip"),
     "cards": lazy("Cards of one replica"),
@@ -268,18 +278,18 @@ FIELD_WORDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A change in words."""
+class LabelledChange:
+    """A changed setting with its label."""
 
     label: Any
     before: Any
     after: Any
 
 
-def differences(changes: tuple[Any, ...]) -> list[Difference]:
+def labelled_changes(changes: tuple[Any, ...]) -> list[LabelledChange]:
     return [
-        Difference(
-            label=FIELD_WORDS.get(change.field, change.field.replace("_", " ")),
+        LabelledChange(
+            label=FIELD_LABELS.get(change.field, change.field.replace("_", " ")),
             before=change.before,
             after=change.after,
         )
@@ -294,22 +304,22 @@ def _revisions(_request: SignedIn, found: Deployment) -> dict[str, Any]:
             {
                 "revision": row.revision,
                 "serves": row.serves,
-                "newest": place == 0,
-                "changes": differences(row.changes),
-                "back": differences(row.back),
+                "newest": position == 0,
+                "changes": labelled_changes(row.changes),
+                "rollback_changes": labelled_changes(row.rollback_changes),
             }
-            for place, row in enumerate(rows)
+            for position, row in enumerate(rows)
         ]
     }
 
 
 def _events(_request: SignedIn, found: Deployment) -> dict[str, Any]:
-    return {"events": events_of(found)}
+    return {"events": deployment_events(found)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lines:
-    """Whole lines of a log, and where to go on."""
+class LogLines:
+    """Whole lines of a log, and the offset of the next ones."""
 
     text: str
     offset: int
@@ -317,46 +327,148 @@ class Lines:
 
 
 def _log(request: SignedIn, found: Deployment) -> dict[str, Any]:
-    choices = list(replicas_with_log(found))
-    asked = request.GET.get("replica", "")
-    shown = next((one for one in choices if one.uid == asked), choices[0] if choices else None)
+    choices = list(replicas_with_logs(found))
+    requested = request.GET.get("replica", "")
+    shown = next((one for one in choices if one.uid == requested), choices[0] if choices else None)
     return {
         "choices": choices,
         "shown": shown,
-        "lines": _lines_of(shown, offset=-TAIL) if shown else None,
+        "lines": _log_lines(shown, offset=-LOG_TAIL_BYTES) if shown else None,
     }
 
 
-def _lines_of(replica: Replica, *, offset: int) -> Lines:
-    """What is not a whole line yet is left for the next look; the crash's last lines where no file is left."""
-    chunk = selectors.replica_log(replica, offset=offset, limit=TAIL)
+def _log_lines(replica: Replica, *, offset: int) -> LogLines:
+    """Whole lines from ``offset``; the stored end of the log of a crash where its file is gone."""
+    chunk = selectors.replica_log(replica, offset=offset, limit=LOG_TAIL_BYTES)
     content, end = chunk.content, chunk.next_offset
     if not chunk.complete:
         whole = content.rfind(b"\n") + 1
         end -= len(content) - whole
         content = content[:whole]
     if not content and offset < 0 and replica.log_tail:
-        return Lines(text=replica.log_tail, offset=end, complete=chunk.complete)
-    return Lines(text=content.decode("utf-8", "replace"), offset=end, complete=chunk.complete)
+        return LogLines(text=replica.log_tail, offset=end, complete=chunk.complete)
+    return LogLines(text=content.decode("utf-8", "replace"), offset=end, complete=chunk.complete)
 
 
 @login_required
 def deployment_log(request: SignedIn, uid: str, replica: str) -> HttpResponse:
-    """What a replica has written since ``?offset=``, as a fragment that asks on."""
-    found = found_visible(request, uid)
+    """The log of a replica from ``?offset=``, as a fragment that polls for more."""
+    found = visible_deployment(request, uid)
     shown = get_object_or_404(
         selectors.replicas_visible(request.user),
         uid=replica,
         backend__revision__deployment=found,
     )
-    asked = request.GET.get("offset", "")
-    offset = min(int(asked), _FARTHEST) if asked.isdecimal() and len(asked) < 20 else -TAIL
+    requested = request.GET.get("offset", "")
+    offset = (
+        min(int(requested), _MAX_LOG_OFFSET)
+        if requested.isdecimal() and len(requested) < 20
+        else -LOG_TAIL_BYTES
+    )
     context = {
         "deployment": found,
         "shown": shown,
-        "lines": _lines_of(shown, offset=offset),
+        "lines": _log_lines(shown, offset=offset),
     }
     return render(request, "serving/deployment_log.html#lines", context)
 
 
-_PARTS = {"calls": _calls, "revisions": _revisions, "events": _events, "log": _log}
+_TAB_CONTEXTS = {"calls": _calls, "revisions": _revisions, "events": _events, "log": _log}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSeries:
+    name: str
+    value: Callable[[CallStatistics], float | None]
+    dash: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageChart:
+    series: tuple[UsageSeries, ...]
+    label: str
+    unit: str = ""
+    kind: str = "line"
+
+
+def _chart(name: str) -> UsageChart:
+    if name == "calls":
+        return UsageChart(
+            series=(
+                UsageSeries(name=_("answered"), value=lambda one: one.calls - one.failed),
+                UsageSeries(name=_("failed"), value=lambda one: one.failed),
+            ),
+            label=_("calls"),
+            kind="bar",
+        )
+    if name == "tokens":
+        return UsageChart(
+            series=(
+                UsageSeries(name=_("read"), value=lambda one: one.input_tokens),
+                UsageSeries(name=_("written"), value=lambda one: one.output_tokens),
+            ),
+            label=_("tokens"),
+            kind="bar",
+        )
+    if name == "latency":
+        return UsageChart(
+            series=(
+                UsageSeries(
+                    name=_("first token, median"),
+                    value=lambda one: _seconds(one.median_first_token_ms),
+                ),
+                UsageSeries(
+                    name=_("first token, 95 %"),
+                    value=lambda one: _seconds(one.p95_first_token_ms),
+                    dash="dash",
+                ),
+                UsageSeries(
+                    name=_("whole answer, median"),
+                    value=lambda one: _seconds(one.median_duration_ms),
+                ),
+            ),
+            label=_("time"),
+            unit="s",
+            kind="line",
+        )
+    raise Http404(f"there is no chart {name}")
+
+
+def _seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else round(milliseconds / 1000, 4)
+
+
+@login_required
+def deployment_chart(request: SignedIn, uid: str, chart: str) -> HttpResponse:
+    """The chart's JSON (see ``static/js/charts.js``) over ``?window=``."""
+    chart_spec = _chart(chart)
+    deployment = visible_deployment(request, uid)
+    requested = request.GET.get("window", "")
+    window = UsageWindow(requested) if requested in set(UsageWindow) else UsageWindow.HOUR
+    steps = usage_steps(
+        deployment_calls(deployment, user=request.user),
+        window=window,
+        at=timezone.localtime(timezone.now()),
+    )
+    called = any(step.statistics.calls for step in steps)
+    body: dict[str, Any] = {
+        "x": {"label": "", "type": "time"},
+        "y": {"label": chart_spec.label, "unit": chart_spec.unit},
+        "series": [_series_json(series, steps, chart_spec) for series in chart_spec.series]
+        if called
+        else [],
+        "ended": True,
+    }
+    return JsonResponse(body)
+
+
+def _series_json(
+    series: UsageSeries, steps: Sequence[UsageStep], chart_spec: UsageChart
+) -> dict[str, Any]:
+    return {
+        "name": series.name,
+        "x": [step.at.isoformat() for step in steps],
+        "y": [series.value(step.statistics) for step in steps],
+        "kind": chart_spec.kind,
+        "dash": series.dash,
+    }

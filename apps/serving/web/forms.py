@@ -1,8 +1,11 @@
-"""Deployments and keys of the gateway."""
+"""Forms of deployments, revisions, API keys and the playground.
+
+The engine's fields in the form of a deployment come from its spec; unavailable ones are disabled, with the reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,21 +18,86 @@ from django.utils.translation import gettext_lazy as _
 from apps.accounts.models import User
 from apps.accounts.web.forms import EXPIRIES, TeamForm
 from apps.fleet import selectors as fleet
+from apps.jobs.web.form_fields import (
+    LimitedSelect,
+    PlacedField,
+    flat,
+    form_field,
+    limit,
+    limit_field,
+    show_default,
+)
 from apps.jobs.web.forms import QueuedForm
 from apps.models import selectors as models
 from apps.models.models import ModelVersion
 from apps.serving import selectors
 from apps.serving.models import Revision
-from apps.serving.selectors.engines import engine_best
-from apps.serving.services.configurations import Configuration
-from apps.serving.web.engine_fields import NAMES, PLACED, drawn, engine_field
-from controlplane.domain.fields import at_path, put_at
+from apps.serving.selectors.configurations import (
+    RevisionConfiguration,
+    engine_best,
+    engine_choices,
+    engine_limits,
+)
+from controlplane.domain.accelerators import Chip
+from controlplane.domain.fields import Field, at_path, put_at
+from controlplane.domain.specs.serving import SERVE
 from controlplane.ports import registry
-from controlplane.ports.engines import Task
+from controlplane.ports.engines import ModelFacts, Task
 from controlplane.web.forms import PlainForm
 
-#: Which of the engine's fields can be had depends on these.
-_REDRAWS: Mapping[str, Any] = {
+#: Set to the deployment's name.
+_SET_BY_NINEFOLD = frozenset({"model_name"})
+
+
+def _settable_fields(fields: Sequence[Field]) -> dict[str, PlacedField]:
+    """Fields that a user may set, by dotted path."""
+    return {each.path: each for each in flat(fields) if each.path not in _SET_BY_NINEFOLD}
+
+
+#: Every field that some serving engine supports.
+SPEC_FIELDS = _settable_fields(SERVE)
+#: Names of the form's fields, in the order of the spec.
+SPEC_FIELD_NAMES = tuple(each.name for each in SPEC_FIELDS.values())
+
+
+def engine_field(*, chip: Chip | None, model: ModelFacts | None) -> forms.ChoiceField:
+    """A choice of all serving engines, the best for the chip first; empty means automatic."""
+    field = forms.ChoiceField(label=_("Engine"), required=False, widget=LimitedSelect())
+    if chip is None:
+        return field
+    choices = engine_choices(chip=chip, model=model)
+    best = gettext("automatic: %(engine)s") % {"engine": choices[0].title}
+    field.choices = [("", best), *((each.name, each.title) for each in choices)]
+    limit(
+        field, {each.name: each.unavailable_reason for each in choices if each.unavailable_reason}
+    )
+    return field
+
+
+def spec_form_fields(
+    *, engine: str, chip: Chip | None, model: ModelFacts | None
+) -> dict[str, forms.Field]:
+    """A form field for each field of the spec; those that the engine does not support are disabled."""
+    adapter = registry.engine(engine)
+    supported = _settable_fields(adapter.fields(Task.SERVE))
+    defaults = adapter.normalise(Task.SERVE, {})
+    limits = engine_limits(engine, chip=chip, model=model) if chip else ()
+    missing = gettext("%(engine)s has no such setting.") % {"engine": adapter.profile().title}
+    fields = {}
+    for path, placed in SPEC_FIELDS.items():
+        form_control = form_field(placed.field)
+        show_default(form_control, at_path(defaults, path))
+        if path in supported:
+            limit_field(form_control, placed, limits)
+        else:
+            form_control.disabled = True
+            form_control.help_text = missing
+        fields[placed.name] = form_control
+    return fields
+
+
+#: Attributes of widgets whose change reloads the engine's fields.
+_REFRESHES_ENGINE_FIELDS: Mapping[str, Any] = {
     "hx-post": reverse_lazy("deployment-fields"),
     "hx-target": "#engine-fields",
     "hx-trigger": "change",
@@ -39,9 +107,9 @@ _REDRAWS: Mapping[str, Any] = {
 
 
 class ConfigurationForm(PlainForm):
-    """What one revision serves, and how."""
+    """The configuration of one revision."""
 
-    more = ("engine", "cards", *NAMES)
+    more = ("engine", "cards", *SPEC_FIELD_NAMES)
     finding_fields: ClassVar[Mapping[str, str]] = {"chips": "chip", "model": "model_version"}
 
     model_version = forms.ModelChoiceField(
@@ -53,19 +121,24 @@ class ConfigurationForm(PlainForm):
     chip = forms.ChoiceField(label=_("Chip"))
     cards = forms.IntegerField(label=_("Cards of one replica"), initial=1, min_value=1)
 
-    def offer(self, user: User) -> None:
-        """Fill the choices with what this person may use, and draw the engine's fields."""
+    def fill_choices(self, user: User) -> None:
+        """Fill the choices with what the user may use, and add the engine's fields."""
         version, chip = self.row_choice("model_version"), self.choice("chip")
         version.queryset = models.model_versions_usable(user)
-        there = fleet.cards_by_chip()
+        fleet_chips = fleet.cards_by_chip()
         chip.choices = [
-            (name, name if name in there else gettext("%(chip)s – none here") % {"chip": name})
-            for name, chip in sorted(registry.chips().items(), key=lambda one: one[0] not in there)
-            if name in there or not chip.slice_of
+            (
+                name,
+                name if name in fleet_chips else gettext("%(chip)s – none here") % {"chip": name},
+            )
+            for name, chip in sorted(
+                registry.chips().items(), key=lambda one: one[0] not in fleet_chips
+            )
+            if name in fleet_chips or not chip.slice_of
         ]
-        self._draw(chip.choices[0][0], version.queryset)
+        self._add_engine_fields(chip.choices[0][0], version.queryset)
 
-    def _draw(self, first_chip: str, versions: QuerySet[ModelVersion]) -> None:
+    def _add_engine_fields(self, first_chip: str, versions: QuerySet[ModelVersion]) -> None:
         chip = registry.chips().get(self._chosen("chip") or first_chip)
         uid = self._chosen("model_version")
         version = versions.filter(uid=uid).first() if uid else None
@@ -76,32 +149,32 @@ class ConfigurationForm(PlainForm):
             Task.SERVE not in registry.engine(engine).tasks
         ):
             engine = engine_best(chip=chip, model=facts) if chip else registry.engine_names()[0]
-        self.fields |= drawn(engine=engine, chip=chip, model=facts)
-        for name in ("engine", *NAMES):
+        self.fields |= spec_form_fields(engine=engine, chip=chip, model=facts)
+        for name in ("engine", *SPEC_FIELD_NAMES):
             self.dress(self.fields[name])
         for name in ("model_version", "chip", "engine"):
-            self.fields[name].widget.attrs |= _REDRAWS
+            self.fields[name].widget.attrs |= _REFRESHES_ENGINE_FIELDS
 
     def _chosen(self, name: str) -> str:
         return str(self.data.get(name) or self.initial.get(name) or "")
 
     @property
     def engine_fields(self) -> list[forms.BoundField]:
-        """Those of the engine, which are folded away."""
-        return [self[name] for name in NAMES]
+        """The engine's fields, in the collapsed section."""
+        return [self[name] for name in SPEC_FIELD_NAMES]
 
     @property
     def engine_open(self) -> bool:
-        """An engine was chosen, or something of it is wrong or was asked for, so it must be seen."""
+        """Whether the section is expanded: an engine is chosen, or one of its fields has a value or an error."""
         return bool(self["engine"].value()) or any(
             field.errors or field.value() not in (None, "", field.field.initial)
             for field in self.engine_fields
         )
 
-    def configuration(self) -> Configuration:
-        """What the filled form describes; empty fields are the engine's to fill."""
+    def configuration(self) -> RevisionConfiguration:
+        """The configuration in the form; empty fields get the engine's defaults."""
         values = self.cleaned_data
-        return Configuration(
+        return RevisionConfiguration(
             model_version=values["model_version"],
             engine=values["engine"],
             spec=self._filled(),
@@ -110,9 +183,9 @@ class ConfigurationForm(PlainForm):
         )
 
     def _filled(self) -> dict[str, Any]:
-        """The spec as far as it was filled in; what is greyed out was not."""
+        """The spec of the fields that have a value and are enabled."""
         spec: dict[str, Any] = {}
-        for path, placed in PLACED.items():
+        for path, placed in SPEC_FIELDS.items():
             value = self.cleaned_data.get(placed.name)
             if value not in (None, "") and not self.fields[placed.name].disabled:
                 put_at(spec, path, value)
@@ -120,7 +193,7 @@ class ConfigurationForm(PlainForm):
 
 
 class RevisionForm(ConfigurationForm):
-    """Another configuration of a deployment that is there; it begins with the newest one's fields."""
+    """A new revision of an existing deployment, with the values of the newest one."""
 
     def __init__(self, *args: Any, user: User, newest: Revision, **kwargs: Any) -> None:
         shown = {
@@ -128,22 +201,22 @@ class RevisionForm(ConfigurationForm):
             "chip": newest.chips[0],
             "engine": newest.engine,
             "cards": newest.cards,
-            **{placed.name: at_path(newest.spec, path) for path, placed in PLACED.items()},
+            **{placed.name: at_path(newest.spec, path) for path, placed in SPEC_FIELDS.items()},
         }
         super().__init__(*args, initial=shown, **kwargs)
         self._newest = newest
-        self.offer(user)
+        self.fill_choices(user)
 
-    def configuration(self) -> Configuration:
-        """What the form does not show stays as it is in the newest revision."""
-        asked = super().configuration()
-        shown = {path.partition(".")[0] for path in PLACED}
-        unseen = {name: value for name, value in self._newest.spec.items() if name not in shown}
+    def configuration(self) -> RevisionConfiguration:
+        """The configuration in the form, with settings of the newest revision that the form does not show."""
+        filled = super().configuration()
+        shown = {path.partition(".")[0] for path in SPEC_FIELDS}
+        hidden = {name: value for name, value in self._newest.spec.items() if name not in shown}
         chips = self._newest.chips
         return replace(
-            asked,
-            spec={**unseen, **asked.spec},
-            chips=tuple(chips) if asked.chips[0] == chips[0] else asked.chips,
+            filled,
+            spec={**hidden, **filled.spec},
+            chips=tuple(chips) if filled.chips[0] == chips[0] else filled.chips,
         )
 
 
@@ -161,19 +234,19 @@ class DeploymentForm(QueuedForm, ConfigurationForm):
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, user=user, **kwargs)
-        self.offer(user)
+        self.fill_choices(user)
         self.order_fields(self.field_order)
 
     def check_name(self) -> None:
-        """Say beside it that somebody serves under the name, before the form is sent."""
+        """Add an error to the field if the name is taken."""
         name = self.cleaned_data["name"]
-        if (free := selectors.route_name_free(name)) != name:
-            words = gettext("“%(name)s” is taken; “%(free)s” is free.")
-            self.add_error("name", words % {"name": name, "free": free})
+        if (free := selectors.route_name_available(name)) != name:
+            message = gettext("“%(name)s” is taken; “%(free)s” is free.")
+            self.add_error("name", message % {"name": name, "free": free})
 
 
 class KeyForm(TeamForm):
-    """A key of the gateway."""
+    """A new API key of the gateway."""
 
     more = ("routes", "requests_per_minute", "tokens_per_minute", "concurrency")
 
@@ -206,15 +279,15 @@ class KeyForm(TeamForm):
         values = super().clean() or self.cleaned_data
         team = values.get("team")
         if team is not None:
-            strange = [name for name in values.get("routes", ()) if self._teams[name] != team.pk]
-            if strange:
-                words = gettext("Not of team %(team)s, so its keys cannot call them: %(names)s.")
-                self.add_error("routes", words % {"team": team, "names": ", ".join(strange)})
+            foreign = [name for name in values.get("routes", ()) if self._teams[name] != team.pk]
+            if foreign:
+                message = gettext("Not of team %(team)s, so its keys cannot call them: %(names)s.")
+                self.add_error("routes", message % {"team": team, "names": ", ".join(foreign)})
         return values
 
 
 class RotationForm(PlainForm):
-    """How long the old key goes on beside the new one, in hours."""
+    """How long the old key stays valid beside the new one, in hours."""
 
     overlap = forms.TypedChoiceField(
         label=_("The old key works for"),
@@ -230,7 +303,7 @@ class RotationForm(PlainForm):
 
 
 class PlaygroundForm(PlainForm):
-    """A question to a deployment. Settings stand beside the conversation, and belong to its form."""
+    """A message to a deployment, with sampling settings that are placed beside the conversation."""
 
     settings: ClassVar[tuple[str, ...]] = ("system", "temperature", "top_p", "max_tokens")
 
@@ -276,13 +349,13 @@ class PlaygroundForm(PlainForm):
         return [self[name] for name in self.settings]
 
     def messages(self) -> list[dict[str, str]]:
-        """The conversation that was filled in, as the interface takes it."""
+        """The conversation in the form, as ``messages`` of the OpenAI API."""
         values = self.cleaned_data
         before = [{"role": "system", "content": values["system"]}] if values["system"] else []
         return [*before, {"role": "user", "content": values["message"]}]
 
     def parameters(self) -> dict[str, Any]:
-        """What was filled in, by the names of the interface."""
+        """The sampling settings in the form, by their names in the OpenAI API."""
         names = ("temperature", "top_p", "max_tokens")
         values = self.cleaned_data
         return {name: values[name] for name in names if values[name] is not None}

@@ -26,10 +26,9 @@ from apps.serving import selectors
 from apps.serving.models import ApiKey
 from apps.serving.selectors.keys import (
     KeyState,
-    gateways_heard,
     key_state,
     keys_with_usage,
-    of_playground,
+    playground_keys_filter,
     usage_by_route,
 )
 from apps.serving.services import keys as services
@@ -43,7 +42,7 @@ _ENDED, _ALL = "ended", "all"
 
 
 class KeyFilter(FilterForm):
-    """Keys that work, unless others are asked for."""
+    """Filters of the list of keys; by default it shows valid ones."""
 
     text = forms.CharField(label=lazy("Name or beginning"), max_length=80)
     state = forms.ChoiceField(
@@ -71,21 +70,21 @@ class KeyFilter(FilterForm):
         ]
 
     def apply(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        state, works = self.chosen("state"), selectors.key_works(at=self._at)
+        state, works = self.chosen("state"), selectors.valid_keys_filter(at=self._at)
         if state != _ALL:
             rows = rows.exclude(works) if state == _ENDED else rows.filter(works)
         if text := self.chosen("text"):
             rows = rows.filter(Q(name__icontains=text) | Q(prefix__startswith=text))
         if route := self.chosen("route"):
-            every = Q(routes__isnull=True) & Q(team=self._teams[route])
-            rows = rows.filter(every | Q(routes__contains=[route]))
+            whole_team = Q(routes__isnull=True) & Q(team=self._teams[route])
+            rows = rows.filter(whole_team | Q(routes__contains=[route]))
         if self.chosen("mine"):
             rows = rows.filter(created_by=self._user)
-        return rows if self.chosen("playground") else rows.exclude(of_playground())
+        return rows if self.chosen("playground") else rows.exclude(playground_keys_filter())
 
 
-def _lately(name: str) -> Any:
-    return lambda key: (key.lately or {}).get(name, 0)
+def _recent_usage(name: str) -> Any:
+    return lambda key: (key.recent_usage or {}).get(name, 0)
 
 
 COLUMNS = (
@@ -105,13 +104,13 @@ COLUMNS = (
         key="calls",
         label=lazy("Calls in 24 h / 30 d"),
         numeric=True,
-        csv=_lately("calls_month"),
+        csv=_recent_usage("calls_month"),
     ),
     Column(
         key="tokens",
         label=lazy("Tokens in 24 h / 30 d"),
         numeric=True,
-        csv=_lately("tokens_month"),
+        csv=_recent_usage("tokens_month"),
     ),
     Column(key="last_used_at", label=lazy("Last used"), sort="last_used_at"),
     Column(key="expires_at", label=lazy("Expires"), sort="expires_at"),
@@ -121,7 +120,7 @@ COLUMNS = (
 
 @login_required
 def keys(request: SignedIn) -> HttpResponseBase:
-    """With what was called by each lately."""
+    """The list of keys with their recent usage."""
     now = timezone.now()
     table = Table(
         request,
@@ -131,21 +130,30 @@ def keys(request: SignedIn) -> HttpResponseBase:
     )
     if table.wants_csv:
         return table.csv(filename="keys.csv")
-    held = accounts.roles_by_team(request.user)
-    may_in = {team for team, roles in held.items() if allows(roles, Permission.MANAGE_KEYS)}
-    rows = [(key, key_state(key, at=now), key.team_id in may_in) for key in table.rows]
-    context = {"table": table, "rows": rows, "why_not": "" if may_in else _looks_only()}
+    roles_by_team = accounts.roles_by_team(request.user)
+    manageable_teams = {
+        team for team, roles in roles_by_team.items() if allows(roles, Permission.MANAGE_KEYS)
+    }
+    rows = [(key, key_state(key, at=now), key.team_id in manageable_teams) for key in table.rows]
+    context = {
+        "table": table,
+        "rows": rows,
+        "denied_reason": "" if manageable_teams else _denied_message(),
+    }
     return render(request, "serving/keys.html", context)
 
 
-def _looks_only() -> str:
+def _denied_message() -> str:
     return _(
         "Your roles let you look, not make keys; an administrator of your team can change that."
     )
 
 
 def _found(request: SignedIn, uid: str, *, to_change: bool) -> ApiKey:
-    """:raises PermissionRefused: if they want to change it and may only look."""
+    """The key, or 404.
+
+    :raises PermissionRefused: if ``to_change`` and the user may only view it.
+    """
     rows = keys_with_usage(request.user, at=timezone.now())
     key: ApiKey = get_object_or_404(rows, uid=uid)
     if to_change:
@@ -155,7 +163,7 @@ def _found(request: SignedIn, uid: str, *, to_change: bool) -> ApiKey:
 
 @login_required
 def key(request: SignedIn, uid: str) -> HttpResponse:
-    """What it may do, what was done with it, and how to end or replace it."""
+    """The page of a key: its permissions, its usage, and actions to revoke or rotate it."""
     now = timezone.now()
     found = _found(request, uid, to_change=False)
     state = key_state(found, at=now)
@@ -164,7 +172,7 @@ def key(request: SignedIn, uid: str) -> HttpResponse:
         "key": found,
         "state": state,
         "may_change": may and state is KeyState.VALID,
-        "why_not": "" if may else _looks_only(),
+        "denied_reason": "" if may else _denied_message(),
         "routes": usage_by_route(found, at=now),
         "form": RotationForm(),
     }
@@ -174,17 +182,17 @@ def key(request: SignedIn, uid: str) -> HttpResponse:
 @login_required
 @never_cache
 def key_new(request: SignedIn) -> HttpResponse:
-    """The form; the key's text is in the answer to it and nowhere else."""
+    """The form of a new key; only the response to it contains the key's text."""
     bound = request.method == "POST"
     form = KeyForm(request.POST if bound else None, user=request.user)
     if not (bound and form.is_valid()):
         may = accounts.teams_where(request.user, Permission.MANAGE_KEYS).exists()
-        context = {"form": form, "why_not": "" if may else _looks_only()}
+        context = {"form": form, "denied_reason": "" if may else _denied_message()}
         return render(request, "serving/key_new.html", context, status=422 if bound else 200)
     values = form.cleaned_data
     accounts.require(request.user, Permission.MANAGE_KEYS, team=values["team"])
     now, lifetime = timezone.now(), expiry_of(values["expires"])
-    made, text = services.key_create(
+    new_key, text = services.key_create(
         actor=request.user,
         team=values["team"],
         name=values["name"],
@@ -195,14 +203,14 @@ def key_new(request: SignedIn) -> HttpResponse:
         tokens_per_minute=values["tokens_per_minute"],
         concurrency=values["concurrency"],
     )
-    return _made(request, made, text, replaced=None)
+    return _created(request, new_key, text, replaced=None)
 
 
 @login_required
 @never_cache
 @require_POST
 def key_rotate(request: SignedIn, uid: str) -> HttpResponse:
-    """The page of the new key, which is shown once; or back to the old one with the reason."""
+    """Show the new key once, or redirect to the old one with the reason of the refusal."""
     old = _found(request, uid, to_change=True)
     form = RotationForm(request.POST)
     if not form.is_valid():
@@ -210,40 +218,49 @@ def key_rotate(request: SignedIn, uid: str) -> HttpResponse:
         return redirect("key", uid=old.uid)
     overlap = timedelta(hours=form.cleaned_data["overlap"])
     try:
-        made, text = services.key_rotate(
+        new_key, text = services.key_rotate(
             key=old, actor=request.user, at=timezone.now(), overlap=overlap
         )
     except services.KeyRefused as refusal:
         messages.error(request, said(str(refusal)))
         return redirect("key", uid=old.uid)
     old.refresh_from_db()
-    return _made(request, made, text, replaced=old)
+    return _created(request, new_key, text, replaced=old)
 
 
-def _made(request: SignedIn, made: ApiKey, text: str, *, replaced: ApiKey | None) -> HttpResponse:
+def _created(
+    request: SignedIn, new_key: ApiKey, text: str, *, replaced: ApiKey | None
+) -> HttpResponse:
     newest = selectors.latest_snapshot()
     context = {
-        "key": made,
+        "key": new_key,
         "text": text,
         "replaced": replaced,
-        **_heard(newest.version if newest else 0),
+        **_propagation_context(newest.version if newest else 0),
     }
-    return render(request, "serving/key_made.html", context)
+    return render(request, "serving/key_created.html", context)
 
 
-def _heard(version: int) -> dict[str, Any]:
-    heard = gateways_heard(version=version, at=timezone.now())
-    return {"version": version, "heard": heard, "changing": not heard.all}
+def _propagation_context(version: int) -> dict[str, Any]:
+    propagation = selectors.snapshot_propagation(version=version, at=timezone.now())
+    return {"version": version, "propagation": propagation, "changing": not propagation.all}
 
 
 @login_required
-def key_heard(request: SignedIn, uid: str) -> HttpResponse:
-    """Whether the gateways know the key yet; ``?version=`` is the snapshot that tells them."""
+def key_propagation(request: SignedIn, uid: str) -> HttpResponse:
+    """Whether the gateways have the key; ``?version=`` is the first snapshot that contains it."""
     found = _found(request, uid, to_change=False)
-    asked = request.GET.get("version", "")
-    context = {"key": found, **_heard(int(asked) if asked.isdecimal() and len(asked) < 19 else 0)}
+    requested = request.GET.get("version", "")
+    context = {
+        "key": found,
+        **_propagation_context(
+            int(requested) if requested.isdecimal() and len(requested) < 19 else 0
+        ),
+    }
     changing = bool(context["changing"])
-    return show(request, "serving/key_heard.html", context, fragment="heard", changing=changing)
+    return show(
+        request, "serving/key_propagation.html", context, fragment="propagation", changing=changing
+    )
 
 
 @login_required

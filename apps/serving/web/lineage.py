@@ -1,4 +1,4 @@
-"""Lineage as a picture and as a list: drawn on the server, with real links."""
+"""Lineage as a diagram and as a list, both rendered on the server with links."""
 
 from __future__ import annotations
 
@@ -16,123 +16,123 @@ from apps.accounts.web.requests import SignedIn
 from apps.models import selectors as registry
 from apps.models.web.tabs import dataset_tabs
 from apps.serving.selectors.lineage import (
-    DEEPEST,
-    FIRST_DEPTH,
-    Edge,
+    DEFAULT_DEPTH,
+    MAX_DEPTH,
     Lineage,
-    Node,
-    NodeKind,
+    LineageEdge,
+    LineageNode,
+    LineageNodeKind,
     lineage_of_dataset,
     lineage_of_versions,
 )
 from controlplane.domain.lineage import DEFAULT_SPACING, Wire, picture
 
-PAGES: Mapping[NodeKind, str] = {
-    NodeKind.DATASET: "dataset-version",
-    NodeKind.JOB: "job",
-    NodeKind.MODEL: "model-version",
-    NodeKind.DEPLOYMENT: "deployment",
+PAGES: Mapping[LineageNodeKind, str] = {
+    LineageNodeKind.DATASET: "dataset-version",
+    LineageNodeKind.JOB: "job",
+    LineageNodeKind.MODEL: "model-version",
+    LineageNodeKind.DEPLOYMENT: "deployment",
 }
-#: Room around the picture, so that the outline of what has the focus is not cut.
+#: Margin around the diagram, so that the focus outline is not clipped.
 MARGIN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnBox:
-    node: Node
+class LineageBox:
+    node: LineageNode
     href: str
     x: int
     y: int
-    #: Whether the page is about it.
+    #: Whether it is the object of the page.
     here: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
-    """One thing of the list, and what was made from it."""
+class LineageBranch:
+    """One item of the list, and what was derived from it."""
 
-    node: Node
+    node: LineageNode
     href: str
     here: bool
-    #: It was listed before, below something else that it was made from; what follows it is there.
+    #: It is listed before, below another source; its own descendants are there.
     again: bool
-    made: tuple[Branch, ...]
+    made: tuple[LineageBranch, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    boxes: tuple[DrawnBox, ...]
-    #: Each wire as the ``d`` of an SVG path.
+class LineageDrawing:
+    boxes: tuple[LineageBox, ...]
+    #: Each edge as the ``d`` of an SVG path.
     wires: tuple[str, ...]
     width: int
     height: int
     box_width: int
     box_height: int
     view: str
-    roots: tuple[Branch, ...]
-    #: ``?depth=`` of the next look; 0 if there is no more.
+    roots: tuple[LineageBranch, ...]
+    #: ``?depth=`` of the link to a deeper graph; 0 if there is none.
     deeper: int
 
 
 @login_required
 def dataset_lineage(request: SignedIn, uid: str) -> HttpResponse:
-    """Who uses a dataset version: the jobs that read it, and what was made from it."""
+    """The lineage of a dataset version: the jobs that read it, and the models derived from it."""
     version = get_object_or_404(registry.dataset_versions_visible(request.user), uid=uid)
     depth = _depth(request)
     found = lineage_of_dataset(version, user=request.user, depth=depth)
     context = {
         "version": version,
         "tabs": dataset_tabs(version, "lineage"),
-        "drawing": _drawn(found, here={f"{NodeKind.DATASET}:{uid}"}, depth=depth),
+        "drawing": _drawing(found, here={f"{LineageNodeKind.DATASET}:{uid}"}, depth=depth),
     }
     return render(request, "registry/dataset_lineage.html", context)
 
 
-def drawn_versions(request: SignedIn, versions: Sequence[int]) -> Drawing:
-    """The picture around those model versions, as deep as ``?depth=`` asks."""
+def versions_lineage(request: SignedIn, versions: Sequence[int]) -> LineageDrawing:
+    """The lineage of those model versions to the depth of ``?depth=``."""
     depth = _depth(request)
     found = lineage_of_versions(versions, user=request.user, depth=depth)
-    return _drawn(found, here=found.seeds, depth=depth)
+    return _drawing(found, here=found.seeds, depth=depth)
 
 
 def _depth(request: SignedIn) -> int:
-    asked = request.GET.get("depth", "")
-    if not (asked.isdecimal() and len(asked) < 4):
-        return FIRST_DEPTH
-    return min(max(int(asked), FIRST_DEPTH), DEEPEST)
+    requested = request.GET.get("depth", "")
+    if not (requested.isdecimal() and len(requested) < 4):
+        return DEFAULT_DEPTH
+    return min(max(int(requested), DEFAULT_DEPTH), MAX_DEPTH)
 
 
-def _drawn(found: Lineage, *, here: frozenset[str] | set[str], depth: int) -> Drawing:
+def _drawing(found: Lineage, *, here: frozenset[str] | set[str], depth: int) -> LineageDrawing:
     nodes = {node.key: node for node in found.nodes}
-    laid = picture(list(nodes), found.edges)
-    return Drawing(
+    layout = picture(list(nodes), found.edges)
+    return LineageDrawing(
         boxes=tuple(
-            DrawnBox(
+            LineageBox(
                 node=nodes[box.key],
                 href=_href(nodes[box.key]),
                 x=box.x,
                 y=box.y,
                 here=box.key in here,
             )
-            for box in laid.boxes
+            for box in layout.boxes
         ),
-        wires=tuple(_path(wire) for wire in laid.wires),
-        width=laid.width + 2 * MARGIN,
-        height=laid.height + 2 * MARGIN,
+        wires=tuple(_path(wire) for wire in layout.wires),
+        width=layout.width + 2 * MARGIN,
+        height=layout.height + 2 * MARGIN,
         box_width=DEFAULT_SPACING.width,
         box_height=DEFAULT_SPACING.height,
-        view=f"{-MARGIN} {-MARGIN} {laid.width + 2 * MARGIN} {laid.height + 2 * MARGIN}",
+        view=f"{-MARGIN} {-MARGIN} {layout.width + 2 * MARGIN} {layout.height + 2 * MARGIN}",
         roots=_roots(nodes, found.edges, here),
-        deeper=depth * 2 if found.more and depth < DEEPEST else 0,
+        deeper=depth * 2 if found.more and depth < MAX_DEPTH else 0,
     )
 
 
-def _href(node: Node) -> str:
+def _href(node: LineageNode) -> str:
     return reverse(PAGES[node.kind], args=[node.uid])
 
 
 def _path(wire: Wire) -> str:
-    """Curves from layer to layer, level where the wire passes one."""
+    """Curves from layer to layer, horizontal where the edge passes a layer."""
     (x, y), *_ = wire.points
     parts = [f"M{x} {y}"]
     for (left, top), (right, bottom) in pairwise(wire.points):
@@ -144,18 +144,18 @@ def _path(wire: Wire) -> str:
 
 
 def _roots(
-    nodes: Mapping[str, Node], edges: Sequence[Edge], here: frozenset[str] | set[str]
-) -> tuple[Branch, ...]:
-    """The same as nested lists: each thing below the first thing that it was made from."""
+    nodes: Mapping[str, LineageNode], edges: Sequence[LineageEdge], here: frozenset[str] | set[str]
+) -> tuple[LineageBranch, ...]:
+    """The graph as nested lists: each item below its first source."""
     made: dict[str, list[str]] = defaultdict(list)
     for source, target in edges:
         made[source].append(target)
     listed: set[str] = set()
 
-    def branch(key: str) -> Branch:
+    def branch(key: str) -> LineageBranch:
         again = key in listed
         listed.add(key)
-        return Branch(
+        return LineageBranch(
             node=nodes[key],
             href=_href(nodes[key]),
             here=key in here,

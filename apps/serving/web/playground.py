@@ -1,12 +1,26 @@
-"""Trying a deployment out by hand."""
+"""The playground: chat with a deployment through the gateway.
+
+Calls go through the gateway like any other, with an API key, so that limits apply and usage is counted. The
+key is created for one user and team, is short-lived, and is stored only in that user's session, encrypted.
+"""
 
 from __future__ import annotations
 
+import base64
+import http.client
 import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
+from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
@@ -15,26 +29,136 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
+from apps.accounts.models import Team, User
 from apps.accounts.web.requests import SignedIn
 from apps.serving import selectors
 from apps.serving.models import Deployment
-from apps.serving.web import gateway_calls
-from apps.serving.web.deployments import acts_on
+from apps.serving.selectors.keys import PLAYGROUND_KEY_LIFETIME, PLAYGROUND_KEY_NAME
+from apps.serving.services.keys import key_create
+from apps.serving.web.deployments import action_blockers
 from apps.serving.web.forms import PlaygroundForm
-from apps.serving.web.gateway_calls import Answer, GatewayAway
 from controlplane.domain.permissions import Permission, allows
-from controlplane.domain.serving import DeploymentState
+from controlplane.domain.serving.lifecycle import DeploymentState
+from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 from controlplane.web.sentences import said
 
-#: An answer that is no stream is an error, and errors are short.
-MOST_OF_AN_ERROR = 65536
-#: What of a request is passed on.
-PARAMETERS = ("messages", "temperature", "top_p", "max_tokens", "stop", "seed")
+#: A key that expires sooner is replaced, so that it does not expire during a response.
+MIN_KEY_LIFETIME = timedelta(minutes=2)
+#: More than a user types; it stops a page in a loop.
+KEY_REQUESTS_PER_MINUTE = 60
+KEY_CONCURRENCY = 4
+#: How long a gateway may take to get a new key.
+KEY_PROPAGATION_SECONDS = 5.0
+KEY_RETRY_SECONDS = 0.2
+#: Without a byte for this long, the gateway counts as unreachable.
+READ_TIMEOUT_SECONDS = 130.0
+_SESSION = "playground_keys"
+
+
+class GatewayUnreachable(Exception):
+    """The gateway cannot be reached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayResponse:
+    """The gateway's response; closing ``chunks`` ends the call."""
+
+    status: int
+    content_type: str
+    #: The ``Retry-After`` header in seconds; empty if there is none.
+    retry_after: str
+    chunks: Iterator[bytes]
+
+
+def playground_key(*, session: SessionBase, user: User, team: Team, at: datetime) -> str:
+    """The text of a key that stays valid for a while; created if there is none."""
+    stored: dict[str, Any] = session.get(_SESSION, {})
+    text = _unsealed(stored.get(team.uid), at=at)
+    if text is None:
+        expires_at = at + PLAYGROUND_KEY_LIFETIME
+        _key, text = key_create(
+            actor=user,
+            team=team,
+            name=f"{PLAYGROUND_KEY_NAME} ({user.username})"[:80],
+            at=at,
+            expires_at=expires_at,
+            requests_per_minute=KEY_REQUESTS_PER_MINUTE,
+            concurrency=KEY_CONCURRENCY,
+        )
+        sealed = base64.b64encode(encrypt(text.encode())).decode()
+        session[_SESSION] = {
+            **stored,
+            team.uid: {"sealed": sealed, "expires_at": expires_at.isoformat()},
+        }
+    return text
+
+
+def _unsealed(stored: Mapping[str, str] | None, *, at: datetime) -> str | None:
+    if stored is None or datetime.fromisoformat(stored["expires_at"]) - at < MIN_KEY_LIFETIME:
+        return None
+    try:
+        return decrypt(base64.b64decode(stored["sealed"])).decode()
+    except Undecryptable:
+        return None
+
+
+def chat_completion(*, key: str, body: Mapping[str, Any]) -> GatewayResponse:
+    """Post a chat completion; the response is streamed as it is read.
+
+    A gateway that does not have the key yet is retried for a few seconds.
+
+    :raises GatewayUnreachable: if it cannot be reached.
+    """
+    deadline = time.monotonic() + KEY_PROPAGATION_SECONDS
+    while True:
+        connection, response = _post("/v1/chat/completions", key=key, body=body)
+        if response.status != http.HTTPStatus.UNAUTHORIZED or time.monotonic() > deadline:
+            return GatewayResponse(
+                status=response.status,
+                content_type=response.headers.get("Content-Type", "application/json"),
+                retry_after=response.headers.get("Retry-After", ""),
+                chunks=_chunks(connection, response),
+            )
+        connection.close()
+        time.sleep(KEY_RETRY_SECONDS)
+
+
+def _post(
+    path: str, *, key: str, body: Mapping[str, Any]
+) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    parts = urlsplit(settings.NINEFOLD_GATEWAY_URL)
+    secure = parts.scheme == "https"
+    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=READ_TIMEOUT_SECONDS)
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    try:
+        connection.request(
+            "POST", parts.path.rstrip("/") + path, json.dumps(body).encode(), headers
+        )
+        return connection, connection.getresponse()
+    except (OSError, http.client.HTTPException) as error:
+        connection.close()
+        raise GatewayUnreachable(f"{settings.NINEFOLD_GATEWAY_URL}: {error}") from error
+
+
+def _chunks(
+    connection: http.client.HTTPConnection, response: http.client.HTTPResponse
+) -> Iterator[bytes]:
+    """Chunks of the body. Closing the iterator closes the connection, which ends the generation."""
+    with closing(connection), closing(response):
+        while chunk := response.read1(16384):
+            yield chunk
+
+
+#: At most this much of an error response is read.
+MAX_ERROR_BYTES = 65536
+#: Parameters of a request that are passed on to the gateway.
+FORWARDED_PARAMETERS = ("messages", "temperature", "top_p", "max_tokens", "stop", "seed")
 
 
 @login_required
 def playground(request: SignedIn) -> HttpResponse:
-    """The page; without scripts its form is answered with the page again and the whole answer."""
+    """The page; without JavaScript its form returns the page with the whole response."""
     rows = _ready_first(request)
     uid = request.POST.get("deployment") or request.GET.get("deployment", "")
     chosen = next((row for row in rows if row.uid == uid), None) or next(iter(rows), None)
@@ -47,8 +171,8 @@ def playground(request: SignedIn) -> HttpResponse:
         "deployments": rows,
         "chosen": chosen,
         "missing": bool(uid) and (chosen is None or chosen.uid != uid),
-        "not_ready": acts_on(request, chosen).talk if chosen else "",
-        "why_not": _why_not(request, chosen) if chosen else "",
+        "not_ready": action_blockers(request, chosen).playground if chosen else "",
+        "denied_reason": _denied_reason(request, chosen) if chosen else "",
         "form": form,
         "turns": turns,
     }
@@ -56,7 +180,7 @@ def playground(request: SignedIn) -> HttpResponse:
 
 
 def _ready_first(request: SignedIn) -> list[Deployment]:
-    """Those that answer and that they may call, then those that answer, then the others; by name."""
+    """Ready deployments that the user may call, then other ready ones, then the rest; by name."""
     rows = selectors.deployments_visible(request.user).order_by("name")
     roles = accounts.roles_by_team(request.user)
 
@@ -67,49 +191,51 @@ def _ready_first(request: SignedIn) -> list[Deployment]:
     return sorted(rows, key=rank)
 
 
-def _why_not(request: SignedIn, found: Deployment) -> str:
-    """Why they may not call it; empty if they may. Calls count against the team, so looking is not enough."""
+def _denied_reason(request: SignedIn, found: Deployment) -> str:
+    """Why the user may not call it; empty if they may. Calls use the team's limits, so viewing is not enough."""
     if allows(accounts.roles_of(request.user, found.team), Permission.MANAGE_KEYS):
         return ""
-    words = _(
+    message = _(
         "Your role in team %(team)s lets you look, not call its deployments; "
         "an administrator can change that."
     )
-    return words % {"team": found.team}
+    return message % {"team": found.team}
 
 
-def _ask(request: SignedIn, found: Deployment, body: dict[str, Any]) -> Answer:
-    """:raises PermissionRefused: if they may not have a key, and so not call either.
-    :raises GatewayAway: if the gateway cannot be reached.
+def _complete(request: SignedIn, found: Deployment, body: dict[str, Any]) -> GatewayResponse:
+    """Call the deployment.
+
+    :raises PermissionRefused: if the user may not manage keys of the team.
+    :raises GatewayUnreachable: if the gateway cannot be reached.
     """
     accounts.require(request.user, Permission.MANAGE_KEYS, team=found.team)
-    key = gateway_calls.key_for(
+    key = playground_key(
         session=request.session, user=request.user, team=found.team, at=timezone.now()
     )
-    return gateway_calls.chat(key=key, body={**body, "model": found.name})
+    return chat_completion(key=key, body={**body, "model": found.name})
 
 
 def _turns(request: SignedIn, found: Deployment, form: PlaygroundForm) -> list[dict[str, str]]:
-    """The question and the answer, or what went wrong."""
+    """The user's message and the response, or the error."""
     question = {"role": "user", "content": form.cleaned_data["message"]}
     try:
-        answer = _ask(request, found, {"messages": form.messages(), **form.parameters()})
-        whole = b"".join(answer.chunks)
-        if answer.status != HTTPStatus.OK:
-            return [question, {"role": "error", "content": _refusal(answer.status, whole)}]
+        reply = _complete(request, found, {"messages": form.messages(), **form.parameters()})
+        whole = b"".join(reply.chunks)
+        if reply.status != HTTPStatus.OK:
+            return [question, {"role": "error", "content": _error_message(reply.status, whole)}]
         content = json.loads(whole)["choices"][0]["message"]["content"]
-    except (GatewayAway, OSError, ValueError, LookupError) as away:
-        return [question, {"role": "error", "content": _away(away)}]
+    except (GatewayUnreachable, OSError, ValueError, LookupError) as unreachable:
+        return [question, {"role": "error", "content": _unreachable_message(unreachable)}]
     return [question, {"role": "assistant", "content": content}]
 
 
-def _away(error: Exception) -> str:
-    words = _("The gateway does not answer: %(error)s")
-    return words % {"error": error}
+def _unreachable_message(error: Exception) -> str:
+    message = _("The gateway does not answer: %(error)s")
+    return message % {"error": error}
 
 
-def _refusal(status: int, content: bytes) -> str:
-    """What the gateway said, or at least with which status it refused."""
+def _error_message(status: int, content: bytes) -> str:
+    """The message in the gateway's error, or at least its status."""
     try:
         message = json.loads(content)["error"]["message"]
     except (ValueError, LookupError, TypeError):
@@ -122,37 +248,37 @@ def _refusal(status: int, content: bytes) -> str:
 def playground_chat(request: SignedIn, uid: str) -> HttpResponseBase:
     """The gateway's stream of server-sent events as it comes, or ``{"error": {"message": …}}``.
 
-    The status is the gateway's; 502 if it cannot be reached, 403 for those who may only look.
+    The status is the gateway's; 502 if it cannot be reached, 403 for users who may only view.
     """
     found = get_object_or_404(selectors.deployments_visible(request.user), uid=uid)
     try:
-        asked = json.loads(request.body)
-        body = {name: asked[name] for name in PARAMETERS if name in asked}
+        requested = json.loads(request.body)
+        body = {name: requested[name] for name in FORWARDED_PARAMETERS if name in requested}
     except (ValueError, TypeError):
         return _error(
             HTTPStatus.BAD_REQUEST, _("The body must be a JSON object with the messages.")
         )
     streaming = {"stream": True, "stream_options": {"include_usage": True}}
     try:
-        answer = _ask(request, found, {**body, **streaming})
+        reply = _complete(request, found, {**body, **streaming})
     except accounts.PermissionRefused as refusal:
         return _error(HTTPStatus.FORBIDDEN, said(str(refusal)))
-    except GatewayAway as away:
-        return _error(HTTPStatus.BAD_GATEWAY, _away(away))
-    if answer.status != HTTPStatus.OK:
-        return _refused(answer)
-    response = StreamingHttpResponse(answer.chunks, content_type=answer.content_type)
+    except GatewayUnreachable as unreachable:
+        return _error(HTTPStatus.BAD_GATEWAY, _unreachable_message(unreachable))
+    if reply.status != HTTPStatus.OK:
+        return _error_response(reply)
+    response = StreamingHttpResponse(reply.chunks, content_type=reply.content_type)
     response["Cache-Control"] = "no-store"
-    # A proxy in front must not gather the stream.
+    # A reverse proxy must not buffer the stream.
     response["X-Accel-Buffering"] = "no"
     return response
 
 
-def _refused(answer: Answer) -> JsonResponse:
-    content = b"".join(answer.chunks)[:MOST_OF_AN_ERROR]
-    response = _error(answer.status, _refusal(answer.status, content))
-    if answer.retry_after:
-        response["Retry-After"] = answer.retry_after
+def _error_response(reply: GatewayResponse) -> JsonResponse:
+    content = b"".join(reply.chunks)[:MAX_ERROR_BYTES]
+    response = _error(reply.status, _error_message(reply.status, content))
+    if reply.retry_after:
+        response["Retry-After"] = reply.retry_after
     return response
 
 

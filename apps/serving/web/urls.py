@@ -4,14 +4,11 @@ from django.urls import path
 
 from apps.serving.web import (
     catalog,
-    deploying,
-    deployment_acts,
-    deployment_usage,
+    deployment_actions,
     deployments,
     keys,
     lineage,
     playground,
-    quantizations,
     versions,
 )
 
@@ -20,20 +17,20 @@ urlpatterns = [
     path("models/versions/<str:uid>", versions.model_version, name="model-version"),
     path(
         "models/versions/<str:uid>/quantization",
-        quantizations.version_quantization,
+        versions.version_quantization,
         name="model-version-quantization",
     ),
     path("models/<str:uid>", catalog.model, name="model"),
     path("datasets/versions/<str:uid>/lineage", lineage.dataset_lineage, name="dataset-lineage"),
     path("deployments", deployments.deployments, name="deployments"),
-    path("deployments/new", deploying.deployment_new, name="deployment-new"),
-    path("deployments/check", deploying.deployment_check, name="deployment-check"),
-    path("deployments/fields", deploying.deployment_fields, name="deployment-fields"),
-    path("deployments/of/<str:uid>", deploying.deployment_quick, name="deployment-quick"),
+    path("deployments/new", deployment_actions.deployment_new, name="deployment-new"),
+    path("deployments/check", deployment_actions.deployment_check, name="deployment-check"),
+    path("deployments/fields", deployment_actions.deployment_fields, name="deployment-fields"),
+    path("deployments/of/<str:uid>", deployment_actions.deployment_quick, name="deployment-quick"),
     path("deployments/<str:uid>", deployments.deployment, name="deployment"),
     path(
         "deployments/<str:uid>/charts/<str:chart>",
-        deployment_usage.deployment_chart,
+        deployments.deployment_chart,
         name="deployment-chart",
     ),
     path(
@@ -41,25 +38,39 @@ urlpatterns = [
         deployments.deployment_log,
         name="deployment-log",
     ),
-    path("deployments/<str:uid>/revise", deploying.deployment_revise, name="deployment-revise"),
-    path("deployments/<str:uid>/revise/check", deploying.revision_check, name="revision-check"),
+    path(
+        "deployments/<str:uid>/revise",
+        deployment_actions.deployment_revise,
+        name="deployment-revise",
+    ),
+    path(
+        "deployments/<str:uid>/revise/check",
+        deployment_actions.revision_check,
+        name="revision-check",
+    ),
     path(
         "deployments/<str:uid>/revisions/<int:number>/roll-back",
-        deployment_acts.deployment_roll_back,
+        deployment_actions.deployment_roll_back,
         name="deployment-roll-back",
     ),
-    path("deployments/<str:uid>/scale", deployment_acts.deployment_scale, name="deployment-scale"),
-    path("deployments/<str:uid>/stop", deployment_acts.deployment_stop, name="deployment-stop"),
-    path("deployments/<str:uid>/start", deployment_acts.deployment_start, name="deployment-start"),
     path(
-        "deployments/<str:uid>/delete", deployment_acts.deployment_delete, name="deployment-delete"
+        "deployments/<str:uid>/scale", deployment_actions.deployment_scale, name="deployment-scale"
+    ),
+    path("deployments/<str:uid>/stop", deployment_actions.deployment_stop, name="deployment-stop"),
+    path(
+        "deployments/<str:uid>/start", deployment_actions.deployment_start, name="deployment-start"
+    ),
+    path(
+        "deployments/<str:uid>/delete",
+        deployment_actions.deployment_delete,
+        name="deployment-delete",
     ),
     path("playground", playground.playground, name="playground"),
     path("playground/<str:uid>/chat", playground.playground_chat, name="playground-chat"),
     path("keys", keys.keys, name="keys"),
     path("keys/new", keys.key_new, name="key-new"),
     path("keys/<str:uid>", keys.key, name="key"),
-    path("keys/<str:uid>/heard", keys.key_heard, name="key-heard"),
+    path("keys/<str:uid>/heard", keys.key_propagation, name="key-propagation"),
     path("keys/<str:uid>/rotate", keys.key_rotate, name="key-rotate"),
     path("keys/<str:uid>/revoke", keys.key_revoke, name="key-revoke"),
 ]

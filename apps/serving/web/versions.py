@@ -1,12 +1,13 @@
-"""The page of one model version: what it is, how good it is, where it serves, what can be done with it."""
+"""The page of one model version: overview, files, lineage, quantization, and the next steps."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -18,57 +19,65 @@ from apps.models import selectors as registry
 from apps.models.models import ModelVersion
 from apps.models.selectors.contents import model_description
 from apps.models.selectors.hubs import headway, hub_import_of
-from apps.models.selectors.quantizations import is_quantized
+from apps.models.selectors.quantizations import (
+    Pair,
+    Quantization,
+    is_quantized,
+    quantization_of,
+)
 from apps.models.web.catalog import catalog_part
 from apps.serving.selectors import catalog as selectors
-from apps.serving.selectors import route_name_free
-from apps.serving.web.lineage import drawn_versions
+from apps.serving.selectors import route_name_available
+from apps.serving.web.lineage import versions_lineage
 from controlplane.domain.models import Acceptance, ModelState
 from controlplane.domain.permissions import Permission, allows
+from controlplane.domain.quantization import Judged
+from controlplane.domain.resources import bytes_in_words
 from controlplane.web.pages import Tab, show
+from controlplane.web.templatetags.ninefold import figure, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextSteps:
-    """For each thing that can be done with the version, why it cannot be done; empty where it can."""
+    """For each action on the version, why it is not possible; empty where it is."""
 
     tune: str
     quantize: str
     evaluate: str
     deploy: str
     download: str
-    #: The name under which one press deploys it.
+    #: The deployment name of the one-click action.
     name: str
 
     @property
     def reasons(self) -> list[str]:
-        """Each once, in the order of the buttons."""
-        told = (self.tune, self.quantize, self.evaluate, self.deploy, self.download)
-        return list(dict.fromkeys(reason for reason in told if reason))
+        """The distinct reasons, in the order of the buttons."""
+        reasons = (self.tune, self.quantize, self.evaluate, self.deploy, self.download)
+        return list(dict.fromkeys(reason for reason in reasons if reason))
 
 
 @login_required
 def model_version(request: SignedIn, uid: str) -> HttpResponse:
     """``?tab=`` is ``overview``, ``files`` or ``lineage``."""
     version = get_object_or_404(selectors.versions_with_origin(request.user), uid=uid)
-    asked = request.GET.get("tab", "")
-    tab = asked if asked in ("files", "lineage") else "overview"
+    requested = request.GET.get("tab", "")
+    tab = requested if requested in ("files", "lineage") else "overview"
     context: dict[str, Any] = {
         "version": version,
-        "steps": steps_of(request, version),
-        "tabs": tabs_of(version, tab),
+        "steps": next_steps(request, version),
+        "tabs": version_tabs(version, tab),
     }
     if tab == "files":
         return render(request, "registry/version_files.html", context)
     if tab == "lineage":
-        drawing = drawn_versions(request, [version.pk])
+        drawing = versions_lineage(request, [version.pk])
         return render(request, "registry/version_lineage.html", {**context, "drawing": drawing})
     context |= _overview(request, version)
     changing = version.state == ModelState.IMPORTING
     return show(request, "registry/model_version.html", context, fragment="live", changing=changing)
 
 
-def tabs_of(version: ModelVersion, current: str) -> list[Tab]:
+def version_tabs(version: ModelVersion, current: str) -> list[Tab]:
     page = reverse("model-version", args=[version.uid])
     files = len(version.artifact.files) if version.artifact else None
     tabs = [
@@ -84,9 +93,9 @@ def tabs_of(version: ModelVersion, current: str) -> list[Tab]:
 
 def _overview(request: SignedIn, version: ModelVersion) -> dict[str, Any]:
     serving = selectors.deployments_by_version([version.pk], user=request.user)
-    maker = None
+    producing_job = None
     if version.job_uid:
-        maker = jobs.jobs_visible(request.user).filter(uid=version.job_uid).first()
+        producing_job = jobs.jobs_visible(request.user).filter(uid=version.job_uid).first()
     arriving = hub_import_of(version)
     return {
         **catalog_part(version),
@@ -96,16 +105,16 @@ def _overview(request: SignedIn, version: ModelVersion) -> dict[str, Any]:
         "moves": list(version.transitions.all()),
         "described": model_description(version.artifact),
         "deployments": serving.get(version.pk, []),
-        "maker": maker,
+        "maker": producing_job,
     }
 
 
-def steps_of(request: SignedIn, version: ModelVersion) -> NextSteps:
-    held = accounts.roles_by_team(request.user)
-    missing = _missing(version)
-    team = version.line.team_id or min(held, default=0)
-    run = any(allows(roles, Permission.RUN) for roles in held.values())
-    deploy = allows(held.get(team, frozenset()), Permission.DEPLOY)
+def next_steps(request: SignedIn, version: ModelVersion) -> NextSteps:
+    roles_by_team = accounts.roles_by_team(request.user)
+    missing = _files_unavailable(version)
+    team = version.line.team_id or min(roles_by_team, default=0)
+    run = any(allows(roles, Permission.RUN) for roles in roles_by_team.values())
+    deploy = allows(roles_by_team.get(team, frozenset()), Permission.DEPLOY)
     no_run = _("Your roles let you look, not run jobs; an administrator of a team can change that.")
     no_deploy = _(
         "Your roles let you look, not deploy; an administrator of the team can change that."
@@ -122,12 +131,14 @@ def steps_of(request: SignedIn, version: ModelVersion) -> NextSteps:
         evaluate=missing or ("" if run else no_run),
         deploy=missing or unfit or ("" if deploy else no_deploy),
         download=missing,
-        name=route_name_free(version.line.name) if deploy and not missing and not unfit else "",
+        name=route_name_available(version.line.name)
+        if deploy and not missing and not unfit
+        else "",
     )
 
 
-def _missing(version: ModelVersion) -> str:
-    """Why its files cannot be used, in words; empty if they can."""
+def _files_unavailable(version: ModelVersion) -> str:
+    """Why its files cannot be used; empty if they can."""
     if version.state == ModelState.IMPORTING:
         return _("Its files are being copied; it can be used when they are here.")
     if version.state == ModelState.FAILED:
@@ -135,3 +146,101 @@ def _missing(version: ModelVersion) -> str:
     if version.state != ModelState.READY:
         return _("Its files are deleted.")
     return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizationComparisonRow:
+    """One row of the comparison of a quantized version with its base."""
+
+    label: str
+    before: str
+    after: str
+    difference: str
+    tolerance: str = "–"
+    #: None where there is no tolerance.
+    tolerable: bool | None = None
+    hint: str = ""
+
+
+@login_required
+def version_quantization(request: SignedIn, uid: str) -> HttpResponse:
+    """The quantized version compared with its base, against the tolerances; 404 for plain weights."""
+    version = get_object_or_404(selectors.versions_with_origin(request.user), uid=uid)
+    if not is_quantized(version):
+        raise Http404(uid)
+    producing_job = None
+    if version.job_uid:
+        producing_job = jobs.jobs_visible(request.user).filter(uid=version.job_uid).first()
+    tolerance = producing_job.spec.get("tolerance") if producing_job else None
+    roles = accounts.roles_by_team(request.user).get(version.line.team_id or 0, frozenset())
+    found = quantization_of(version, tolerance=tolerance or {})
+    context: dict[str, Any] = {
+        "version": version,
+        "steps": next_steps(request, version),
+        "tabs": version_tabs(version, "quantization"),
+        "maker": producing_job,
+        "found": found,
+        "rows": list(_comparison_rows(found)),
+        "may_decide": allows(roles, Permission.CONTRIBUTE),
+    }
+    return render(request, "registry/version_quantization.html", context)
+
+
+def _comparison_rows(found: Quantization) -> Iterator[QuantizationComparisonRow]:
+    yield _size_row(_("size of all weights"), found.size)
+    yield _size_row(
+        _("of these, the quantized layers"), found.layers_size, _("scales and zero points included")
+    )
+    for each in found.judged:
+        yield _metric_row(each)
+    if found.speed.before:
+        yield QuantizationComparisonRow(
+            label=_("answers a second"),
+            before=figure(found.speed.before),
+            after=figure(found.speed.after),
+            difference=_ratio(found.speed),
+            hint=_("where it was made, by plain kernels"),
+        )
+
+
+def _size_row(label: str, pair: Pair, hint: str = "") -> QuantizationComparisonRow:
+    return QuantizationComparisonRow(
+        label=label,
+        before=bytes_in_words(int(pair.before or 0)),
+        after=bytes_in_words(int(pair.after or 0)),
+        difference=_ratio(pair),
+        hint=hint,
+    )
+
+
+def _ratio(pair: Pair) -> str:
+    """After as a multiple of before: ``0.48 ×``."""
+    return "–" if pair.share is None else f"{pair.share:.3g} ×"
+
+
+def _metric_row(each: Judged) -> QuantizationComparisonRow:
+    has_tolerance = each.tolerance is not None
+    return QuantizationComparisonRow(
+        label=words(each.metric),
+        before=figure(each.before),
+        after=figure(each.after),
+        difference=_difference(each),
+        tolerance=_tolerance(each),
+        tolerable=each.tolerable if has_tolerance else None,
+    )
+
+
+def _difference(each: Judged) -> str:
+    if each.loss is None:
+        return "–"
+    if each.relative:
+        return f"{each.loss:+.2%}"
+    return _("%(points)s points") % {"points": f"{-each.loss * 100:+.2f}"}
+
+
+def _tolerance(each: Judged) -> str:
+    if each.tolerance is None:
+        return "–"
+    if each.relative:
+        return f"+{each.tolerance:.2%}"
+    return _("%(points)s points") % {"points": f"−{each.tolerance * 100:.2f}"}

@@ -9,7 +9,7 @@ from apps.accounts import selectors as accounts
 from apps.accounts.api.serializers import OwnedSerializer
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
-from apps.serving.services.configurations import MOST_REPLICAS
+from apps.serving.selectors.configurations import MAX_REPLICAS
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.services import LONGEST_REASON, PipelineRequest, StepRequest
 from controlplane.domain.claims import MOST_CARDS
@@ -195,7 +195,7 @@ class StepSubmitSerializer(StrictSerializer[Any]):
     replicas = serializers.IntegerField(
         required=False,
         min_value=1,
-        max_value=MOST_REPLICAS,
+        max_value=MAX_REPLICAS,
         help_text="Of a new deployment; one that is there keeps as many as it has.",
     )
     gate = GateSerializer(required=False, allow_null=True)

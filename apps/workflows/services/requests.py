@@ -12,14 +12,14 @@ from apps.jobs.services import JobRequest, engine_for, job_check
 from apps.models.models import DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
 from apps.serving.models import Deployment
-from apps.serving.services.configurations import Configuration, configuration_check
+from apps.serving.selectors.configurations import RevisionConfiguration, configuration_check
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.selectors import task_of
 from controlplane.domain.fields import Finding
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.pipelines import Gate, StepKind, gate_refusal, order_refusal
 from controlplane.domain.quantization import SCHEMES
-from controlplane.domain.serving import DEPLOYMENT, DeploymentEvent, DeploymentState
+from controlplane.domain.serving.lifecycle import DEPLOYMENT, DeploymentEvent, DeploymentState
 from controlplane.ports import registry
 
 _LONGEST_JOB_NAME = 120
@@ -174,8 +174,8 @@ def job_request(step: StepRequest, *, name: str, queue: Queue, version: ModelVer
     )
 
 
-def _configuration(step: StepRequest, version: ModelVersion) -> Configuration:
-    return Configuration(
+def _configuration(step: StepRequest, version: ModelVersion) -> RevisionConfiguration:
+    return RevisionConfiguration(
         model_version=version,
         engine=step.chosen_engine,
         spec=step.spec,
@@ -207,6 +207,6 @@ def job_of(step: Step, *, pipeline: Pipeline, version: ModelVersion) -> JobReque
     return job_request(request_of(step), name=name, queue=pipeline.queue, version=version)
 
 
-def configuration_of(step: Step, *, version: ModelVersion) -> Configuration:
+def configuration_of(step: Step, *, version: ModelVersion) -> RevisionConfiguration:
     """What the deployment that does the step is to serve."""
     return _configuration(request_of(step), version)

@@ -21,8 +21,8 @@ from apps.jobs.models import Job
 from apps.models.models import Evaluation, ModelVersion
 from apps.serving import selectors as serving
 from apps.serving.models import Deployment, Revision
+from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services import deployments
-from apps.serving.services.configurations import Configuration
 from apps.workflows import selectors
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.services.lives import step_move, steps_require
@@ -40,7 +40,7 @@ from controlplane.domain.pipelines import (
     StepState,
     judge,
 )
-from controlplane.domain.serving import DeploymentState
+from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.persistence.moves import LeaseLost
 
 
@@ -248,7 +248,7 @@ def _take_back(deployment: Deployment, revision: Revision, *, actor: User, at: d
     else:
         deployments.deployment_revise(
             deployment=deployment,
-            configuration=Configuration.of(earlier),
+            configuration=RevisionConfiguration.of(earlier),
             actor=actor,
             at=at,
         )

@@ -29,7 +29,7 @@ from typing import Any
 import aiohttp
 import psutil
 
-from tests.integration.gateway.controls import FakeControl, key_of, route_of
+from tests.integration.gateway.control_planes import FakeControl, key_of, route_of
 from tests.integration.gateway.processes import GatewayProcess
 from tests.integration.gateway.servers import free_port, wait_until
 

@@ -14,13 +14,13 @@ from apps.quotas.models import Claim, Queue
 from apps.quotas.reconcilers import cycle_run
 from apps.quotas.services import claim_release
 from apps.serving.models import ApiKey, Backend, Deployment, Replica
+from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
-from apps.serving.services.configurations import Configuration
+from apps.serving.services.gateways import usage_batch_record
 from apps.serving.services.keys import key_create, key_revoke
-from apps.serving.services.usage import usage_record
 from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.serving import DeploymentEvent, ReplicaEvent
+from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent
 from tests.e2e.demo.clock import NOW, ago, before
 from tests.e2e.demo.fleet import Fleet
 from tests.e2e.demo.jobs import Jobs
@@ -86,7 +86,7 @@ def _deployment(
         actor=actor,
         team=team,
         name=name,
-        configuration=Configuration(model_version=model),
+        configuration=RevisionConfiguration(model_version=model),
         queue=queue,
         replicas=replicas,
     )
@@ -105,13 +105,13 @@ def _replica(
     claim = Claim.objects.get(uid=row.claim_uid)
     Replica.objects.filter(pk=row.pk).update(cluster=fleet.cluster, chip="cpu")
     row.refresh_from_db()
-    services.replica_move(row, ReplicaEvent.ADMIT, at=at, reason=claim.explanation)
-    services.replica_move(
+    services.replica_transition(row, ReplicaEvent.ADMIT, at=at, reason=claim.explanation)
+    services.replica_transition(
         row, ReplicaEvent.LAUNCH, at=at + timedelta(seconds=5), reason="loading the model"
     )
     if ready:
         at += timedelta(seconds=70)
-        services.replica_move(
+        services.replica_transition(
             row,
             ReplicaEvent.BECOME_READY,
             at=at,
@@ -127,7 +127,7 @@ def _ready(deployment: Deployment, fleet: Fleet, *, days: float) -> None:
         _replica(deployment, fleet, at_days=days)
     count = deployment.replica_count
     deployment.refresh_from_db()
-    services.deployment_move(
+    services.deployment_transition(
         deployment,
         DeploymentEvent.BECOME_READY,
         at=before(days=days) + timedelta(seconds=75),
@@ -141,32 +141,32 @@ def _revise(deployment: Deployment, model: ModelVersion, actor: User, fleet: Fle
     with ago(days=5) as at:
         services.deployment_revise(
             deployment=deployment,
-            configuration=Configuration(model_version=model),
+            configuration=RevisionConfiguration(model_version=model),
             actor=actor,
             at=at,
         )
         for _ in old:
             _replica(deployment, fleet, at_days=5)
-        services.traffic_move(deployment=deployment, backend=_newest(deployment))
+        services.traffic_shift(deployment=deployment, backend=_newest(deployment))
         _end_replicas(old, why="its revision is no longer served", days=5)
         deployment.refresh_from_db()
-        services.deployment_move(
+        services.deployment_transition(
             deployment, DeploymentEvent.BECOME_READY, at=at, reason="2 of 2 replicas ready"
         )
 
 
 def _end_replicas(rows: list[Replica], *, why: str, days: float) -> None:
     at = before(days=days)
-    services.replicas_stop(replicas=rows, reason=ReleaseReason.FINISHED, why=why, at=at)
+    services.replicas_stop(replicas=rows, reason=ReleaseReason.FINISHED, message=why, at=at)
     for row in rows:
-        services.replica_move(row, ReplicaEvent.CONFIRM, at=at, reason=why)
+        services.replica_transition(row, ReplicaEvent.CONFIRM, at=at, reason=why)
         claim_release(uid=row.claim_uid, reason=ReleaseReason.FINISHED, at=at)
 
 
 def _crashing(deployment: Deployment, fleet: Fleet) -> None:
     _replica(deployment, fleet, at_days=3)
     row = _replica(deployment, fleet, at_days=3, ready=False)
-    services.replica_move(
+    services.replica_transition(
         row,
         ReplicaEvent.CRASH,
         at=before(minutes=2),
@@ -176,7 +176,7 @@ def _crashing(deployment: Deployment, fleet: Fleet) -> None:
         log_tail="Loading weights\nRuntimeError: out of memory: tried to allocate 1.2 GiB",
     )
     deployment.refresh_from_db()
-    services.deployment_move(
+    services.deployment_transition(
         deployment, DeploymentEvent.DEGRADE, at=before(minutes=2), reason="1 of 2 replicas ready"
     )
 
@@ -187,7 +187,7 @@ def _stop(deployment: Deployment, actor: User) -> None:
         rows = list(Replica.objects.filter(backend__revision__deployment=deployment))
         _end_replicas(rows, why="the deployment is stopped", days=14)
         deployment.refresh_from_db()
-        services.deployment_move(
+        services.deployment_transition(
             deployment, DeploymentEvent.CONFIRM, at=at, reason=f"stopped by {actor.username}"
         )
 
@@ -241,4 +241,4 @@ def _usage(key: ApiKey, deployment: Deployment) -> None:
                     "first_token_ms": None if broken else chance.lognormvariate(4.3, 0.4),
                 }
             )
-    usage_record(gateway="gateway-1", sequence=1, records=records)
+    usage_batch_record(gateway="gateway-1", sequence=1, records=records)

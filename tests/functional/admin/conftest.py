@@ -18,8 +18,8 @@ from apps.jobs import services as jobs
 from apps.jobs.models import Job
 from apps.models.models import ModelVersion, ModelVersionTransition
 from apps.serving.models import ApiKey, Deployment
-from apps.serving.services import deployments, keys, snapshots, usage
-from apps.serving.services.configurations import Configuration
+from apps.serving.selectors.configurations import RevisionConfiguration
+from apps.serving.services import deployments, gateways, keys
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.models import MODEL, ModelEvent
 from controlplane.domain.permissions import Scope
@@ -62,7 +62,7 @@ def lived_in(company: Company, boss: User) -> LivedIn:
         actor=company.engineer,
         team=company.team,
         name="parser",
-        configuration=Configuration(model_version=company.model, engine=ENGINE),
+        configuration=RevisionConfiguration(model_version=company.model, engine=ENGINE),
         queue=company.queue,
     )
     running, _ = company.running()
@@ -83,7 +83,7 @@ def lived_in(company: Company, boss: User) -> LivedIn:
     IdempotencyRecord.objects.create(
         user=company.engineer, key="k1", fingerprint="f" * 64, status=201, body={"key": "nf-hush"}
     )
-    snapshots.gateway_seen(name="gateway-1", version=1, at=company.at)
+    gateways.gateway_mark_seen(name="gateway-1", version=1, at=company.at)
     record = {
         "at": company.at.isoformat(),
         "key": key.uid,
@@ -101,7 +101,7 @@ def lived_in(company: Company, boss: User) -> LivedIn:
         company.cluster.run(name)
     for _ in range(2):
         company.turn_deployments()
-    usage.usage_record(gateway="gateway-1", sequence=1, records=[record])
+    gateways.usage_batch_record(gateway="gateway-1", sequence=1, records=[record])
     return LivedIn(
         company=company,
         boss=boss,

@@ -1,4 +1,4 @@
-"""What gateways ask and tell."""
+"""The internal API of gateways."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from apps.serving.models import Gateway, UsageBatch, UsageRecord
-from apps.serving.services import keys, snapshots
+from apps.serving.services import gateways, keys
 from gateway.snapshots import open_snapshot
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.functional.api.test_serving import deploy, record, serve
@@ -114,7 +114,7 @@ def test_a_gateway_says_who_it_is_and_asks_for_what_there_is() -> None:
 
 def test_an_old_snapshot_is_issued_anew(company: Company) -> None:
     version = poll(gateway()).json()["version"]
-    snapshots.snapshot_publish(at=timezone.now() + snapshots.REISSUE_AFTER)
+    gateways.snapshot_publish(at=timezone.now() + gateways.REISSUE_AFTER)
     assert poll(gateway(), after=version).json()["version"] > version
 
 

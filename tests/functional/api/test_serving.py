@@ -10,8 +10,8 @@ from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from apps.serving.models import ApiKey, Replica
-from apps.serving.services import usage
-from controlplane.domain.serving import ReplicaState
+from apps.serving.services import gateways
+from controlplane.domain.serving.lifecycle import ReplicaState
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company, ready_model
 
@@ -33,7 +33,7 @@ def deploy(client: APIClient, company: Company, **changes: Any) -> dict[str, Any
 
 
 def serve(company: Company) -> None:
-    """Everything that waits gets cards, starts and becomes ready."""
+    """Admit, start and make ready everything that is pending."""
     company.turn_deployments()
     company.schedule()
     company.turn_deployments()
@@ -202,7 +202,7 @@ def test_usage_is_listed_and_summed_by_time_key_and_route(
         record(key, noon + timedelta(hours=1), route="other"),
         record(key, noon + timedelta(hours=2), outcome="aborted"),
     ]
-    usage.usage_record(gateway="g", sequence=1, records=records)
+    gateways.usage_batch_record(gateway="g", sequence=1, records=records)
     totals = {
         "": (3, 30, 15),
         "?route=other": (1, 10, 5),

@@ -1,4 +1,4 @@
-"""The pages of engines, and the form of a deployment that offers them."""
+"""The pages of engines, and their choice in the form of a deployment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.test import Client
 from apps.fleet.models import Card
 from apps.models.models import ModelVersion
 from apps.serving.models import Deployment, Revision
-from apps.serving.selectors.engines import engine_choices
+from apps.serving.selectors.configurations import engine_choices
 from controlplane.ports.registry import chips, engine_names
 from tests.functional.sample_rows import FilledCompany
 
@@ -195,4 +195,4 @@ def test_what_serves_most_models_of_the_catalog_on_the_chip_goes_first(
     chip: str, order: list[str]
 ) -> None:
     choices = engine_choices(chip=chips()[chip], model=None)
-    assert [choice.name for choice in choices if not choice.why_not] == order
+    assert [choice.name for choice in choices if not choice.unavailable_reason] == order

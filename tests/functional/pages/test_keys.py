@@ -1,4 +1,4 @@
-"""Keys of the gateway: who has them, what they called, how they end and are replaced."""
+"""API keys: access, usage, revocation and rotation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils import timezone
 from apps.accounts.models import Membership
 from apps.accounts.services import digest_of
 from apps.serving.models import ApiKey, Gateway
-from apps.serving.services.usage import usage_record
+from apps.serving.services.gateways import usage_batch_record
 from controlplane.domain.permissions import Role
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
@@ -35,7 +35,7 @@ def called(key: ApiKey, *, days_ago: float, calls: int, route: str = "parcels") 
         "first_token_ms": 20.0,
     }
     sequence = round(days_ago * 1000) + len(route)
-    usage_record(gateway="g1", sequence=sequence, records=[record] * calls)
+    usage_batch_record(gateway="g1", sequence=sequence, records=[record] * calls)
 
 
 def test_a_new_key_is_shown_once(browser: Client, filled: FilledCompany) -> None:
@@ -52,7 +52,7 @@ def test_a_limit_of_nothing_is_refused(browser: Client, filled: FilledCompany) -
     assert browser.post("/keys/new", form).status_code == 422
 
 
-def test_a_revoked_key_is_shown_only_when_asked_for(browser: Client, filled: FilledCompany) -> None:
+def test_revoked_key_is_listed_only_on_request(browser: Client, filled: FilledCompany) -> None:
     browser.post(f"/keys/{filled.key.uid}/revoke")
     assert filled.key.prefix not in browser.get("/keys").text
     assert 'data-state="revoked"' in browser.get("/keys?state=ended").text
@@ -65,9 +65,7 @@ def test_only_the_team_and_its_role_revoke_a_key(
     assert outsider.post(f"/keys/{filled.key.uid}/revoke").status_code == 404
 
 
-def test_a_viewer_is_told_why_there_is_no_key_for_them(
-    viewer: Client, filled: FilledCompany
-) -> None:
+def test_viewer_sees_why_keys_cannot_be_created(viewer: Client, filled: FilledCompany) -> None:
     assert "let you look, not make keys" in viewer.get("/keys/new").text
     form = {"team": filled.team.uid, "name": "ci", "expires": "30"}
     assert viewer.post("/keys/new", form).status_code == 403
@@ -91,7 +89,7 @@ def test_the_list_says_what_each_key_called_in_a_day_and_a_month(
     called(filled.key, days_ago=3, calls=4)
     called(filled.key, days_ago=40, calls=8)
     [(key, state, may_change)] = browser.get("/keys").context["rows"]
-    assert key.lately == {
+    assert key.recent_usage == {
         "calls_day": 2,
         "tokens_day": 30,
         "calls_month": 6,
@@ -103,7 +101,7 @@ def test_the_list_says_what_each_key_called_in_a_day_and_a_month(
 
 def test_a_key_that_nobody_used_has_no_usage(browser: Client, filled: FilledCompany) -> None:
     [(key, _state, _may)] = browser.get("/keys").context["rows"]
-    assert key.lately is None
+    assert key.recent_usage is None
     assert key.last_used_at is None
 
 
@@ -127,9 +125,7 @@ def test_keys_are_found_by_state_beginning_and_deployment(
     assert names(browser, f"text={narrow.prefix}") == ["narrow"]
 
 
-def test_keys_that_the_playground_made_are_listed_only_when_asked_for(
-    browser: Client, filled: FilledCompany
-) -> None:
+def test_playground_keys_are_listed_only_on_request(browser: Client, filled: FilledCompany) -> None:
     made, _text = factories.api_key(actor=filled.user, team=filled.team, name="playground (ada)")
     assert "playground (ada)" in names(browser, "")
     ApiKey.objects.filter(pk=made.pk).update(expires_at=made.created_at + timedelta(minutes=15))
@@ -160,9 +156,7 @@ def rotate(client: Client, key: ApiKey, overlap: str) -> Any:
     return client.post(f"/keys/{key.uid}/rotate", {"overlap": overlap})
 
 
-def test_a_replaced_key_keeps_what_it_may_do_and_works_for_a_while(
-    browser: Client, filled: FilledCompany
-) -> None:
+def test_rotated_key_keeps_permissions_and_overlaps(browser: Client, filled: FilledCompany) -> None:
     old = filled.key
     ApiKey.objects.filter(pk=old.pk).update(routes=["parcels"], concurrency=3)
     response = rotate(browser, old, "24")
@@ -181,9 +175,7 @@ def test_a_replaced_key_keeps_what_it_may_do_and_works_for_a_while(
     assert "no-store" in response["Cache-Control"]
 
 
-def test_a_key_that_ends_sooner_is_not_kept_longer_by_its_replacement(
-    browser: Client, filled: FilledCompany
-) -> None:
+def test_rotation_does_not_extend_old_key(browser: Client, filled: FilledCompany) -> None:
     soon = timezone.now() + timedelta(hours=2)
     ApiKey.objects.filter(pk=filled.key.pk).update(expires_at=soon)
     rotate(browser, filled.key, "168")
@@ -215,7 +207,7 @@ def gateway(name: str, *, version: int) -> None:
     Gateway.objects.create(name=name, version=version, last_seen_at=timezone.now())
 
 
-def test_the_new_keys_page_looks_until_every_gateway_knows_it(
+def test_key_page_polls_until_every_gateway_has_the_key(
     browser: Client, filled: FilledCompany
 ) -> None:
     gateway("g1", version=0)

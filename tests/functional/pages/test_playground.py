@@ -1,4 +1,4 @@
-"""The playground: calls that go the way of everybody's, under a key that nobody sees."""
+"""The playground: calls through the gateway with a key that is never shown."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests import factories
 from tests.functional.sample_rows import FilledCompany
 
 
-class Gateway:
-    """Answers like the gateway: it hears of a key only at the second request."""
+class FakeGateway:
+    """A fake gateway that accepts a new key only at the second request."""
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []
         self.keys: list[str] = []
-        #: What it says to every call from the second on, instead of an answer.
+        #: The response to every request from the second on, if set.
         self.refusal: tuple[int, bytes] | None = None
         outer = self
 
@@ -55,15 +55,15 @@ class Gateway:
                 self.wfile.write(content)
 
             def log_request(self, code: object = "-", size: object = "-") -> None:
-                """Nothing: the test looks at what was asked."""
+                """Do not log: the tests read the recorded requests."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
 
 @pytest.fixture
-def gateway(settings: Settings) -> Iterator[Gateway]:
-    found = Gateway()
+def gateway(settings: Settings) -> Iterator[FakeGateway]:
+    found = FakeGateway()
     thread = threading.Thread(target=found.server.serve_forever)
     thread.start()
     settings.NINEFOLD_GATEWAY_URL = found.url
@@ -85,7 +85,7 @@ QUESTION = {"messages": [{"role": "user", "content": "hello"}], "temperature": 0
 
 
 def test_the_playground_passes_the_stream_on_under_a_key_of_its_own(
-    browser: Client, filled: FilledCompany, gateway: Gateway
+    browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
     response = ask(browser, filled, {**QUESTION, "model": "another", "n": 5})
     assert response.status_code == 200
@@ -100,8 +100,8 @@ def test_the_playground_passes_the_stream_on_under_a_key_of_its_own(
     assert key.expires_at is not None
 
 
-def test_the_playgrounds_key_is_made_once_and_sealed_in_the_session(
-    browser: Client, filled: FilledCompany, gateway: Gateway
+def test_playground_key_is_created_once_and_encrypted_in_session(
+    browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
     for _ in range(2):
         b"".join(ask(browser, filled, QUESTION))
@@ -110,7 +110,7 @@ def test_the_playgrounds_key_is_made_once_and_sealed_in_the_session(
 
 
 def test_without_scripts_the_answer_is_on_the_page(
-    browser: Client, filled: FilledCompany, gateway: Gateway
+    browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
     form = {"deployment": filled.ready.uid, "message": "hello", "max_tokens": "8"}
     text = browser.post("/playground", form).text
@@ -118,7 +118,7 @@ def test_without_scripts_the_answer_is_on_the_page(
     assert gateway.bodies[0]["max_tokens"] == 8
 
 
-def test_a_gateway_that_is_away_is_said_so(
+def test_unreachable_gateway_is_reported(
     browser: Client, filled: FilledCompany, settings: Settings
 ) -> None:
     settings.NINEFOLD_GATEWAY_URL = "http://127.0.0.1:9"
@@ -149,8 +149,8 @@ def test_a_viewer_sees_why_they_may_not_ask(viewer: Client, filled: FilledCompan
     assert not ApiKey.objects.filter(name__startswith="playground").exists()
 
 
-def test_somebody_who_lost_the_role_may_not_ask_by_the_key_that_they_had(
-    browser: Client, filled: FilledCompany, gateway: Gateway
+def test_playground_key_is_refused_after_role_is_lost(
+    browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
     b"".join(ask(browser, filled, QUESTION))
     filled.user.memberships.update(role="viewer")
@@ -160,7 +160,7 @@ def test_somebody_who_lost_the_role_may_not_ask_by_the_key_that_they_had(
 
 
 def test_the_playgrounds_key_has_limits(
-    browser: Client, filled: FilledCompany, gateway: Gateway
+    browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
     b"".join(ask(browser, filled, QUESTION))
     key = ApiKey.objects.get(name="playground (ada)")
@@ -168,8 +168,8 @@ def test_the_playgrounds_key_has_limits(
     assert key.concurrency == 4
 
 
-def test_a_refusal_of_the_gateway_keeps_its_status_words_and_when_to_try_again(
-    browser: Client, filled: FilledCompany, gateway: Gateway
+def test_gateway_error_keeps_status_message_and_retry_after(
+    browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
     gateway.refusal = (429, b'{"error": {"message": "too many requests"}}')
     response = ask(browser, filled, QUESTION)
@@ -178,15 +178,15 @@ def test_a_refusal_of_the_gateway_keeps_its_status_words_and_when_to_try_again(
     assert response["Retry-After"] == "7"
 
 
-def test_a_refusal_that_is_no_json_is_still_told(
-    browser: Client, filled: FilledCompany, gateway: Gateway
+def test_gateway_error_without_json_is_reported(
+    browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
     gateway.refusal = (504, b"<html>")
     assert "status 504" in ask(browser, filled, QUESTION).json()["error"]["message"]
 
 
 def test_the_system_prompt_comes_before_the_question(
-    browser: Client, filled: FilledCompany, gateway: Gateway
+    browser: Client, filled: FilledCompany, gateway: FakeGateway
 ) -> None:
     form = {"deployment": filled.ready.uid, "message": "hello", "system": "Be brief."}
     browser.post("/playground", form)
@@ -196,13 +196,11 @@ def test_the_system_prompt_comes_before_the_question(
     ]
 
 
-def test_a_deployment_that_is_gone_is_said_so(browser: Client, filled: FilledCompany) -> None:
+def test_missing_deployment_is_reported(browser: Client, filled: FilledCompany) -> None:
     assert "is not there" in browser.get("/playground?deployment=gone").text
 
 
-def test_a_deployment_without_a_replica_says_so_before_anybody_asks(
-    browser: Client, filled: FilledCompany
-) -> None:
+def test_playground_warns_if_no_replica_is_ready(browser: Client, filled: FilledCompany) -> None:
     text = browser.get(f"/playground?deployment={filled.degraded.uid}").text
     assert "No replica is ready yet" in text
 
@@ -210,7 +208,7 @@ def test_a_deployment_without_a_replica_says_so_before_anybody_asks(
 def test_the_playground_opens_on_a_deployment_that_answers(
     browser: Client, filled: FilledCompany
 ) -> None:
-    """Not on the first by name, which has no replica; those that answer come first in the list."""
+    """Not on the first by name, which has no replica; ready ones come first in the list."""
     waits = factories.deployment(
         actor=filled.user, team=filled.team, queue=filled.queue, model=filled.base, name="a-new-one"
     )

@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from apps.models.models import ModelLine, ModelVersion
 from apps.models.services import outputs
-from apps.serving.selectors.lineage import MOST_VERSIONS, lineage_of_versions
+from apps.serving.selectors.lineage import MAX_VERSIONS, lineage_of_versions
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
 
@@ -86,13 +86,13 @@ def test_a_long_way_is_shown_step_by_step(browser: Client, filled: FilledCompany
 def test_any_lineage_takes_the_same_few_queries(
     filled: FilledCompany, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    for number in range(MOST_VERSIONS + 5):
+    for number in range(MAX_VERSIONS + 5):
         child(filled, filled.base, number)
     with django_assert_max_num_queries(4):
         found = lineage_of_versions([filled.base.pk], user=filled.user)
     assert found.more
     models = [node for node in found.nodes if node.kind == "model"]
-    assert len(models) == MOST_VERSIONS
+    assert len(models) == MAX_VERSIONS
     assert filled.base.uid in {node.uid for node in models}
 
 

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from apps.serving.models import Deployment, Revision
 from apps.serving.services import deployments as services
-from controlplane.domain.serving import DeploymentEvent
+from controlplane.domain.serving.lifecycle import DeploymentEvent
 from tests.functional.sample_rows import FilledCompany
 
 HTMX = {"HX-Request": "true"}
@@ -30,11 +30,11 @@ def form_of(filled: FilledCompany, **changes: str) -> dict[str, str]:
 def stopped(deployment: Deployment) -> Deployment:
     deployment.refresh_from_db()
     for event in (DeploymentEvent.STOP, DeploymentEvent.CONFIRM):
-        services.deployment_move(deployment, event, at=timezone.now(), reason="stopped")
+        services.deployment_transition(deployment, event, at=timezone.now(), reason="stopped")
     return deployment
 
 
-def test_a_plain_form_makes_a_deployment(browser: Client, filled: FilledCompany) -> None:
+def test_plain_form_creates_a_deployment(browser: Client, filled: FilledCompany) -> None:
     response = browser.post("/deployments/new", form_of(filled))
     made = Deployment.objects.get(name="fresh")
     assert response["Location"] == f"/deployments/{made.uid}"
@@ -61,7 +61,9 @@ def test_a_replica_in_back_off_shows_its_crashes_and_its_next_start(
     assert "out of memory" in text
 
 
-def test_a_deployment_is_polled_until_it_is_settled(browser: Client, filled: FilledCompany) -> None:
+def test_deployment_page_polls_until_state_is_settled(
+    browser: Client, filled: FilledCompany
+) -> None:
     moving = browser.get(f"/deployments/{filled.degraded.uid}", headers=HTMX)
     assert moving.status_code == 200
     settled = browser.get(f"/deployments/{filled.ready.uid}", headers=HTMX)
@@ -132,7 +134,7 @@ def test_actions_need_the_role_the_team_and_a_post(
     assert outsider.post(address).status_code == 404
 
 
-def test_the_fleet_names_holders_only_to_their_team(
+def test_fleet_shows_workloads_only_to_their_team(
     browser: Client, outsider: Client, filled: FilledCompany
 ) -> None:
     link = f"/jobs/{filled.running.uid}"

@@ -1,4 +1,4 @@
-"""The list of deployments, the parts of a deployment's page, going back, and what a form says will happen."""
+"""The list of deployments, the tabs of a deployment's page, rollback, and checks of forms."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from django.utils import timezone
 from apps.fleet.models import Card
 from apps.quotas.models import Allocation
 from apps.serving.models import Deployment, Replica, Revision
+from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
-from apps.serving.services.configurations import Configuration
-from apps.serving.services.usage import usage_record
+from apps.serving.services.gateways import usage_batch_record
 from tests.functional.sample_rows import FilledCompany
 
 
@@ -39,13 +39,13 @@ def called(
         "first_token_ms": first,
     }
     sequence = int(ago.total_seconds() * 1000) + len(outcome)
-    usage_record(gateway="g", sequence=sequence, records=[record])
+    usage_batch_record(gateway="g", sequence=sequence, records=[record])
 
 
 def revised(filled: FilledCompany) -> Revision:
     return services.deployment_revise(
         deployment=filled.ready,
-        configuration=Configuration(model_version=filled.base, cards=2),
+        configuration=RevisionConfiguration(model_version=filled.base, cards=2),
         actor=filled.user,
         at=timezone.now(),
     )
@@ -90,7 +90,7 @@ def test_the_list_counts_the_calls_of_a_day_and_comes_as_csv(
     assert any(line.startswith("parcels,ready,") and ",1 of 1,1," in line for line in lines)
 
 
-def test_a_replica_names_the_card_that_it_holds(browser: Client, filled: FilledCompany) -> None:
+def test_replica_row_shows_its_cards(browser: Client, filled: FilledCompany) -> None:
     rows = browser.get(f"/deployments/{filled.ready.uid}").context["replicas"]
     (held,) = Allocation.objects.filter(claim__uid=rows[0].replica.claim_uid)
     assert [row.place for row in rows] == [f"{held.node.name} · {held.card.index}"]
@@ -107,7 +107,7 @@ def test_the_shortest_time_with_a_call_in_it_is_shown_first(
     called(filled, ago=timedelta(minutes=3))
     shown = part(browser, filled, "calls").context
     assert shown["window"] == "hour"
-    assert shown["figures"].calls == 1
+    assert shown["statistics"].calls == 1
 
 
 @pytest.mark.parametrize(("window", "steps"), [("hour", 60), ("day", 48), ("month", 30)])
@@ -152,7 +152,7 @@ def test_revisions_say_what_changed_and_which_serves(
     assert first["changes"] == []
 
 
-def test_going_back_makes_a_new_revision_of_the_old_configuration(
+def test_rollback_creates_revision_with_old_configuration(
     browser: Client, filled: FilledCompany
 ) -> None:
     revised(filled)
@@ -166,7 +166,7 @@ def test_going_back_makes_a_new_revision_of_the_old_configuration(
     assert browser.post(missing).status_code == 404
 
 
-def test_a_viewer_sees_revisions_and_why_they_may_not_go_back(
+def test_viewer_sees_revisions_and_why_rollback_is_denied(
     viewer: Client, filled: FilledCompany
 ) -> None:
     revised(filled)
@@ -177,16 +177,14 @@ def test_a_viewer_sees_revisions_and_why_they_may_not_go_back(
     assert viewer.post(address).status_code == 403
 
 
-def test_events_tell_of_the_deployment_and_of_its_replicas(
-    browser: Client, filled: FilledCompany
-) -> None:
+def test_events_include_deployment_and_replicas(browser: Client, filled: FilledCompany) -> None:
     events = part(browser, filled, "events").context["events"]
     assert {event["subject"] for event in events} == {"deployment", "replica"}
     times = [event["at"] for event in events]
     assert times == sorted(times, reverse=True)
 
 
-def test_the_log_of_a_replica_without_a_file_is_what_was_kept_of_its_crash(
+def test_log_of_replica_without_file_is_stored_tail_of_crash(
     browser: Client, filled: FilledCompany
 ) -> None:
     crashed = Replica.objects.get(backend__revision__deployment=filled.degraded)
@@ -209,9 +207,7 @@ def asked(filled: FilledCompany, **changes: str) -> dict[str, str]:
     }
 
 
-def test_the_form_says_in_words_what_will_happen_and_keeps_nothing(
-    browser: Client, filled: FilledCompany
-) -> None:
+def test_form_check_shows_effects_and_saves_nothing(browser: Client, filled: FilledCompany) -> None:
     text = browser.post("/deployments/check", asked(filled)).text
     assert "2 replicas of" in text
     assert "fresh" in text
@@ -227,9 +223,7 @@ def test_the_form_names_a_free_name_for_one_that_is_taken(
     assert f'value="{filled.tuned.line.name}"' in page.text
 
 
-def test_a_chip_that_is_not_here_is_told_before_it_is_waited_for(
-    browser: Client, filled: FilledCompany
-) -> None:
+def test_form_check_warns_of_missing_chip(browser: Client, filled: FilledCompany) -> None:
     Card.objects.update(chip="another")
     chips = browser.get("/deployments/new").context["form"].fields["chip"].choices
     assert ("cpu", "cpu – none here") in chips
@@ -237,7 +231,7 @@ def test_a_chip_that_is_not_here_is_told_before_it_is_waited_for(
     assert "Not running on hardware" in text
 
 
-def test_a_revision_is_told_with_the_replicas_that_the_deployment_has(
+def test_revision_check_uses_replica_count_of_deployment(
     browser: Client, filled: FilledCompany
 ) -> None:
     form = {"model_version": filled.base.uid, "chip": "cpu", "cards": "1"}
@@ -257,7 +251,7 @@ def test_fields_that_the_form_does_not_show_stay_in_the_next_revision(
     assert made.spec["queue_size"] == 0
 
 
-def test_a_form_sent_twice_makes_one_deployment(browser: Client, filled: FilledCompany) -> None:
+def test_form_sent_twice_creates_one_deployment(browser: Client, filled: FilledCompany) -> None:
     form = asked(filled, once="a" * 32)
     first = browser.post("/deployments/new", form)
     again = browser.post("/deployments/new", form)

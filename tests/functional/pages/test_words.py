@@ -11,7 +11,7 @@ from django.utils import timezone, translation
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.models import ModelState
-from controlplane.domain.serving import DeploymentState, ReplicaState
+from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from controlplane.web.states import LOOKS, Look
 from controlplane.web.templatetags import ninefold
 from tests.cases import for_each_case

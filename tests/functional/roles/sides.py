@@ -29,15 +29,15 @@ from apps.quotas.reconcilers import what_ifs_answer
 from apps.quotas.services.what_ifs import Question, what_if_ask
 from apps.serving.models import ApiKey, Deployment, Replica
 from apps.serving.services import deployments
+from apps.serving.services.gateways import usage_batch_record
 from apps.serving.services.keys import key_create
-from apps.serving.services.usage import usage_record
 from controlplane.domain.deliveries import DeliveryState
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.news import NewsKind, Severity, Subject
 from controlplane.domain.permissions import CompanyRole, Role, Scope
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.what_if import Urgent
-from controlplane.domain.serving import DeploymentEvent
+from controlplane.domain.serving.lifecycle import DeploymentEvent
 from controlplane.persistence.encryption import encrypt
 from tests import factories
 
@@ -213,7 +213,7 @@ def _served(
     at = timezone.now()
     deployments.deployment_stop(deployment=stopped, actor=maker, at=at)
     stopped.refresh_from_db()
-    deployments.deployment_move(stopped, DeploymentEvent.CONFIRM, at=at, reason="stopped")
+    deployments.deployment_transition(stopped, DeploymentEvent.CONFIRM, at=at, reason="stopped")
     key, _text = key_create(**own, name=f"{word}-key", at=at)
     _called(word, key, served, replica)
     return {
@@ -263,7 +263,7 @@ def _called(word: str, key: ApiKey, served: Deployment, replica: Replica) -> Non
         "duration_ms": 5.0,
         "first_token_ms": 1.0,
     }
-    usage_record(gateway=f"{word}-gateway", sequence=1, records=[record])
+    usage_batch_record(gateway=f"{word}-gateway", sequence=1, records=[record])
 
 
 def _heard(word: str, team: Team, maker: User, names: dict[str, str]) -> dict[str, str]:

@@ -19,9 +19,9 @@ from controlplane.domain.permissions import Role, Scope
 from tests import factories
 from tests.functional.security.slow_clients import received, slow_clients
 from tests.functional.security.web_process import web_process
-from tests.integration.gateway.calls import asked, post
+from tests.integration.gateway.clients import post, user_message
 from tests.integration.gateway.conftest import SECRET
-from tests.integration.gateway.controls import FakeControl
+from tests.integration.gateway.control_planes import FakeControl
 from tests.integration.gateway.processes import GatewayProcess
 
 MANY = 64
@@ -178,14 +178,14 @@ def test_the_gateway_answers_while_64_clients_of_each_kind_are_slow(
     stopped_gateway: GatewayProcess,
 ) -> None:
     stopped_gateway.start()
-    long = json.dumps({"model": "parser", "messages": asked("words 100000")})
+    long = json.dumps({"model": "parser", "messages": user_message("words 100000")})
     headers = f"Authorization: Bearer {SECRET}\r\n"
     with slow_clients(stopped_gateway.url, headers=headers) as attackers:
         attackers.slow_headers(MANY)
         attackers.slow_bodies("/v1/chat/completions", MANY)
         attackers.slow_readers("/v1/chat/completions", MANY, body=long.encode())
         assert stopped_gateway.status("/healthz") == 200
-        status, _, _ = post(stopped_gateway, {"model": "parser", "messages": asked("hi")})
+        status, _, _ = post(stopped_gateway, {"model": "parser", "messages": user_message("hi")})
         assert status == 200
 
 

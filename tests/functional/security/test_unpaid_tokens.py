@@ -9,15 +9,15 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 
 import pytest
 
-from tests.integration.gateway.calls import asked, post
+from tests.integration.gateway.clients import post, user_message
 from tests.integration.gateway.conftest import SECRET
-from tests.integration.gateway.controls import FakeControl, key_of
+from tests.integration.gateway.control_planes import FakeControl, key_of
 from tests.integration.gateway.engines import FakeEngine
 from tests.integration.gateway.processes import GatewayProcess
 from tests.integration.gateway.servers import wait_until
 
 #: The engine never answers it; it is estimated at 402 tokens.
-HUGE = {"model": "parser", "messages": asked("silent " + "x" * 1600)}
+HUGE = {"model": "parser", "messages": user_message("silent " + "x" * 1600)}
 LIMIT = 2000
 
 
@@ -66,7 +66,7 @@ def test_leaving_before_the_first_byte_is_not_free(
         calls = len(engine.bodies)
         wait_until_left(engine, calls=calls)
     assert status == 429
-    assert post(limited, {"model": "parser", "messages": asked("hi")})[0] == 429
+    assert post(limited, {"model": "parser", "messages": user_message("hi")})[0] == 429
     aborted = wait_until(
         lambda: [each for each in control.records if each["outcome"] == "aborted"][calls - 1 :],
         what="the usage records",

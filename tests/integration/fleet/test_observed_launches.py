@@ -8,9 +8,9 @@ from apps.jobs import handlers as jobs
 from apps.serving import handlers as serving
 from apps.serving.models import Replica
 from controlplane.domain.jobs.lifecycle import AttemptState
-from controlplane.domain.serving import ReplicaState
+from controlplane.domain.serving.lifecycle import ReplicaState
 from tests.integration.company import Company
-from tests.integration.serving import served
+from tests.integration.serving import deployments
 
 UNKNOWN = ["attempt-" + "0" * 32, "replica-" + "0" * 32 + "-1", "somebody-elses", "attempt-", ""]
 
@@ -42,8 +42,8 @@ def test_an_attempt_that_has_ended_takes_no_turn_more(company: Company) -> None:
 
 
 def test_a_replica_takes_a_turn_when_its_launch_is_told(company: Company) -> None:
-    deployment = served.serving(company)
-    (replica,) = served.replicas_of(deployment)
+    deployment = deployments.ready_deployment(company)
+    (replica,) = deployments.replicas_of(deployment)
     company.cluster.finish(replica.launch_name, exit_code=139, message="it fell over")
 
     serving.on_launches_changed(names=UNKNOWN)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.gateway.controls import FakeControl, key_of, route_of
+from tests.integration.gateway.control_planes import FakeControl, key_of, route_of
 from tests.integration.gateway.engines import MODEL, FakeEngine
 from tests.integration.gateway.processes import GatewayProcess
 

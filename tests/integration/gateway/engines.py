@@ -1,4 +1,4 @@
-"""A small engine with an OpenAI address, told what to do by the words it is asked."""
+"""A fake engine with the OpenAI API, controlled by the text of the prompt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODEL = "/models/engine-internal@main"
 class FakeEngine(ThreadedServer):
     """Answers with numbered words.
 
-    What it obeys in the last message or the prompt: ``words N`` (how many, 3 otherwise), ``status
+    Commands in the last message or the prompt: ``words N`` (how many, 3 otherwise), ``status
     N``, ``break`` (drops the connection after the first word), ``endless``, ``silent`` (never
     answers), ``unfinished`` (no ``[DONE]``), ``truncated`` (ends in order, but in the middle),
     ``fail`` (an error event in the stream), ``html`` (not JSON at all).

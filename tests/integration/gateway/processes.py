@@ -12,7 +12,7 @@ from pathlib import Path
 
 import openai
 
-from tests.integration.gateway.controls import TOKEN
+from tests.integration.gateway.control_planes import TOKEN
 from tests.integration.gateway.servers import free_port
 
 ROOT = Path(__file__).parents[3]
@@ -96,7 +96,7 @@ class GatewayProcess:
             connection.close()
 
     def client(self, secret: str) -> openai.OpenAI:
-        """The official client; closed with the gateway, its streams too."""
+        """An official OpenAI client; closed with the gateway, as are its streams."""
         client = openai.OpenAI(base_url=f"{self.url}/v1", api_key=secret, max_retries=0, timeout=20)
         self._clients.append(client)
         return client

@@ -58,24 +58,24 @@ class ThreadedServer:
     async def _listen(self) -> None:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.add_routes(self.routes())
-        # A client that leaves cancels its handler, as it does in the engines that this stands for.
+        # A client that disconnects cancels its handler, as in real engines.
         self._runner = web.AppRunner(
             app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1
         )
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
 
-    def go_away(self) -> None:
+    def disconnect(self) -> None:
         """Stop listening and drop every connection."""
         if self._runner is not None:
             self.run(self._runner.cleanup())
             self._runner = None
 
-    def come_back(self) -> None:
+    def reconnect(self) -> None:
         self.run(self._listen())
 
     def stop(self) -> None:
-        self.go_away()
+        self.disconnect()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=10)
         self._loop.close()

@@ -1,4 +1,4 @@
-"""What a call costs in limits and usage records, however it ends."""
+"""The charge of a request in limits and usage records, however it ends."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from gateway.estimates import prompt_tokens
-from tests.integration.gateway.calls import asked, post
+from gateway.completion_requests import estimate_prompt_tokens
+from tests.integration.gateway.clients import post, user_message
 from tests.integration.gateway.conftest import SECRET
-from tests.integration.gateway.controls import FakeControl, key_of
+from tests.integration.gateway.control_planes import FakeControl, key_of
 from tests.integration.gateway.engines import FakeEngine
 from tests.integration.gateway.processes import GatewayProcess
 from tests.integration.gateway.servers import wait_until
@@ -39,18 +39,18 @@ def set_limit(gateway: GatewayProcess, control: FakeControl, tokens_per_minute: 
 
 
 def body_of(words: str, **fields: Any) -> dict[str, Any]:
-    return {"model": "parser", "messages": asked(words), **fields}
+    return {"model": "parser", "messages": user_message(words), **fields}
 
 
 def estimate_of(words: str) -> int:
-    return prompt_tokens(body_of(words), context_length=512)
+    return estimate_prompt_tokens(body_of(words), context_length=512)
 
 
 @contextmanager
 def sent(
     gateway: GatewayProcess, words: str, **fields: Any
 ) -> Iterator[http.client.HTTPConnection]:
-    """A call that is under way."""
+    """A request in progress."""
     with closing(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)) as client:
         headers = {"Authorization": f"Bearer {SECRET}", "Content-Type": "application/json"}
         client.request(
@@ -65,13 +65,13 @@ def record_of(control: FakeControl) -> dict[str, Any]:
 
 
 def remaining(gateway: GatewayProcess) -> int:
-    """Tokens that the key may still use, as the headers of a small call say."""
+    """Remaining tokens of the key, from the headers of a small request."""
     status, headers, _ = post(gateway, body_of("words 1"))
     assert status == 200
     return int(headers["x-ratelimit-remaining-tokens"])
 
 
-def test_a_call_that_is_aborted_before_its_first_byte_pays_its_prompt(
+def test_request_aborted_before_first_byte_is_charged_its_prompt(
     gateway: GatewayProcess, control: FakeControl, engine: FakeEngine
 ) -> None:
     # The prompt is the use of more than six minutes.
@@ -87,7 +87,7 @@ def test_a_call_that_is_aborted_before_its_first_byte_pays_its_prompt(
     assert int(headers["retry-after"]) > 60
 
 
-def test_a_stream_that_is_dropped_pays_its_prompt_and_what_was_delivered(
+def test_aborted_stream_is_charged_prompt_and_delivered_tokens(
     limited: GatewayProcess, control: FakeControl, engine: FakeEngine
 ) -> None:
     with sent(limited, "endless " + "x" * 400, stream=True) as client:
@@ -103,7 +103,7 @@ def test_a_stream_that_is_dropped_pays_its_prompt_and_what_was_delivered(
 def test_a_stream_counts_in_the_limit_while_it_is_open(
     gateway: GatewayProcess, control: FakeControl
 ) -> None:
-    # A token a second flows back; the stream uses up to fifty.
+    # The bucket refills by a token a second; the stream uses up to fifty.
     set_limit(gateway, control, 60)
     with sent(gateway, "endless", stream=True) as client:
         response = client.getresponse()
@@ -118,7 +118,7 @@ def test_a_stream_counts_in_the_limit_while_it_is_open(
     ("words", "stream", "delivered"),
     [("status 500 ", False, 0), ("status 500 ", True, 0), ("html ", False, 0), ("break ", True, 1)],
 )
-def test_a_call_that_the_engine_failed_pays_only_what_was_delivered(
+def test_failed_request_is_charged_only_delivered_tokens(
     limited: GatewayProcess, control: FakeControl, words: str, *, stream: bool, delivered: int
 ) -> None:
     with sent(limited, words + "x" * 400, stream=stream) as client:
@@ -130,7 +130,7 @@ def test_a_call_that_the_engine_failed_pays_only_what_was_delivered(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_call_that_succeeds_pays_what_the_engine_counted(
+def test_successful_request_is_charged_reported_usage(
     limited: GatewayProcess, control: FakeControl, *, stream: bool
 ) -> None:
     with sent(limited, "words 5 " + "x" * 1600, stream=stream) as client:

@@ -1,4 +1,4 @@
-"""Which endpoint a request goes to, and how it ends when one is dead or slow, or the client leaves."""
+"""Choice of the endpoint, failover, time-outs, and clients that disconnect."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 import openai
 import pytest
 
-from tests.integration.gateway.calls import asked, post
+from tests.integration.gateway.clients import post, user_message
 from tests.integration.gateway.conftest import CREDENTIAL, SECRET, backend_of
-from tests.integration.gateway.controls import FakeControl, route_of
+from tests.integration.gateway.control_planes import FakeControl, route_of
 from tests.integration.gateway.engines import FakeEngine
 from tests.integration.gateway.processes import GatewayProcess
 from tests.integration.gateway.servers import free_port, wait_until
 
 
-def test_a_request_moves_to_another_endpoint_if_the_first_takes_no_connection(
+def test_request_is_retried_on_another_endpoint_if_connection_fails(
     gateway: GatewayProcess, control: FakeControl, engine: FakeEngine
 ) -> None:
     dead = f"http://127.0.0.1:{free_port()}"
@@ -24,8 +24,8 @@ def test_a_request_moves_to_another_endpoint_if_the_first_takes_no_connection(
     wait_until(lambda: f'version": {version}' in gateway.get("/healthz")[1], what="the route")
     client = gateway.client(SECRET)
     for _ in range(20):
-        assert client.chat.completions.create(model="parser", messages=asked("hi")).choices
-    # The dead endpoint was tried once and then set aside.
+        assert client.chat.completions.create(model="parser", messages=user_message("hi")).choices
+    # The dead endpoint was tried once and then ejected.
     assert 'refused_connections_total{route="parser"} 1' in gateway.get("/metrics")[1]
 
 
@@ -37,13 +37,13 @@ def test_a_route_without_a_ready_endpoint_is_unavailable_for_now(
     version = control.publish(routes=routes)
     wait_until(lambda: f'version": {version}' in gateway.get("/healthz")[1], what="the routes")
     for name in ("dead", "empty"):
-        status, headers, content = post(gateway, {"model": name, "messages": asked("hi")})
+        status, headers, content = post(gateway, {"model": name, "messages": user_message("hi")})
         assert (status, content["error"]["code"]) == (503, "no_ready_endpoint")
         assert int(headers["retry-after"]) > 0
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_engine_that_does_not_answer_in_time_is_left(
+def test_engine_timeout_ends_the_request(
     control: FakeControl, engine: FakeEngine, stopped_gateway: GatewayProcess, stream: bool
 ) -> None:
     gateway = GatewayProcess(
@@ -54,7 +54,7 @@ def test_an_engine_that_does_not_answer_in_time_is_left(
     )
     try:
         gateway.start()
-        call = {"model": "parser", "messages": asked("silent"), "stream": stream}
+        call = {"model": "parser", "messages": user_message("silent"), "stream": stream}
         status, _, content = post(gateway, call)
         assert (status, content["error"]["code"]) == (504, "upstream_timeout")
         assert ("0.3 s" if stream else "0.6 s") in content["error"]["message"]
@@ -74,7 +74,7 @@ def test_a_stream_beyond_the_total_time_ends_with_an_error(
         with pytest.raises(openai.APIError, match=r"within 0\.5 s"):
             list(
                 gateway.client(SECRET).chat.completions.create(
-                    model="parser", messages=asked("endless"), stream=True
+                    model="parser", messages=user_message("endless"), stream=True
                 )
             )
         wait_until(lambda: engine.cancelled == 1, what="the engine to be left")
@@ -82,11 +82,11 @@ def test_a_stream_beyond_the_total_time_ends_with_an_error(
         gateway.stop()
 
 
-def test_a_client_that_leaves_in_mid_stream_frees_the_engine_and_is_counted(
+def test_client_abort_during_stream_frees_the_engine_and_is_recorded(
     gateway: GatewayProcess, control: FakeControl, engine: FakeEngine
 ) -> None:
     stream = gateway.client(SECRET).chat.completions.create(
-        model="parser", messages=asked("endless"), stream=True
+        model="parser", messages=user_message("endless"), stream=True
     )
     events = iter(stream)
     for _ in range(3):
@@ -99,12 +99,12 @@ def test_a_client_that_leaves_in_mid_stream_frees_the_engine_and_is_counted(
     assert record["first_token_ms"] > 0
 
 
-def test_a_client_that_leaves_before_its_answer_frees_the_engine(
+def test_client_abort_before_response_frees_the_engine(
     gateway: GatewayProcess, control: FakeControl, engine: FakeEngine
 ) -> None:
     impatient = gateway.client(SECRET).with_options(timeout=0.3)
     with pytest.raises(openai.APITimeoutError):
-        impatient.chat.completions.create(model="parser", messages=asked("silent"))
+        impatient.chat.completions.create(model="parser", messages=user_message("silent"))
     wait_until(lambda: engine.cancelled == 1, seconds=3, what="the engine to be left")
     (record,) = wait_until(lambda: control.records, what="usage")
     assert record["outcome"] == "aborted"
@@ -118,7 +118,7 @@ def test_64_streams_are_open_at_the_same_time(
 
     def read(number: int) -> str:
         chunks = client.chat.completions.create(
-            model="parser", messages=asked(f"words {number + 1}"), stream=True
+            model="parser", messages=user_message(f"words {number + 1}"), stream=True
         )
         return "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
 
@@ -155,7 +155,7 @@ def test_weights_divide_the_requests_among_the_backends(
     assert 25 <= counts["even"] <= 75
 
 
-def test_backends_of_two_deployments_answer_under_the_routes_name_and_stand_in_for_each_other(
+def test_backends_of_two_deployments_share_a_route_and_fail_over(
     gateway: GatewayProcess, control: FakeControl, engine: FakeEngine
 ) -> None:
     candidate = FakeEngine(credential=CREDENTIAL, model="candidate").start()

@@ -1,4 +1,4 @@
-"""The control plane away, the gateway killed, files tampered with."""
+"""Control plane unreachable, gateway killed, files tampered with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from tests.integration.gateway.conftest import SECRET
-from tests.integration.gateway.controls import FakeControl, key_of
+from tests.integration.gateway.control_planes import FakeControl, key_of
 from tests.integration.gateway.engines import FakeEngine
 from tests.integration.gateway.processes import GatewayProcess
 from tests.integration.gateway.servers import wait_until
@@ -32,27 +32,27 @@ def wait_for_copy(gateway: GatewayProcess) -> None:
 def test_without_a_snapshot_nothing_is_served(
     control: FakeControl, stopped_gateway: GatewayProcess
 ) -> None:
-    control.go_away()
+    control.disconnect()
     stopped_gateway.start(until="/healthz")
     assert stopped_gateway.status("/readyz") == 503
     with pytest.raises(openai.InternalServerError) as raised:
         complete(stopped_gateway)
     assert (raised.value.status_code, raised.value.code) == (503, "no_snapshot")
-    control.come_back()
+    control.reconnect()
     wait_until(lambda: stopped_gateway.status("/readyz") == 200, what="readiness")
     assert complete(stopped_gateway)
 
 
-def test_a_restarted_gateway_goes_on_from_disk_while_the_control_plane_is_away(
+def test_restarted_gateway_serves_stored_snapshot_without_control_plane(
     gateway: GatewayProcess, control: FakeControl
 ) -> None:
     wait_for_copy(gateway)
     assert copy_of(gateway).stat().st_mode & 0o777 == 0o600
-    control.go_away()
+    control.disconnect()
     gateway.kill()
     gateway.start()
     assert complete(gateway)
-    control.come_back()
+    control.reconnect()
     control.publish(keys=[])
 
     def refused() -> bool:
@@ -66,7 +66,7 @@ def test_a_restarted_gateway_goes_on_from_disk_while_the_control_plane_is_away(
 
 def test_a_tampered_copy_is_refused(gateway: GatewayProcess, control: FakeControl) -> None:
     wait_for_copy(gateway)
-    control.go_away()
+    control.disconnect()
     gateway.kill()
     copy = copy_of(gateway)
     copy.write_bytes(copy.read_bytes().replace(b'"team-a"', b'"team-b"'))
@@ -121,10 +121,10 @@ def test_usage_is_counted_once_through_lost_acknowledgements_and_kill_9(
     assert sum(record["completion_tokens"] for record in control.records) == 45
 
 
-def test_usage_waits_on_disk_while_the_control_plane_is_away(
+def test_usage_is_stored_while_control_plane_is_unreachable(
     gateway: GatewayProcess, control: FakeControl
 ) -> None:
-    control.go_away()
+    control.disconnect()
     for _ in range(7):
         complete(gateway)
     folder = gateway.home / "run" / "gateway"
@@ -132,11 +132,11 @@ def test_usage_waits_on_disk_while_the_control_plane_is_away(
     wait_until(lambda: "usage_records_waiting 7" in gateway.get("/metrics")[1], what="7 records")
     gateway.stop()
     gateway.start()
-    control.come_back()
+    control.reconnect()
     wait_until(lambda: len(control.records) == 7, seconds=20, what="the records")
 
 
-def test_a_batch_that_is_refused_for_good_does_not_hold_up_those_behind_it(
+def test_refused_batch_does_not_block_later_batches(
     gateway: GatewayProcess, control: FakeControl
 ) -> None:
     control.usage_status = 422
@@ -148,7 +148,7 @@ def test_a_batch_that_is_refused_for_good_does_not_hold_up_those_behind_it(
     wait_until(lambda: len(control.records) == 1, what="the batch behind it")
 
 
-def test_a_stopping_gateway_lets_a_stream_end_and_posts_its_usage(
+def test_shutdown_drains_streams_and_posts_usage(
     gateway: GatewayProcess, control: FakeControl, engine: FakeEngine
 ) -> None:
     engine.close_gate()
@@ -166,7 +166,7 @@ def test_a_stopping_gateway_lets_a_stream_end_and_posts_its_usage(
     assert (record["outcome"], record["completion_tokens"]) == ("ok", 4)
 
 
-def test_a_stream_that_outlasts_the_drain_is_cut_off_and_counted(
+def test_stream_beyond_drain_is_cancelled_and_recorded(
     control: FakeControl, engine: FakeEngine, stopped_gateway: GatewayProcess
 ) -> None:
     gateway = GatewayProcess(
@@ -188,7 +188,7 @@ def test_a_stream_that_outlasts_the_drain_is_cut_off_and_counted(
         gateway.stop()
 
 
-def test_a_second_gateway_in_the_same_folder_is_refused_and_told_why(
+def test_second_gateway_in_same_folder_is_refused_with_reason(
     gateway: GatewayProcess, control: FakeControl
 ) -> None:
     second = GatewayProcess(home=gateway.home, control_url=control.url)

@@ -12,7 +12,7 @@ from apps.jobs.services import SpecRefused
 from apps.models.models import ModelVersion
 from apps.models.selectors.quantizations import quantization_of
 from apps.models.services.acceptances import AcceptanceRefused, version_accept, version_reject
-from apps.serving.services.configurations import Configuration, configuration_check
+from apps.serving.selectors.configurations import RevisionConfiguration, configuration_check
 from apps.serving.services.deployments import deployment_create
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.domain.models import Acceptance
@@ -61,7 +61,7 @@ def _made(company: Company, **metrics: Any) -> ModelVersion:
 
 
 def _refusals(version: ModelVersion) -> list[str]:
-    configuration = Configuration(model_version=version, engine=ENGINE)
+    configuration = RevisionConfiguration(model_version=version, engine=ENGINE)
     return [finding.message for finding in configuration_check(configuration, replicas=1)]
 
 
@@ -96,7 +96,7 @@ def test_a_version_that_lost_too_much_is_kept_and_not_deployed(company: Company)
             actor=company.engineer,
             team=company.team,
             name="small",
-            configuration=Configuration(model_version=version, engine=ENGINE),
+            configuration=RevisionConfiguration(model_version=version, engine=ENGINE),
             queue=company.queue,
         )
 

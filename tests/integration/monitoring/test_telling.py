@@ -20,10 +20,10 @@ from apps.monitoring.services.notifications import (
     trial_send,
     wishes_set,
 )
-from apps.serving.services.deployments import deployment_move
+from apps.serving.services.deployments import deployment_transition
 from controlplane.domain.jobs.lifecycle import JobEvent, JobKind
 from controlplane.domain.news import COLLAPSED_WITHIN, NEWS, NewsKind
-from controlplane.domain.serving import DeploymentEvent
+from controlplane.domain.serving.lifecycle import DeploymentEvent
 from tests import factories
 from tests.integration.monitoring.conftest import Office
 from tests.integration.monitoring.news import heard, tell
@@ -81,7 +81,7 @@ def test_a_deployment_in_trouble_and_its_recovery_reach_the_whole_team(office: O
         [],
     ]
     one.refresh_from_db()
-    deployment_move(
+    deployment_transition(
         one, DeploymentEvent.BECOME_READY, at=timezone.now(), reason="1 of 1 replicas are ready"
     )
     heard("deployment.ready")

@@ -13,7 +13,7 @@ from apps.accounts.models import Team, User
 from apps.quotas.models import Queue
 from apps.serving.models import Deployment, DeploymentTransition
 from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.serving import DEPLOYMENT, DeploymentEvent
+from controlplane.domain.serving.lifecycle import DEPLOYMENT, DeploymentEvent
 from controlplane.persistence.leases import lease_rows, loop_lease, release_row
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import Lease

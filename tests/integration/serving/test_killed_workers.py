@@ -1,4 +1,4 @@
-"""A worker killed between any two steps: the deployment still serves, and still ends, once."""
+"""A worker killed between any two steps: the deployment still becomes ready and stops once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from apps.fleet import selectors as fleet
 from apps.quotas.models import Allocation, Claim
 from apps.serving.models import Deployment, Replica
 from apps.serving.services import deployments as services
-from controlplane.domain.serving import DeploymentState
+from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.ports.clusters import Phase
 from tests.integration.company import Company
 from tests.integration.mortality import EVERY, Mortal, Worker, live
-from tests.integration.serving.served import create, turn
+from tests.integration.serving.deployments import create, reconcile
 
 MOST_STEPS = 2_000
 
@@ -29,7 +29,7 @@ def worker(committed_company: Company, monkeypatch: pytest.MonkeyPatch) -> Worke
 
 
 def reach(company: Company, worker: Worker, deployment: Deployment, state: DeploymentState) -> None:
-    """Turn the loops until it is there; engines that were started answer their probes."""
+    """Reconcile until the deployment has the state; launched engines become ready."""
 
     def there() -> bool:
         for name in company.cluster.names():
@@ -38,11 +38,11 @@ def reach(company: Company, worker: Worker, deployment: Deployment, state: Deplo
         deployment.refresh_from_db()
         return deployment.state == state
 
-    live(worker, turn=partial(turn, company), until=there)
+    live(worker, turn=partial(reconcile, company), until=there)
 
 
 def deaths_of(worker: Worker, life: Callable[[int], None]) -> int:
-    """Live the same life again and again, dying some steps later each time; say how many there were."""
+    """Repeat the scenario, killing the worker some steps later each time; return the number of kills."""
     for deaths, dies_at in enumerate(range(0, MOST_STEPS, EVERY)):
         worker.steps, worker.dies_at, worker.last_words = 0, dies_at, ""
         life(dies_at)
@@ -51,7 +51,7 @@ def deaths_of(worker: Worker, life: Callable[[int], None]) -> int:
     raise AssertionError(f"the life has more than {MOST_STEPS} steps")
 
 
-def test_a_deployment_starts_and_stops_once_wherever_its_worker_is_killed(
+def test_deployment_starts_and_stops_once_if_worker_is_killed_at_any_step(
     committed_company: Company, worker: Worker
 ) -> None:
     company = committed_company

@@ -1,15 +1,15 @@
-"""Replicas tell a cluster that schedules by itself in which queue and how urgent they are."""
+"""Launches of replicas carry queue and priority for clusters with their own scheduler."""
 
 from __future__ import annotations
 
 from apps.quotas.models import Claim
 from controlplane.adapters.clusters.volcano.launching import PRIORITY, QUEUE
 from tests.integration.company import Company
-from tests.integration.serving.served import replicas_of, serving
+from tests.integration.serving.deployments import ready_deployment, replicas_of
 
 
-def test_a_replica_says_its_queue_and_its_priority(company: Company) -> None:
-    (replica,) = replicas_of(serving(company))
+def test_replica_launch_has_labels_of_queue_and_priority(company: Company) -> None:
+    (replica,) = replicas_of(ready_deployment(company))
 
     claim = Claim.objects.get(uid=replica.claim_uid)
     assert company.cluster.observe([replica.launch_name])[replica.launch_name].labels == {

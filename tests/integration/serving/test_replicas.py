@@ -1,4 +1,4 @@
-"""Replicas that wait, crash, lose their cards, fall silent or outlive their deployment."""
+"""Replicas that are pending, crash, are revoked, are unreachable or outlive their deployment."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import pytest
 
 from apps.quotas import services as quotas
 from apps.quotas.models import Allocation, Claim
+from apps.serving import reconcilers
 from apps.serving.models import Replica
-from apps.serving.reconcilers import sweeps
 from apps.serving.services import deployments as services
-from apps.serving.services import snapshots
+from apps.serving.services import gateways
 from controlplane.domain.claims import ClaimState, ReleaseReason
-from controlplane.domain.serving import DeploymentState, ReplicaState
+from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from controlplane.ports.clusters import ExitCause, Phase
 from tests.integration.company import Company
-from tests.integration.serving.served import (
+from tests.integration.serving.deployments import (
     create,
     endpoints,
+    ready_deployment,
+    reconcile,
     replicas_of,
-    serve_all,
-    serving,
-    turn,
+    start_replicas,
 )
 
 
-def test_a_replica_without_cards_waits_and_says_why(company: Company) -> None:
+def test_replica_without_cards_is_pending_with_reason(company: Company) -> None:
     deployment = create(company, replicas=3)
-    turn(company)
-    turn(company)
+    reconcile(company)
+    reconcile(company)
 
     waiting = [one for one in replicas_of(deployment) if one.state == ReplicaState.PENDING]
     assert [one.message for one in waiting] == [
@@ -38,7 +38,7 @@ def test_a_replica_without_cards_waits_and_says_why(company: Company) -> None:
 
 
 def test_a_crashed_replica_is_restarted_with_growing_delays_and_shown(company: Company) -> None:
-    deployment = serving(company)
+    deployment = ready_deployment(company)
     (replica,) = replicas_of(deployment)
     delays = []
     for crash in range(1, 5):
@@ -80,8 +80,8 @@ def test_a_crashed_replica_is_restarted_with_growing_delays_and_shown(company: C
     ]
 
 
-def test_crashes_long_ago_are_forgiven(company: Company) -> None:
-    deployment = serving(company)
+def test_backoff_is_reset_after_stable_period(company: Company) -> None:
+    deployment = ready_deployment(company)
     (replica,) = replicas_of(deployment)
     Replica.objects.update(crashes=7)
     company.later(timedelta(minutes=11))
@@ -94,13 +94,13 @@ def test_crashes_long_ago_are_forgiven(company: Company) -> None:
 
 
 def test_a_crash_while_another_replica_serves_degrades_the_deployment(company: Company) -> None:
-    deployment = serving(company, replicas=2)
+    deployment = ready_deployment(company, replicas=2)
     first, second = replicas_of(deployment)
     company.cluster.finish(first.launch_name, exit_code=1)
 
     company.turn_deployments()
     company.turn_deployments()
-    snapshots.snapshot_publish(at=company.at)
+    gateways.snapshot_publish(at=company.at)
 
     deployment.refresh_from_db()
     assert deployment.state == DeploymentState.DEGRADED
@@ -108,11 +108,11 @@ def test_a_crash_while_another_replica_serves_degrades_the_deployment(company: C
     assert endpoints("parser") == [second.uid]
 
 
-def test_a_model_that_cannot_be_loaded_never_serves_and_its_words_are_shown(
+def test_model_that_cannot_be_loaded_is_never_ready_and_its_error_is_shown(
     company: Company,
 ) -> None:
     deployment = create(company)
-    turn(company)
+    reconcile(company)
     (replica,) = replicas_of(deployment)
     company.cluster.finish(
         replica.launch_name, cause=ExitCause.NOT_PREPARED, message="no space left on device"
@@ -127,14 +127,14 @@ def test_a_model_that_cannot_be_loaded_never_serves_and_its_words_are_shown(
 
 
 @pytest.mark.parametrize("noticed", [True, False], ids=["ready", "admitted and not yet seen"])
-def test_a_revoked_claim_stops_its_replica_and_a_new_one_takes_its_place(
+def test_revoked_claim_stops_its_replica_and_a_new_one_is_created(
     company: Company, noticed: bool
 ) -> None:
     deployment = create(company)
     company.turn_deployments()
     company.schedule()
     if noticed:
-        serve_all(company)
+        start_replicas(company)
     (old,) = replicas_of(deployment)
     quotas.claim_revoke(
         claim=Claim.objects.get(uid=old.claim_uid),
@@ -144,8 +144,8 @@ def test_a_revoked_claim_stops_its_replica_and_a_new_one_takes_its_place(
         why="the node is drained",
     )
 
-    serve_all(company)
-    serve_all(company)
+    start_replicas(company)
+    start_replicas(company)
 
     old.refresh_from_db()
     claim = Claim.objects.get(uid=old.claim_uid)
@@ -157,26 +157,26 @@ def test_a_revoked_claim_stops_its_replica_and_a_new_one_takes_its_place(
     assert deployment.state == DeploymentState.READY
 
 
-def test_a_cluster_that_does_not_answer_only_delays(company: Company) -> None:
+def test_unreachable_cluster_only_delays_reconciliation(company: Company) -> None:
     deployment = create(company)
-    turn(company)
+    reconcile(company)
     company.cluster.lose_contact()
     company.turn_deployments()
     (replica,) = replicas_of(deployment)
     assert replica.message.startswith("the cluster does not answer")
 
     company.cluster.regain_contact()
-    serve_all(company)
+    start_replicas(company)
 
     replica.refresh_from_db()
     assert (replica.state, replica.crashes) == (ReplicaState.READY, 0)
 
 
-def test_what_serves_although_it_was_stopped_is_stopped_and_removed_by_the_sweep(
+def test_cleanup_stops_and_removes_launches_of_stopped_replicas(
     company: Company,
 ) -> None:
-    """A worker so slow that it launched after its replica had been stopped."""
-    deployment = serving(company)
+    """As if a slow worker had launched the replica after it was stopped."""
+    deployment = ready_deployment(company)
     (replica,) = replicas_of(deployment)
     launch = company.cluster.launched(replica.launch_name)
     services.deployment_stop(deployment=deployment, actor=company.engineer, at=company.at)
@@ -185,15 +185,15 @@ def test_what_serves_although_it_was_stopped_is_stopped_and_removed_by_the_sweep
     company.cluster.launch(launch)
     company.cluster.run(launch.name)
 
-    assert sweeps.launches_sweep() == 1
+    assert reconcilers.replica_launches_cleanup() == 1
     assert company.phase_of(launch.name) is Phase.EXITED
-    assert sweeps.launches_sweep() == 1
+    assert reconcilers.replica_launches_cleanup() == 1
     assert company.cluster.names() == frozenset()
 
 
-def test_the_sweep_leaves_what_serves_alone(company: Company) -> None:
-    deployment = serving(company, replicas=2)
+def test_cleanup_keeps_launches_of_live_replicas(company: Company) -> None:
+    deployment = ready_deployment(company, replicas=2)
 
-    assert sweeps.launches_sweep() == 0
+    assert reconcilers.replica_launches_cleanup() == 0
 
     assert {company.phase_of(one.launch_name) for one in replicas_of(deployment)} == {Phase.RUNNING}

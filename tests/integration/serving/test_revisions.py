@@ -1,23 +1,23 @@
-"""A new revision takes over from the old one, or leaves it serving."""
+"""Traffic shifts to a new revision, or stays on the old one."""
 
 from __future__ import annotations
 
 from apps.serving.services import deployments as services
-from apps.serving.services import snapshots
-from controlplane.domain.serving import DeploymentState, ReplicaState
+from apps.serving.services import gateways
+from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from tests.integration.company import Company, ready_model
-from tests.integration.serving.served import (
+from tests.integration.serving.deployments import (
     configuration,
     endpoints,
+    ready_deployment,
+    reconcile,
     replicas_of,
-    serve_all,
-    serving,
-    turn,
+    start_replicas,
 )
 
 
 def test_a_new_revision_takes_the_traffic_only_once_it_is_ready(company: Company) -> None:
-    deployment = serving(company)
+    deployment = ready_deployment(company)
     (old,) = replicas_of(deployment)
     better = ready_model(team=company.team, name="tiny")
 
@@ -27,17 +27,17 @@ def test_a_new_revision_takes_the_traffic_only_once_it_is_ready(company: Company
         actor=company.engineer,
         at=company.at,
     )
-    turn(company)
-    snapshots.snapshot_publish(at=company.at)
+    reconcile(company)
+    gateways.snapshot_publish(at=company.at)
     assert endpoints("parser") == [old.uid]
     new = replicas_of(deployment)[-1]
     company.cluster.run(new.launch_name)
     company.turn_deployments()
-    snapshots.snapshot_publish(at=company.at)
+    gateways.snapshot_publish(at=company.at)
     assert endpoints("parser") == [old.uid]
 
     company.turn_deployments()
-    snapshots.snapshot_publish(at=company.at)
+    gateways.snapshot_publish(at=company.at)
     assert endpoints("parser") == [new.uid]
     company.turn_deployments()
 
@@ -46,8 +46,8 @@ def test_a_new_revision_takes_the_traffic_only_once_it_is_ready(company: Company
     assert company.cluster.names() == {new.launch_name}
 
 
-def test_a_revision_that_crashes_leaves_the_old_one_serving(company: Company) -> None:
-    deployment = serving(company)
+def test_crashing_revision_leaves_traffic_on_previous_revision(company: Company) -> None:
+    deployment = ready_deployment(company)
     (old,) = replicas_of(deployment)
     services.deployment_revise(
         deployment=deployment,
@@ -55,23 +55,23 @@ def test_a_revision_that_crashes_leaves_the_old_one_serving(company: Company) ->
         actor=company.engineer,
         at=company.at,
     )
-    turn(company)
+    reconcile(company)
     company.cluster.finish(replicas_of(deployment)[-1].launch_name, exit_code=1)
 
     for _ in range(3):
         company.turn_deployments()
-    snapshots.snapshot_publish(at=company.at)
+    gateways.snapshot_publish(at=company.at)
 
     assert endpoints("parser") == [old.uid]
     deployment.refresh_from_db()
     assert deployment.state == DeploymentState.DEGRADED
 
 
-def test_a_revision_that_is_replaced_before_it_served_gives_its_cards_back(
+def test_superseded_revision_releases_its_cards(
     company: Company,
 ) -> None:
     """With two cards, the third revision could otherwise never start."""
-    deployment = serving(company)
+    deployment = ready_deployment(company)
     for _ in range(2):
         services.deployment_revise(
             deployment=deployment,
@@ -79,10 +79,10 @@ def test_a_revision_that_is_replaced_before_it_served_gives_its_cards_back(
             actor=company.engineer,
             at=company.at,
         )
-        turn(company)
+        reconcile(company)
     for _ in range(3):
-        turn(company)
-        serve_all(company)
+        reconcile(company)
+        start_replicas(company)
     deployment.refresh_from_db()
     assert deployment.state == DeploymentState.READY
     live = [one for one in replicas_of(deployment) if one.state != ReplicaState.STOPPED]

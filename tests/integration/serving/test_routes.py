@@ -15,18 +15,18 @@ from apps.serving.models import Backend, Deployment, Route, RouteBackend
 from apps.serving.selectors.catalog import deployments_by_version
 from apps.serving.selectors.deployments import revision_rows
 from apps.serving.services import deployments as services
-from apps.serving.services import routes, snapshots
+from apps.serving.services import gateways, routes
 from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.serving import DeploymentState, ReplicaState
+from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
+from gateway.load_balancing import LoadBalancer
 from gateway.snapshots import open_snapshot, signature_of
-from gateway.tables import Targets
 from tests.integration.company import Company
-from tests.integration.serving.served import (
+from tests.integration.serving.deployments import (
     configuration,
     create,
+    ready_deployment,
     replicas_of,
-    serve_all,
-    serving,
+    start_replicas,
 )
 from tests.integration.threads import at_once, raised
 
@@ -53,7 +53,7 @@ def set_weights(company: Company, route: Route, **weights: int) -> None:
 
 
 def revise(company: Company, deployment: Deployment) -> None:
-    """Add a revision that differs in nothing."""
+    """Add a revision with the same configuration."""
     services.deployment_revise(
         deployment=deployment,
         configuration=configuration(company),
@@ -74,7 +74,7 @@ def shared(company: Company) -> tuple[Deployment, Deployment]:
     """``parser`` and ``candidate`` serve; the route of the first gives the second a tenth."""
     parser = create(company)
     candidate = create(company, name="candidate")
-    serve_all(company)
+    start_replicas(company)
     set_weights(company, parser.route, parser=90, candidate=10)
     return parser, candidate
 
@@ -99,7 +99,7 @@ def test_a_new_revision_takes_over_the_weight_of_its_deployment_in_every_route(
     company.turn_deployments()
     assert weights_of(parser.route) == {"parser r1": 90, "candidate r1": 10}
 
-    serve_all(company)
+    start_replicas(company)
 
     assert weights_of(parser.route) == {"parser r1": 90, "candidate r2": 10}
     assert weights_of(candidate.route) == {"candidate r2": 100}
@@ -108,7 +108,7 @@ def test_a_new_revision_takes_over_the_weight_of_its_deployment_in_every_route(
 def test_a_revision_with_weight_in_another_route_only_serves_until_the_next_is_ready(
     company: Company,
 ) -> None:
-    parser = serving(company)
+    parser = ready_deployment(company)
     candidate = create(company, name="candidate")
     set_weights(company, parser.route, parser=0, candidate=1)
     set_weights(company, candidate.route, candidate=0, parser=1)
@@ -124,10 +124,10 @@ def test_a_revision_with_weight_in_another_route_only_serves_until_the_next_is_r
 
 def test_the_gateway_divides_requests_among_deployments_by_weight(company: Company) -> None:
     shared(company)
-    body = snapshots.snapshot_body(snapshots.snapshot_publish(at=company.at))
+    body = gateways.snapshot_body(gateways.snapshot_publish(at=company.at))
     snapshot = open_snapshot(body, signature=signature_of(body, token="t"), token="t")
-    targets = Targets(monotonic=lambda: 0.0, random=Random(7))
-    line = targets.compile(snapshot).lines["parser"]
+    targets = LoadBalancer(monotonic=lambda: 0.0, random=Random(7))
+    line = targets.compile(snapshot).entries["parser"]
 
     drawn = [choice for _ in range(5_000) if (choice := targets.choose(line)) is not None]
 
@@ -143,10 +143,10 @@ def test_a_stopped_backend_keeps_its_weight_and_gets_no_requests(company: Compan
     parser, candidate = shared(company)
     stop(company, candidate)
 
-    content = snapshots.snapshot_publish(at=company.at)
+    content = gateways.snapshot_publish(at=company.at)
     (route,) = (
         one
-        for one in json.loads(snapshots.snapshot_body(content))["routes"]
+        for one in json.loads(gateways.snapshot_body(content))["routes"]
         if one["name"] == "parser"
     )
     endpoints = {one["model"]: len(one["endpoints"]) for one in route["backends"]}
@@ -154,7 +154,7 @@ def test_a_stopped_backend_keeps_its_weight_and_gets_no_requests(company: Compan
     assert weights_of(parser.route) == {"parser r1": 90, "candidate r1": 10}
 
     services.deployment_start(deployment=candidate, actor=company.engineer, at=company.at)
-    serve_all(company)
+    start_replicas(company)
     assert weights_of(parser.route) == {"parser r1": 90, "candidate r1": 10}
 
 
@@ -182,7 +182,7 @@ def test_a_deployment_is_not_deleted_while_a_route_shares_backends_with_another(
     assert not RouteBackend.objects.exists()
 
 
-def test_each_thing_wrong_with_weights_is_named(company: Company) -> None:
+def test_every_invalid_weight_is_reported(company: Company) -> None:
     parser, candidate = shared(company)
     team_of_stranger = company.stranger.memberships.get().team
     theirs = create(company, name="theirs")
@@ -193,7 +193,7 @@ def test_each_thing_wrong_with_weights_is_named(company: Company) -> None:
     for deployment in (candidate, unserved):
         revise(company, deployment)
     never = unserved.revisions.get(number=1).backends.get()
-    services.traffic_move(deployment=unserved, backend=newest(unserved))
+    services.traffic_shift(deployment=unserved, backend=newest(unserved))
     own = newest(parser)
     cases: list[tuple[dict[Backend, int], list[Deployment], str]] = [
         ({own: 100}, [], "candidate is a backend of the route parser and is missing"),
@@ -243,7 +243,7 @@ def test_weights_set_while_reconcilers_run_are_those_of_one_writer(
         revise(company, deployment)
 
     def move(deployment: Deployment) -> None:
-        services.traffic_move(deployment=deployment, backend=newest(deployment))
+        services.traffic_shift(deployment=deployment, backend=newest(deployment))
 
     def set_to(own: int, other: int) -> None:
         set_weights(company, parser.route, parser=own, candidate=other)

@@ -1,4 +1,4 @@
-"""What gateways are told, and what they tell."""
+"""Snapshots for gateways, and usage from them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from django.db import IntegrityError
 from apps.accounts.models import AuditEntry
 from apps.serving import selectors
 from apps.serving.models import ApiKey, GatewaySnapshot, UsageBatch, UsageRecord
-from apps.serving.services import keys, snapshots, usage
+from apps.serving.services import gateways, keys
 from tests.integration.company import Company
-from tests.integration.serving.served import create
+from tests.integration.serving.deployments import create
 from tests.integration.threads import at_once, raised
 
 
 def publish(company: Company) -> GatewaySnapshot:
-    return snapshots.snapshot_publish(at=company.at)
+    return gateways.snapshot_publish(at=company.at)
 
 
 def told(snapshot: GatewaySnapshot) -> dict[str, Any]:
-    return dict(json.loads(snapshots.snapshot_body(snapshot)))
+    return dict(json.loads(gateways.snapshot_body(snapshot)))
 
 
 def key_of(company: Company, **changes: Any) -> ApiKey:
@@ -48,15 +48,15 @@ def test_a_new_version_is_issued_only_when_the_content_changes(company: Company)
     assert publish(company).version == second.version
 
 
-def test_an_unchanged_snapshot_is_issued_anew_before_it_grows_stale(company: Company) -> None:
+def test_unchanged_snapshot_is_reissued_before_it_is_stale(company: Company) -> None:
     first = publish(company)
-    company.later(snapshots.REISSUE_AFTER)
+    company.later(gateways.REISSUE_AFTER)
 
     again = publish(company)
 
     assert again.version > first.version
     assert again.digest == first.digest
-    assert snapshots.REISSUE_AFTER < snapshots.MAX_STALE
+    assert gateways.REISSUE_AFTER < gateways.MAX_SNAPSHOT_AGE
 
 
 def test_publishing_many_at_once_issues_one_version(committed_company: Company) -> None:
@@ -68,12 +68,12 @@ def test_publishing_many_at_once_issues_one_version(committed_company: Company) 
     assert len(set(map(str, outcomes))) == 1
 
 
-def test_only_the_newest_snapshots_are_kept(company: Company) -> None:
-    for _ in range(snapshots.KEPT + 5):
-        company.later(snapshots.REISSUE_AFTER)
+def test_only_newest_snapshots_are_stored(company: Company) -> None:
+    for _ in range(gateways.STORED_SNAPSHOTS + 5):
+        company.later(gateways.REISSUE_AFTER)
         publish(company)
 
-    assert GatewaySnapshot.objects.count() == snapshots.KEPT
+    assert GatewaySnapshot.objects.count() == gateways.STORED_SNAPSHOTS
 
 
 def test_credentials_are_not_readable_in_the_database(company: Company) -> None:
@@ -85,7 +85,7 @@ def test_credentials_are_not_readable_in_the_database(company: Company) -> None:
     assert told(publish(company))["keys"][0]["digest"] == key.digest
 
 
-def test_the_snapshot_says_how_old_it_may_grow_and_carries_each_limit(company: Company) -> None:
+def test_snapshot_contains_max_age_and_limits(company: Company) -> None:
     key = key_of(
         company,
         routes=["parser"],
@@ -112,7 +112,7 @@ def test_the_snapshot_says_how_old_it_may_grow_and_carries_each_limit(company: C
     ]
 
 
-def test_a_revoked_key_disappears_at_once_and_revoking_again_changes_nothing(
+def test_revoked_key_is_removed_from_snapshot_and_revoking_is_idempotent(
     company: Company,
 ) -> None:
     key = key_of(company)
@@ -127,7 +127,7 @@ def test_a_revoked_key_disappears_at_once_and_revoking_again_changes_nothing(
     assert AuditEntry.objects.filter(action="key.revoke").count() == 1
 
 
-def test_an_expired_key_disappears(company: Company) -> None:
+def test_expired_key_is_removed_from_snapshot(company: Company) -> None:
     key = key_of(company, expires_at=company.at + timedelta(hours=1))
     assert digests(company) == [key.digest]
 
@@ -136,7 +136,7 @@ def test_an_expired_key_disappears(company: Company) -> None:
     assert digests(company) == []
 
 
-def test_the_text_of_a_key_is_kept_nowhere(company: Company) -> None:
+def test_text_of_key_is_not_stored(company: Company) -> None:
     key, text = keys.key_create(
         actor=company.engineer, team=company.team, name="robot", at=company.at
     )
@@ -147,18 +147,18 @@ def test_the_text_of_a_key_is_kept_nowhere(company: Company) -> None:
     assert text not in json.dumps(list(AuditEntry.objects.values("detail")))
 
 
-def test_limits_are_divided_among_the_gateways_that_live(company: Company) -> None:
+def test_snapshot_counts_live_gateways(company: Company) -> None:
     for name in ("g1", "g2"):
-        snapshots.gateway_seen(name=name, version=1, at=company.at)
+        gateways.gateway_mark_seen(name=name, version=1, at=company.at)
     assert told(publish(company))["gateways"] == 2
 
-    company.later(selectors.GATEWAY_SILENCE)
-    snapshots.gateway_seen(name="g1", version=2, at=company.at)
+    company.later(selectors.GATEWAY_HEARTBEAT_TIMEOUT)
+    gateways.gateway_mark_seen(name="g1", version=2, at=company.at)
 
     assert told(publish(company))["gateways"] == 1
 
 
-def test_a_route_without_a_ready_replica_is_told_without_endpoints(company: Company) -> None:
+def test_route_without_ready_replica_has_no_endpoints(company: Company) -> None:
     create(company)
 
     (route,) = told(publish(company))["routes"]
@@ -189,9 +189,9 @@ def test_a_batch_counts_once_however_often_it_is_posted(company: Company) -> Non
     key = key_of(company)
     records = [record(company, key=key.uid), record(company, key=key.uid, status=500)]
 
-    assert usage.usage_record(gateway="g1", sequence=7, records=records)
-    assert not usage.usage_record(gateway="g1", sequence=7, records=records)
-    assert usage.usage_record(gateway="g2", sequence=7, records=records)
+    assert gateways.usage_batch_record(gateway="g1", sequence=7, records=records)
+    assert not gateways.usage_batch_record(gateway="g1", sequence=7, records=records)
+    assert gateways.usage_batch_record(gateway="g2", sequence=7, records=records)
 
     visible = selectors.usage_visible(company.engineer)
     assert selectors.usage_totals(visible) == {
@@ -207,21 +207,23 @@ def test_a_batch_posted_by_many_at_once_counts_once(committed_company: Company) 
     records = [record(company)]
 
     def post() -> bool:
-        return usage.usage_record(gateway="g1", sequence=1, records=records)
+        return gateways.usage_batch_record(gateway="g1", sequence=1, records=records)
 
     assert sorted(map(str, at_once(post, post, post))) == ["False", "False", "True"]
     assert UsageRecord.objects.count() == 1
 
 
-def test_a_batch_that_cannot_be_kept_is_not_taken_for_one_counted_before(
+def test_batch_that_failed_to_be_stored_is_not_counted_as_duplicate(
     company: Company,
 ) -> None:
     with pytest.raises(IntegrityError):
-        usage.usage_record(gateway="g1", sequence=1, records=[record(company, prompt_tokens=-1)])
+        gateways.usage_batch_record(
+            gateway="g1", sequence=1, records=[record(company, prompt_tokens=-1)]
+        )
 
 
-def test_usage_of_an_unknown_key_is_kept_without_a_team(company: Company) -> None:
-    usage.usage_record(gateway="g1", sequence=1, records=[record(company, key="0" * 32)])
+def test_usage_of_unknown_key_is_stored_without_team(company: Company) -> None:
+    gateways.usage_batch_record(gateway="g1", sequence=1, records=[record(company, key="0" * 32)])
 
     kept = UsageRecord.objects.get()
     assert (kept.key, kept.team, kept.batch) == (None, None, UsageBatch.objects.get())

@@ -24,7 +24,7 @@ from apps.models.services.storage import (
 )
 from apps.models.services.storage_garbage import storage_measure
 from apps.models.services.storage_retention import removal_apply, retention_plan, retention_run
-from apps.serving.services.configurations import Configuration
+from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services.deployments import deployment_create
 from controlplane.domain.jobs.lifecycle import JobState
 from controlplane.domain.storage.retention import Removal, RetentionItemKind, RetentionRules
@@ -73,7 +73,7 @@ def test_what_a_job_waits_with_a_deployment_can_serve_or_somebody_pinned_stays(
         actor=company.engineer,
         team=company.team,
         name="parcels",
-        configuration=Configuration(model_version=served, engine=ENGINE),
+        configuration=RevisionConfiguration(model_version=served, engine=ENGINE),
         queue=company.queue,
     )
     assert pinned.artifact is not None

@@ -13,9 +13,9 @@ from typing import Any
 from apps.jobs.models import Attempt
 from apps.monitoring.models import CardFigures, CardHistory, NodeToken
 from apps.serving.models import Gateway, UsageBatch, UsageRecord
-from apps.serving.services import snapshots
-from gateway.journals import Journal
+from apps.serving.services import gateways
 from gateway.snapshots import open_snapshot
+from gateway.usage import UsageJournal
 from ninefold_runtime.agent.sequences import Sequence
 from tests.integration.upgrade.old_database import Upgraded
 from tests.integration.upgrade.recorded import FIXTURE, INSTALLATION, Exchange, exchanges
@@ -101,7 +101,7 @@ def test_a_gateway_polls_snapshots_and_posts_usage_that_is_counted_once(
     Gateway.objects.all().delete()
     for exchange in exchanges("gateway"):
         if "/usage" not in exchange.path:
-            snapshots.snapshot_publish(at=clock.at + 2 * snapshots.REISSUE_AFTER)
+            gateways.snapshot_publish(at=clock.at + 2 * gateways.REISSUE_AFTER)
             response = send(exchange, clock=clock)
             (signature,) = [response.headers[name] for name in ("X-Ninefold-Signature",)]
             present = open_snapshot(response.body, signature=signature, token=_TOKEN)
@@ -134,7 +134,7 @@ def test_a_gateway_starts_from_the_snapshot_and_the_journal_on_its_disk(tmp_path
     (endpoint,) = route.backends[0].endpoints
     assert endpoint.uid == INSTALLATION["deployment"]["replica"]
     folder = Path(shutil.copytree(FIXTURE / "gateway" / "usage", tmp_path / "usage"))
-    journal = Journal(folder, gateway_id="another", max_bytes=1 << 20, wall=lambda: 0.0)
+    journal = UsageJournal(folder, gateway_id="another", max_bytes=1 << 20, wall=lambda: 0.0)
     found = journal.oldest()
     assert found is not None
     (posted,) = [one for one in exchanges("gateway") if one.path.endswith("/usage")]

@@ -13,9 +13,9 @@ from apps.jobs.reconcilers import attempts, launches
 from apps.models.models import ModelVersion
 from apps.quotas.models import Claim
 from apps.quotas.reconcilers import cycle_run
+from apps.serving import reconcilers
 from apps.serving.models import Replica
-from apps.serving.reconcilers import replicas
-from apps.serving.services import snapshots
+from apps.serving.services import gateways
 from apps.workflows.models import Pipeline
 from apps.workflows.reconcilers import pipelines
 from config import simulations
@@ -24,7 +24,7 @@ from controlplane.domain.claims import ClaimState
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.pipelines import PipelineState, StepState
 from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.serving import ReplicaState
+from controlplane.domain.serving.lifecycle import ReplicaState
 from ninefold_runtime import specs
 from tests.integration.upgrade.local_machine import Machine
 from tests.integration.upgrade.old_database import Upgraded
@@ -110,7 +110,7 @@ def test_the_running_deployment_stays_in_the_snapshot_and_its_replica_is_followe
     machine: Machine, clock: Clock
 ) -> None:
     replica = Replica.objects.get(uid=_DEPLOYMENT["replica"])
-    replicas.replicas_reconcile(at=clock.at, uid=replica.uid)
+    reconcilers.replicas_reconcile(at=clock.at, uid=replica.uid)
     replica.refresh_from_db()
     assert replica.state == ReplicaState.READY, replica.message
     recorded = json.loads(exchanges("gateway")[0].response)
@@ -124,7 +124,7 @@ def test_the_running_deployment_stays_in_the_snapshot_and_its_replica_is_followe
     (served,) = _route(recorded)["backends"][0]["endpoints"]
     assert (endpoint.url, endpoint.credential) == (served["url"], served["credential"])
     machine.end(_DEPLOYMENT["launch"])
-    replicas.replicas_reconcile(at=clock.at, uid=replica.uid)
+    reconcilers.replicas_reconcile(at=clock.at, uid=replica.uid)
     replica.refresh_from_db()
     assert (replica.state, replica.crashes) == (ReplicaState.BACKOFF, 1), replica.message
     assert _route(_snapshot(at=clock.at))["backends"][0]["endpoints"] == []
@@ -132,8 +132,8 @@ def test_the_running_deployment_stays_in_the_snapshot_and_its_replica_is_followe
 
 def _snapshot(*, at: datetime) -> dict[str, Any]:
     # Issued anew, whatever is stored.
-    snapshot = snapshots.snapshot_publish(at=at + timedelta(hours=2))
-    return dict(json.loads(snapshots.snapshot_body(snapshot)))
+    snapshot = gateways.snapshot_publish(at=at + timedelta(hours=2))
+    return dict(json.loads(gateways.snapshot_body(snapshot)))
 
 
 def _route(snapshot: Mapping[str, Any]) -> Any:

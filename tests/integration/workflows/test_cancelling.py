@@ -9,8 +9,8 @@ import pytest
 from apps.jobs.models import Job
 from apps.models.models import ModelVersion
 from apps.serving.models import Deployment
+from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services import deployments
-from apps.serving.services.configurations import Configuration
 from apps.workflows import services
 from apps.workflows.models import Pipeline
 from controlplane.domain.machines import IllegalTransition
@@ -19,7 +19,7 @@ from controlplane.domain.pipelines import (
     PipelineState,
     StepState,
 )
-from controlplane.domain.serving import DeploymentState
+from controlplane.domain.serving.lifecycle import DeploymentState
 from tests.integration.company import ENGINE, Company
 from tests.integration.workflows.lines import (
     BADLY,
@@ -145,7 +145,7 @@ def test_cancelling_leaves_a_deployment_alone_that_somebody_revised_meanwhile(
     pipeline, served = deploying_over(company)
     chosen = deployments.deployment_revise(
         deployment=served,
-        configuration=Configuration(model_version=company.model, engine=ENGINE, cards=2),
+        configuration=RevisionConfiguration(model_version=company.model, engine=ENGINE, cards=2),
         actor=company.engineer,
         at=company.at,
     )
@@ -166,7 +166,7 @@ def test_cancelling_does_not_stop_a_new_deployment_that_somebody_revised_meanwhi
     made = Deployment.objects.get()
     deployments.deployment_revise(
         deployment=made,
-        configuration=Configuration.of(made.revisions.get()),
+        configuration=RevisionConfiguration.of(made.revisions.get()),
         actor=company.engineer,
         at=company.at,
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from apps.serving.models import Deployment
+from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services import deployments
-from apps.serving.services.configurations import Configuration
 from apps.workflows import services
 from controlplane.domain.pipelines import (
     TROUBLED_FOR,
     PipelineState,
 )
-from controlplane.domain.serving import DeploymentEvent
+from controlplane.domain.serving.lifecycle import DeploymentEvent
 from tests.integration.company import ENGINE, Company, ready_model
 from tests.integration.workflows.lines import (
     D,
@@ -42,7 +42,7 @@ def test_a_name_that_another_team_serves_under_is_refused_at_once(company: Compa
         actor=company.stranger,
         team=company.other_team,
         name="parser",
-        configuration=Configuration(
+        configuration=RevisionConfiguration(
             model_version=ready_model(team=None, name="shared"), engine=ENGINE
         ),
         queue=company.queue,
@@ -96,7 +96,7 @@ def test_a_deployment_that_stays_in_trouble_fails_its_step(company: Company) -> 
     pipeline = submit(company, D)
     turn(company)
     made = Deployment.objects.get()
-    deployments.deployment_move(
+    deployments.deployment_transition(
         made, DeploymentEvent.DEGRADE, at=company.at, reason="0 of 1 replicas are ready"
     )
     turn(company)
@@ -127,7 +127,7 @@ def test_a_step_fails_whose_deployment_somebody_else_takes_away(
     elif meddle == "revise":
         deployments.deployment_revise(
             deployment=made,
-            configuration=Configuration.of(made.revisions.get()),
+            configuration=RevisionConfiguration.of(made.revisions.get()),
             actor=company.engineer,
             at=company.at,
         )

@@ -15,7 +15,7 @@ from apps.serving.services import deployments
 from apps.workflows import services
 from apps.workflows.models import Pipeline
 from controlplane.domain.pipelines import PipelineState
-from controlplane.domain.serving import DeploymentState
+from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company
 from tests.integration.mortality import EVERY, Mortal, Worker, live

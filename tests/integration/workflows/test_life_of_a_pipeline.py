@@ -19,7 +19,7 @@ from controlplane.domain.pipelines import (
     Gate,
     StepState,
 )
-from controlplane.domain.serving import DeploymentState
+from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company
 from tests.integration.workflows.lines import (

@@ -9,8 +9,8 @@ import pytest
 from apps.accounts.models import AuditEntry
 from apps.jobs.models import Job
 from apps.serving.models import Deployment, Revision
+from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services import deployments
-from apps.serving.services.configurations import Configuration
 from apps.workflows import services
 from apps.workflows.models import Pipeline
 from controlplane.domain.machines import IllegalTransition
@@ -91,7 +91,9 @@ def test_of_cancelling_and_revising_at_once_the_persons_revision_is_the_one_that
         def revise() -> Revision:
             return deployments.deployment_revise(
                 deployment=served,
-                configuration=Configuration(model_version=company.model, engine=ENGINE, cards=2),
+                configuration=RevisionConfiguration(
+                    model_version=company.model, engine=ENGINE, cards=2
+                ),
                 actor=company.engineer,
                 at=company.at,
             )

@@ -17,7 +17,7 @@ from controlplane.domain.jobs.lifecycle import ATTEMPT, ENDED_JOB_STATES, JOB, L
 from controlplane.domain.machines import IllegalTransition, Machine
 from controlplane.domain.models import MODEL
 from controlplane.domain.pipelines import PIPELINE, STEP
-from controlplane.domain.serving import DEPLOYMENT, REPLICA
+from controlplane.domain.serving.lifecycle import DEPLOYMENT, REPLICA
 from tests.cases import for_each_case
 
 ARROWS: Mapping[str, str] = {

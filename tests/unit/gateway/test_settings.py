@@ -15,14 +15,14 @@ def settings_of(home: Path, **variables: str) -> Settings:
     )
 
 
-def test_the_defaults_need_nothing_but_a_token(tmp_path: Path) -> None:
+def test_only_the_token_is_required(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     assert (settings.host, settings.port) == ("127.0.0.1", 8001)
     assert settings.control_url == "http://127.0.0.1:8000"
     assert settings.folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_the_id_lasts(tmp_path: Path) -> None:
+def test_gateway_id_is_persistent(tmp_path: Path) -> None:
     assert settings_of(tmp_path).gateway_id == settings_of(tmp_path).gateway_id
     assert settings_of(tmp_path, NINEFOLD_GATEWAY_ID="east-1").gateway_id == "east-1"
 
@@ -48,8 +48,6 @@ def test_the_token_is_read_from_its_file(tmp_path: Path) -> None:
         ("NINEFOLD_GATEWAY_CONNECT_SECONDS", "nan"),
     ],
 )
-def test_an_unusable_value_is_refused_by_the_name_of_its_variable(
-    tmp_path: Path, name: str, value: str
-) -> None:
+def test_invalid_value_is_refused_with_variable_name(tmp_path: Path, name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name):
         settings_of(tmp_path, **{name: value})

@@ -89,9 +89,7 @@ def test_another_signature_is_refused(signature: str) -> None:
         ({"keys": [{"digest": "a", "uid": "k", "team": "t", "routes": "x"}]}, r"keys\[0\].routes"),
     ],
 )
-def test_what_is_signed_but_no_snapshot_is_refused_by_place(
-    changes: dict[str, Any], place: str
-) -> None:
+def test_signed_invalid_snapshot_is_refused_with_path(changes: dict[str, Any], place: str) -> None:
     body = body_of(**changes)
     with pytest.raises(SnapshotRefused, match=place):
         open_snapshot(body, signature=signature_of(body, token=TOKEN), token=TOKEN)

@@ -13,7 +13,7 @@ from http_server.connections import (
     GuardedProtocol,
     LimitsError,
 )
-from tests.unit.http_server.loops import on_loop
+from tests.unit.http_server.event_loops import on_loop
 
 LIMITS = ConnectionLimits(
     header_seconds=10, grace_seconds=20, min_bytes_per_second=1000, per_address=2
@@ -21,7 +21,7 @@ LIMITS = ConnectionLimits(
 
 
 class Transport:
-    """A connection whose other end is moved by the test."""
+    """A connection whose client is controlled by the test."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -56,7 +56,7 @@ async def never(scope: Any, receive: Any, send: Any) -> None:
 
 
 class Server:
-    """A guard whose clock the test moves, without its timer."""
+    """A guard whose clock is set by the test, without its timer."""
 
     def __init__(self, limits: ConnectionLimits = LIMITS) -> None:
         self.guard = ConnectionGuard(limits)
@@ -86,7 +86,7 @@ HEAD = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
 
 
 @on_loop
-async def test_headers_have_to_arrive_in_time_however_they_drip() -> None:
+async def test_slow_headers_time_out() -> None:
     server = Server()
     connection, transport = server.connect()
     _, silent = server.connect()
@@ -120,7 +120,7 @@ async def test_a_body_may_be_long_but_not_slower_than_the_minimum_rate() -> None
 
 
 @on_loop
-async def test_a_client_does_not_pay_for_an_application_that_reads_slowly() -> None:
+async def test_slow_application_does_not_time_out_the_client() -> None:
     server = Server()
     connection, transport = server.connect()
     connection.data_received(HEAD + b"x" * 70_000)
@@ -130,7 +130,7 @@ async def test_a_client_does_not_pay_for_an_application_that_reads_slowly() -> N
 
 
 @on_loop
-async def test_a_response_that_is_not_read_is_given_up_and_one_that_is_read_is_not() -> None:
+async def test_unread_response_times_out() -> None:
     server = Server()
     unread, unread_end = server.connect()
     read, read_end = server.connect()
@@ -148,7 +148,7 @@ async def test_a_response_that_is_not_read_is_given_up_and_one_that_is_read_is_n
 
 
 @on_loop
-async def test_a_complete_response_is_not_kept_for_a_client_that_does_not_read_it() -> None:
+async def test_unread_complete_response_is_dropped() -> None:
     server = Server()
     connection, transport = server.connect()
     connection.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")

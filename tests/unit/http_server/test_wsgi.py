@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from http_server.wsgi import BUFFERED_BODY_BYTES, Lane, WsgiServer
-from tests.unit.http_server.loops import on_loop
+from tests.unit.http_server.event_loops import on_loop
 
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -39,7 +39,7 @@ def scope(path: str = "/", *headers: tuple[bytes, bytes], raw: bytes = b"") -> d
 
 
 class Client:
-    """The other end of one request."""
+    """The client of one request."""
 
     def __init__(self, *pieces: bytes) -> None:
         self.messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -89,7 +89,7 @@ async def test_a_thread_is_taken_only_when_the_body_has_arrived() -> None:
 
 
 @on_loop
-async def test_one_kind_of_traffic_does_not_take_the_threads_of_another() -> None:
+async def test_lanes_do_not_share_threads() -> None:
     gate = threading.Event()
 
     def stuck(environ: dict[str, Any], start: Any) -> list[bytes]:
@@ -129,7 +129,7 @@ async def test_a_large_body_without_a_length_is_refused() -> None:
 
 
 @on_loop
-async def test_a_client_that_leaves_in_the_middle_of_a_large_body_frees_its_thread() -> None:
+async def test_disconnect_during_large_body_frees_the_thread() -> None:
     errors: list[Exception] = []
 
     def reading(environ: dict[str, Any], start: Any) -> list[bytes]:
@@ -170,7 +170,7 @@ class Stream:
 
 
 @on_loop
-async def test_a_stream_leaves_its_lane_and_ends_when_the_client_leaves() -> None:
+async def test_stream_leaves_its_lane_and_ends_on_disconnect() -> None:
     streams: list[Stream] = []
 
     def streaming(environ: dict[str, Any], start: Any) -> Iterable[bytes]:

@@ -21,7 +21,11 @@ from controlplane.domain import fields
 from controlplane.domain.accelerators import Chip
 from controlplane.domain.fields import Field, Finding
 from controlplane.domain.jobs.parallelism import ParallelPlan
-from controlplane.domain.serving_plans import architecture_of, check_serving_plan, serving_plan
+from controlplane.domain.serving.parallelism import (
+    architecture_from_config,
+    check_replica_parallelism,
+    replica_parallelism,
+)
 from controlplane.domain.specs.serving import SERVE
 from controlplane.ports.engines import ROLES, ModelFacts, RenderRequest, Task
 from controlplane.ports.launches import Launch, Probe, Role
@@ -142,7 +146,7 @@ class ContainerServer(ContainerEngine):
         order = Order(
             spec=spec,
             chip=request.chip,
-            plan=serving_plan(spec["parallel"], cards=cards),
+            plan=replica_parallelism(spec["parallel"], cards=cards),
             nodes=len(request.placements),
             model=request.model,
             precision=precision(spec, chip=request.chip),
@@ -205,10 +209,10 @@ class ContainerServer(ContainerEngine):
         group = complete["parallel"]
         if group["tensor"]:
             cards = group["tensor"] * group["pipeline"] * group["data"]
-            found = check_serving_plan(
+            found = check_replica_parallelism(
                 group,
                 cards=cards,
-                architecture=architecture_of(model.config if model else {}),
+                architecture=architecture_from_config(model.config if model else {}),
                 chip=chip,
             )
             # How many cards there are is not known here; the deployment that asks for them checks that.

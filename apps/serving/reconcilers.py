@@ -1,0 +1,435 @@
+"""Controllers of serving: deployments, their replicas, and clean-up of launches that no replica owns."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from apps.fleet import selectors as fleet
+from apps.fleet.models import Cluster
+from apps.models import selectors as registry_selectors
+from apps.quotas import selectors as quotas_selectors
+from apps.quotas import services as quotas
+from apps.quotas.models import Claim
+from apps.serving import selectors
+from apps.serving.models import Backend, Deployment, Replica
+from apps.serving.services import deployments as services
+from controlplane.domain.claims import ClaimState, GangShape, ReleaseReason
+from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.serving.lifecycle import (
+    BACKOFF_RESET_AFTER,
+    DEPLOYMENT,
+    DeploymentEvent,
+    DeploymentState,
+    ReplicaEvent,
+    ReplicaState,
+    restart_backoff,
+)
+from controlplane.persistence.leases import lease_rows, release_row
+from controlplane.persistence.moves import LeaseLost
+from controlplane.ports import registry
+from controlplane.ports.artifacts import ArtifactError
+from controlplane.ports.clusters import (
+    Cluster as ClusterAdapter,
+)
+from controlplane.ports.clusters import (
+    ClusterError,
+    ClusterUnavailable,
+    LaunchRefused,
+    ObservedLaunch,
+    Phase,
+)
+from controlplane.ports.engines import ROLES, RenderRequest, Task
+from controlplane.ports.launches import Launch
+from controlplane.ports.registry import UnknownAdapter
+
+log = logging.getLogger(__name__)
+
+DEPLOYMENT_LEASE = timedelta(seconds=60)
+DEPLOYMENT_BATCH = 32
+REPLICA_LEASE = timedelta(seconds=60)
+REPLICA_BATCH = 64
+#: The message of a replica whose reconciliation raised an unexpected exception.
+INTERNAL_ERROR = (
+    "a fault of ours keeps it from going on; it is tried again, and the worker's log says more"
+)
+STOP_GRACE = timedelta(seconds=20)
+HTTP_PORT_NAME = "http"
+LOG_TAIL_BYTES = 4 * 1024
+#: Launches of replicas are named ``replica-<uid>-<generation>``.
+LAUNCH_PREFIX = "replica-"
+
+
+def deployments_reconcile(*, at: datetime, uid: str | None = None) -> int:
+    """Reconcile each deployment that is not stopped; return how many were leased."""
+    rows = Deployment.objects.exclude(state=DeploymentState.STOPPED).select_related("team", "queue")
+    if uid is not None:
+        rows = rows.filter(uid=uid)
+    leased = lease_rows(rows, limit=DEPLOYMENT_BATCH, ttl=DEPLOYMENT_LEASE)
+    for deployment in leased:
+        try:
+            _reconcile_deployment(deployment, at)
+        except (IllegalTransition, LeaseLost) as conflict:
+            # It was changed meanwhile; the next run reads the new state.
+            log.info("a turn gave way", extra={"deployment": deployment.uid, "race": str(conflict)})
+        except Exception:
+            log.exception("a turn failed", extra={"deployment": deployment.uid})
+        finally:
+            release_row(deployment)
+    return len(leased)
+
+
+def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
+    live = list(selectors.live_replicas(deployment))
+    if deployment.state == DeploymentState.STOPPING:
+        _stop_replicas(deployment, live, at)
+        return
+    backend = selectors.newest_revision(deployment).backends.order_by("-id")[0]
+    current = [replica for replica in live if replica.backend_id == backend.pk]
+    older = [replica for replica in live if replica.backend_id != backend.pk]
+    _scale(deployment, backend, current, at)
+    if older:
+        _stop_superseded(deployment, backend, older, at)
+    ready = [replica for replica in current if replica.state == ReplicaState.READY]
+    if len(ready) >= deployment.replica_count:
+        services.traffic_shift(deployment=deployment, backend=backend)
+        services.replicas_stop(
+            replicas=older,
+            reason=ReleaseReason.FINISHED,
+            message=f"revision {backend.revision.number} serves now",
+            at=at,
+        )
+    _update_state(deployment, current, len(ready), at)
+
+
+def _stop_replicas(deployment: Deployment, live: list[Replica], at: datetime) -> None:
+    if live:
+        services.replicas_stop(
+            replicas=live, reason=ReleaseReason.FINISHED, message="the deployment stops", at=at
+        )
+    else:
+        services.deployment_transition(
+            deployment, DeploymentEvent.CONFIRM, at=at, reason="nothing of it runs any more"
+        )
+
+
+def _scale(deployment: Deployment, backend: Backend, current: list[Replica], at: datetime) -> None:
+    """Create missing replicas, or stop the youngest surplus ones."""
+    remaining = [replica for replica in current if replica.state != ReplicaState.STOPPING]
+    missing = deployment.replica_count - len(remaining)
+    if missing > 0:
+        services.replicas_create(backend=backend, deployment=deployment, count=missing)
+    elif missing < 0:
+        services.replicas_stop(
+            replicas=remaining[missing:],
+            reason=ReleaseReason.FINISHED,
+            message="the deployment was scaled down",
+            at=at,
+        )
+
+
+def _stop_superseded(
+    deployment: Deployment, backend: Backend, older: list[Replica], at: datetime
+) -> None:
+    """Stop replicas of revisions that were replaced before they served: the newest may need their cards."""
+    serving = selectors.backends_serving(deployment)
+    services.replicas_stop(
+        replicas=[replica for replica in older if replica.backend_id not in serving],
+        reason=ReleaseReason.FINISHED,
+        message=f"revision {backend.revision.number} takes its place",
+        at=at,
+    )
+
+
+def _update_state(deployment: Deployment, current: list[Replica], ready: int, at: datetime) -> None:
+    """Derive the deployment's state from its replicas."""
+    state = DeploymentState(deployment.state)
+    desired = deployment.replica_count
+    crashed = [replica for replica in current if replica.state == ReplicaState.BACKOFF]
+    if ready >= desired:
+        event, reason = DeploymentEvent.BECOME_READY, f"{ready} of {desired} replicas are ready"
+    elif crashed:
+        event = DeploymentEvent.DEGRADE
+        reason = f"{ready} of {desired} replicas are ready; {crashed[0].message}"
+    elif state is DeploymentState.READY:
+        event, reason = DeploymentEvent.DEGRADE, f"{ready} of {desired} replicas are ready"
+    else:
+        return
+    if DEPLOYMENT.allows(state, event):
+        services.deployment_transition(deployment, event, at=at, reason=reason)
+
+
+def replicas_reconcile(*, at: datetime, uid: str | None = None) -> int:
+    """Reconcile each live replica; return how many were leased."""
+    rows = Replica.objects.filter(state__in=selectors.LIVE_REPLICAS)
+    if uid is not None:
+        rows = rows.filter(uid=uid)
+    rows = rows.select_related(
+        "backend__revision__deployment__team", "backend__revision__model_version__artifact"
+    )
+    leased = lease_rows(rows, limit=REPLICA_BATCH, ttl=REPLICA_LEASE)
+    # Cluster → its error message. An unreachable cluster is tried once in a run.
+    unreachable: dict[int, str] = {}
+    for replica in leased:
+        try:
+            if replica.cluster_id in unreachable:
+                _set_message(replica, unreachable[replica.cluster_id])
+                continue
+            RECONCILE_BY_STATE[ReplicaState(replica.state)](replica, at)
+        except (IllegalTransition, LeaseLost) as conflict:
+            # Its deployment stopped it meanwhile, or another worker has the lease.
+            log.info("a turn gave way", extra={"replica": replica.uid, "race": str(conflict)})
+        except ClusterUnavailable as error:
+            message = f"the cluster does not answer: {error}"
+            if replica.cluster_id is not None:
+                unreachable[replica.cluster_id] = message
+            _set_message(replica, message)
+        except Exception:
+            log.exception("a turn failed", extra={"replica": replica.uid, "state": replica.state})
+            _set_message(replica, INTERNAL_ERROR)
+        finally:
+            release_row(replica)
+    return len(leased)
+
+
+def _set_message(replica: Replica, message: str) -> None:
+    if replica.message != message:
+        Replica.objects.filter(pk=replica.pk, lease_token=replica.lease_token).update(
+            message=message
+        )
+
+
+def _adapter(replica: Replica) -> ClusterAdapter:
+    """:raises ValueError: if the replica has not been admitted to a cluster."""
+    if replica.cluster is None:
+        raise ValueError(f"replica {replica.uid} is on no cluster yet")
+    return fleet.cluster_adapter(replica.cluster)
+
+
+def _observe(replica: Replica) -> ObservedLaunch | None:
+    return _adapter(replica).observe([replica.launch_name]).get(replica.launch_name)
+
+
+def _reconcile_pending(replica: Replica, at: datetime) -> None:
+    claim = Claim.objects.get(uid=replica.claim_uid)
+    if _stop_if_revoked(replica, at):
+        return
+    if claim.state != ClaimState.ADMITTED:
+        _set_message(replica, claim.explanation)
+        return
+    services.replica_transition(
+        replica,
+        ReplicaEvent.ADMIT,
+        at=at,
+        reason=claim.explanation,
+        chip=claim.chip,
+        cluster=quotas_selectors.cluster_of(claim),
+    )
+    _reconcile_admitted(replica, at)
+
+
+def _reconcile_admitted(replica: Replica, at: datetime) -> None:
+    if _stop_if_revoked(replica, at):
+        return
+    try:
+        _adapter(replica).launch(_render(replica))
+    except (LaunchRefused, ArtifactError, ValueError) as refusal:
+        _record_crash(replica, at, reason=f"could not be started: {refusal}")
+        return
+    services.replica_transition(replica, ReplicaEvent.LAUNCH, at=at, reason="starting")
+
+
+def _render(replica: Replica) -> Launch:
+    """The Launch of this generation of the replica. Rendering is deterministic."""
+    revision = replica.backend.revision
+    claim = Claim.objects.select_related("queue").get(uid=replica.claim_uid)
+    artifact = revision.model_version.artifact
+    if artifact is None:
+        raise ValueError(f"{revision.model_version} has no files")
+    launch = registry.engine(revision.engine).render(
+        RenderRequest(
+            task=Task.SERVE,
+            name=replica.launch_name,
+            spec={**revision.spec, "model_name": revision.deployment.name},
+            chip=registry.chips()[claim.chip],
+            placements=quotas_selectors.placements_of(claim),
+            inputs=(registry_selectors.input_tree("model", artifact),),
+            model=registry_selectors.model_facts(revision.model_version),
+            token=selectors.engine_credential(replica),
+            labels={
+                "team": revision.deployment.team.slug,
+                "kind": selectors.OWNER_KIND,
+                "uid": replica.uid,
+                **quotas_selectors.launch_labels(claim),
+            },
+        )
+    )
+    return launch.limited(GangShape.from_json(claim.shape).limits, run_within=None)
+
+
+def _reconcile_running(replica: Replica, at: datetime) -> None:
+    if _stop_if_revoked(replica, at):
+        return
+    observed = _observe(replica)
+    if observed is None:
+        _record_crash(replica, at, reason="the cluster no longer knows it")
+    elif observed.ended:
+        end = observed.replicas[0]
+        _record_crash(replica, at, reason=end.message or f"ended with exit code {end.exit_code}")
+    elif replica.state == ReplicaState.STARTING:
+        _check_started(replica, observed, at)
+
+
+def _check_started(replica: Replica, observed: ObservedLaunch, at: datetime) -> None:
+    if any(one.phase is not Phase.RUNNING for one in observed.replicas):
+        _set_message(replica, observed.replicas[0].message or "starting")
+        return
+    endpoint = _adapter(replica).endpoint(
+        replica.launch_name, role=ROLES[Task.SERVE], index=0, port=HTTP_PORT_NAME
+    )
+    if endpoint is not None:
+        services.replica_transition(
+            replica,
+            ReplicaEvent.BECOME_READY,
+            at=at,
+            reason="ready",
+            url=endpoint.url,
+            ready_at=at,
+        )
+
+
+def _record_crash(replica: Replica, at: datetime, *, reason: str) -> None:
+    """Record how it ended and when to restart it."""
+    was_stable = replica.ready_at is not None and at - replica.ready_at > BACKOFF_RESET_AFTER
+    crashes = 1 if was_stable else replica.crashes + 1
+    delay = restart_backoff(crashes=crashes)
+    services.replica_transition(
+        replica,
+        ReplicaEvent.CRASH,
+        at=at,
+        reason=f"{reason}; restarts in {delay.total_seconds():.0f} s (crash {crashes} in a row)",
+        crashes=crashes,
+        restart_at=at + delay,
+        ready_at=None,
+        url="",
+        log_tail=_log_tail(replica),
+    )
+
+
+def _log_tail(replica: Replica) -> str:
+    chunk = _adapter(replica).log(
+        replica.launch_name,
+        role=ROLES[Task.SERVE],
+        index=0,
+        offset=-LOG_TAIL_BYTES,
+        limit=LOG_TAIL_BYTES,
+    )
+    return chunk.content.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _reconcile_backoff(replica: Replica, at: datetime) -> None:
+    if _stop_if_revoked(replica, at) or (
+        replica.restart_at is not None and at < replica.restart_at
+    ):
+        return
+    _adapter(replica).remove(replica.launch_name)
+    services.replica_transition(
+        replica,
+        ReplicaEvent.RESTART,
+        at=at,
+        reason="restarting",
+        generation=replica.generation + 1,
+        restart_at=None,
+    )
+    _reconcile_admitted(replica, at)
+
+
+def _stop_if_revoked(replica: Replica, at: datetime) -> bool:
+    """Begin to stop the replica if its claim is being revoked; return whether it is."""
+    claim = Claim.objects.get(uid=replica.claim_uid)
+    if claim.state != ClaimState.REVOKING:
+        return False
+    services.replica_transition(
+        replica,
+        ReplicaEvent.STOP,
+        at=at,
+        reason=f"its cards are taken back ({claim.release_reason})",
+        stop_reason=claim.release_reason,
+    )
+    _reconcile_stopping(replica, at)
+    return True
+
+
+def _reconcile_stopping(replica: Replica, at: datetime) -> None:
+    if replica.cluster is not None:
+        adapter = _adapter(replica)
+        adapter.stop(replica.launch_name, grace=STOP_GRACE)
+        observed = _observe(replica)
+        if observed is not None and not observed.ended:
+            return
+        adapter.remove(replica.launch_name)
+    reason = ReleaseReason(replica.stop_reason or ReleaseReason.FINISHED)
+    with transaction.atomic():
+        services.replica_transition(replica, ReplicaEvent.CONFIRM, at=at, reason="stopped", url="")
+        quotas.claim_release(uid=replica.claim_uid, reason=reason, at=at)
+
+
+RECONCILE_BY_STATE: Mapping[ReplicaState, Callable[[Replica, datetime], None]] = {
+    ReplicaState.PENDING: _reconcile_pending,
+    ReplicaState.ADMITTED: _reconcile_admitted,
+    ReplicaState.STARTING: _reconcile_running,
+    ReplicaState.READY: _reconcile_running,
+    ReplicaState.BACKOFF: _reconcile_backoff,
+    ReplicaState.STOPPING: _reconcile_stopping,
+}
+
+
+def replica_launches_cleanup() -> int:
+    """Stop and remove Launches that no live replica owns; return how many were stopped or removed.
+
+    A worker that lost its lease may have launched a replica that had been stopped or restarted meanwhile.
+    """
+    removed = 0
+    for cluster in Cluster.objects.all():
+        try:
+            removed += _clean_up_cluster(cluster, fleet.cluster_adapter(cluster))
+        except (ClusterError, UnknownAdapter) as error:
+            log.warning("a sweep failed", extra={"cluster": cluster.name, "error": str(error)})
+    return removed
+
+
+def _clean_up_cluster(cluster: Cluster, adapter: ClusterAdapter) -> int:
+    uids = {
+        name: name.removeprefix(LAUNCH_PREFIX).rpartition("-")[0]
+        for name in adapter.names()
+        if name.startswith(LAUNCH_PREFIX)
+    }
+    # A Launch of an unknown replica may belong to another control plane.
+    known = {
+        replica.uid: replica
+        for replica in Replica.objects.filter(cluster=cluster, uid__in=uids.values())
+    }
+    observed = adapter.observe(uids)
+    removed = 0
+    for name, uid in uids.items():
+        replica = known.get(uid)
+        if replica is None or _owns_launch(replica, name):
+            continue
+        launch = observed.get(name)
+        if launch is not None and not launch.ended:
+            log.warning("something served that had been stopped", extra={"replica": uid})
+            adapter.stop(name, grace=timedelta())
+        else:
+            adapter.remove(name)
+        removed += 1
+    return removed
+
+
+def _owns_launch(replica: Replica, name: str) -> bool:
+    """Whether the Launch belongs to the replica. A later generation than the row's is being launched right now."""
+    if replica.state == ReplicaState.STOPPED:
+        return False
+    return int(name.rpartition("-")[2]) >= replica.generation

@@ -1,0 +1,233 @@
+"""Configurations of revisions: the choice of an engine, and validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from apps.fleet import selectors as fleet
+from apps.models import selectors as registry_selectors
+from apps.models.models import ModelVersion
+from apps.models.selectors import catalog
+from apps.serving.models import Revision
+from controlplane.domain.accelerators import Chip, check_cards
+from controlplane.domain.catalog import CatalogTask
+from controlplane.domain.claims import MOST_CARDS
+from controlplane.domain.fields import Finding, Limit
+from controlplane.domain.models import Acceptance, ModelState
+from controlplane.domain.serving.parallelism import (
+    architecture_from_config,
+    check_replica_parallelism,
+)
+from controlplane.ports import registry
+from controlplane.ports.engines import Engine, FlagsChecked, ModelFacts, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineChoice:
+    """An installed engine that serves."""
+
+    name: str
+    title: str
+    #: To what extent its flags are verified.
+    flags: FlagsChecked
+    #: Why it cannot serve on the chip; empty if it can.
+    unavailable_reason: str
+
+
+def engine_choices(*, chip: Chip, model: ModelFacts | None) -> tuple[EngineChoice, ...]:
+    """Every engine that serves: the best for the chip first, those that cannot serve there last."""
+    engines = [registry.engine(name) for name in registry.engine_names()]
+    choices = [
+        (engine, engine_refusal(engine, chip=chip, model=model))
+        for engine in engines
+        if Task.SERVE in engine.tasks
+    ]
+    choices.sort(key=lambda choice: (bool(choice[1]), *_rank(choice[0], chip=chip)))
+    return tuple(
+        EngineChoice(
+            name=engine.name,
+            title=engine.profile().title,
+            flags=engine.profile().flags,
+            unavailable_reason=unavailable_reason,
+        )
+        for engine, unavailable_reason in choices
+    )
+
+
+def engine_best(*, chip: Chip, model: ModelFacts | None) -> str:
+    """The name of the default engine for the model on the chip."""
+    return engine_choices(chip=chip, model=model)[0].name
+
+
+def engine_refusal(engine: Engine, *, chip: Chip, model: ModelFacts | None) -> str:
+    """Why it does not serve the model on the chip; empty if it does."""
+    reason = engine.runs_on(Task.SERVE, chip)
+    if reason:
+        return reason
+    if engine.environment() is None and (clusters := fleet.clusters_without_images(chip.name)):
+        names = ", ".join(clusters)
+        return (
+            f"{engine.profile().title} comes as an image, and the clusters with {chip.label} start no "
+            f"containers ({names})"
+        )
+    if model is None or not model.format:
+        return ""
+    wrong = engine.check(Task.SERVE, {}, chip=chip, model=model)
+    return next((finding.message for finding in wrong if finding.field == "model"), "")
+
+
+def engine_limits(name: str, *, chip: Chip, model: ModelFacts | None) -> tuple[Limit, ...]:
+    """Choices of its fields that are unavailable on the chip or for the model."""
+    return registry.engine(name).limits(Task.SERVE, chip=chip, model=model)
+
+
+def _rank(engine: Engine, *, chip: Chip) -> Sequence[int | str]:
+    """Sort key: most supported models of the catalog, then metrics, then verified flags, then name."""
+    profile = engine.profile()
+    supported = catalog.models_taken(task=CatalogTask.SERVE, vendor=chip.vendor)
+    unchecked = profile.flags is FlagsChecked.UNVERIFIED
+    return (-supported.get(engine.name, 0), int(not profile.metrics), int(unchecked), engine.name)
+
+
+MAX_REPLICAS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionConfiguration:
+    """The model, engine, spec, chips and cards of one revision."""
+
+    model_version: ModelVersion
+    #: Empty: the best engine that is installed for the first chip.
+    engine: str = ""
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    chips: tuple[str, ...] = ("cpu",)
+    #: Cards of one replica.
+    cards: int = 1
+
+    @classmethod
+    def of(cls, revision: Revision) -> RevisionConfiguration:
+        """The configuration of an existing revision."""
+        return cls(
+            model_version=revision.model_version,
+            engine=revision.engine,
+            spec=revision.spec,
+            chips=tuple(revision.chips),
+            cards=revision.cards,
+        )
+
+    def with_engine(self) -> RevisionConfiguration:
+        """The same configuration with an engine, if its first chip is known."""
+        chip = registry.chips().get(self.chips[0]) if self.chips else None
+        if self.engine or chip is None:
+            return self
+        facts = registry_selectors.model_facts(self.model_version)
+        return replace(self, engine=engine_best(chip=chip, model=facts))
+
+
+def configuration_check(
+    configuration: RevisionConfiguration, *, replicas: int
+) -> tuple[Finding, ...]:
+    """Everything invalid in the configuration; empty means that it can be deployed."""
+    resolved = configuration.with_engine()
+    findings = [*_check_numbers(resolved, replicas=replicas), *_check_chips(resolved)]
+    if any(finding.field == "chips" for finding in findings):
+        return tuple(findings)
+    findings += _check_engine(resolved)
+    if not any(finding.field == "engine" for finding in findings):
+        findings += _check_spec(resolved)
+    # Several chips may yield the same finding.
+    return tuple(dict.fromkeys(findings))
+
+
+def _check_numbers(configuration: RevisionConfiguration, *, replicas: int) -> Iterator[Finding]:
+    version = configuration.model_version
+    if version.state != ModelState.READY:
+        yield Finding(field="model_version", message=f"{version} is {version.state}, not ready")
+    if version.acceptance == Acceptance.REJECTED:
+        message = (
+            f"{version} is not accepted ({version.acceptance_reason}); accept it, or choose another"
+        )
+        yield Finding(field="model_version", message=message)
+    if not 1 <= replicas <= MAX_REPLICAS:
+        yield Finding(field="replicas", message=f"must be 1 to {MAX_REPLICAS}, got {replicas}")
+    if not 1 <= configuration.cards <= MOST_CARDS:
+        yield Finding(
+            field="cards", message=f"must be 1 to {MOST_CARDS}, got {configuration.cards}"
+        )
+
+
+def _check_chips(configuration: RevisionConfiguration) -> Iterator[Finding]:
+    known = registry.chips()
+    unknown = [chip for chip in configuration.chips if chip not in known]
+    if unknown or not configuration.chips:
+        given = ", ".join(unknown) or "nothing"
+        yield Finding(field="chips", message=f"{given} is no known chip; use {', '.join(known)}")
+        return
+    for name in configuration.chips:
+        chip = known[name]
+        if finding := check_cards(chip, configuration.cards):
+            yield finding
+        elif 0 < chip.cards_per_node < configuration.cards:
+            yield Finding(
+                field="cards",
+                message=f"a replica stays on one node, and one of {chip.label} has {chip.cards_per_node} cards; "
+                f"got {configuration.cards}",
+            )
+
+
+def _check_engine(configuration: RevisionConfiguration) -> Iterator[Finding]:
+    name, names = configuration.engine, registry.engine_names()
+    serving = [each for each in names if Task.SERVE in registry.engine(each).tasks]
+    if name not in names:
+        message = f"no engine is called {name!r}; those that serve are {', '.join(serving)}"
+        yield Finding(field="engine", message=message)
+    elif name not in serving:
+        message = f"{name} does not serve; those that do are {', '.join(serving)}"
+        yield Finding(field="engine", message=message)
+    else:
+        yield from _check_engine_chips(configuration, registry.engine(name), serving=serving)
+
+
+def _check_engine_chips(
+    configuration: RevisionConfiguration, engine: Engine, *, serving: list[str]
+) -> Iterator[Finding]:
+    for chip in _chips(configuration):
+        if not (reason := engine_refusal(engine, chip=chip, model=None)):
+            continue
+        others = [
+            each
+            for each in serving
+            if not engine_refusal(registry.engine(each), chip=chip, model=None)
+        ]
+        instead = f"; {', '.join(others)} would" if others else ""
+        message = f"{engine.name} does not serve on {chip.name}: {reason}{instead}"
+        yield Finding(field="engine", message=message)
+
+
+def _check_spec(configuration: RevisionConfiguration) -> Iterator[Finding]:
+    engine = registry.engine(configuration.engine)
+    facts = registry_selectors.model_facts(configuration.model_version)
+    for chip in _chips(configuration):
+        wrong = engine.check(Task.SERVE, configuration.spec, chip=chip, model=facts)
+        yield from wrong or _check_plan(configuration, engine, chip=chip, model=facts)
+
+
+def _check_plan(
+    configuration: RevisionConfiguration, engine: Engine, *, chip: Chip, model: ModelFacts
+) -> tuple[Finding, ...]:
+    group = engine.normalise(Task.SERVE, configuration.spec).get("parallel")
+    if group is None or not 1 <= configuration.cards <= MOST_CARDS:
+        return ()
+    return check_replica_parallelism(
+        group,
+        cards=configuration.cards,
+        architecture=architecture_from_config(model.config),
+        chip=chip,
+    )
+
+
+def _chips(configuration: RevisionConfiguration) -> list[Chip]:
+    known = registry.chips()
+    return [known[name] for name in configuration.chips]

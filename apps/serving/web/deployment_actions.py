@@ -1,0 +1,296 @@
+"""Actions on deployments: create, revise, scale, stop, start, roll back, delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from apps.accounts import selectors as accounts
+from apps.accounts.models import Team
+from apps.accounts.services import IdempotencyBusy
+from apps.accounts.web.repeats import done_once
+from apps.accounts.web.requests import SignedIn
+from apps.jobs.services import SpecRefused
+from apps.models import selectors as models
+from apps.models.models import ModelVersion
+from apps.quotas import selectors as quotas
+from apps.quotas.models import Queue
+from apps.serving import selectors
+from apps.serving.models import Deployment
+from apps.serving.selectors.configurations import RevisionConfiguration, configuration_check
+from apps.serving.services import deployments as services
+from apps.serving.web.deployments import visible_deployment
+from apps.serving.web.forms import ConfigurationForm, DeploymentForm, RevisionForm
+from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.permissions import Permission
+from controlplane.web.forms import only_unfilled
+from controlplane.web.pages import acted, acting
+
+
+@login_required
+def deployment_new(request: SignedIn) -> HttpResponse:
+    bound = request.method == "POST"
+    form = DeploymentForm(
+        request.POST if bound else None,
+        user=request.user,
+        initial={} if bound else _suggested(request),
+    )
+    if bound and form.is_valid():
+        values = form.cleaned_data
+        accounts.require(request.user, Permission.DEPLOY, team=values["team"])
+        try:
+            deployment_uid, created = done_once(
+                request,
+                lambda: (
+                    services.deployment_create(
+                        actor=request.user,
+                        team=values["team"],
+                        name=values["name"],
+                        configuration=form.configuration(),
+                        queue=values["queue"],
+                        replicas=values["replicas"],
+                    ).uid
+                ),
+            )
+        except SpecRefused as refusal:
+            form.add_findings(refusal.findings)
+        except IdempotencyBusy as busy:
+            form.add_error(None, str(busy))
+        else:
+            if created:
+                messages.success(request, _("%(name)s is starting.") % {"name": values["name"]})
+            return redirect("deployment", uid=deployment_uid)
+    context = {"form": form, "check": reverse("deployment-check")}
+    return render(request, "serving/deployment_new.html", context, status=422 if bound else 200)
+
+
+def _suggested(request: SignedIn) -> dict[str, Any]:
+    """Initial values: the model in ``?model=``, and an available name for its deployment."""
+    uid = request.GET.get("model", "")
+    version = models.model_versions_usable(request.user).filter(uid=uid).first() if uid else None
+    if version is None:
+        return {}
+    return {"model_version": uid, "name": selectors.route_name_available(version.line.name)}
+
+
+@login_required
+@require_POST
+def deployment_check(request: SignedIn) -> HttpResponse:
+    """Validate the form of a new deployment without saving: its errors, or what will happen."""
+    form = DeploymentForm(request.POST, user=request.user)
+    if form.is_valid():
+        form.check_name()
+        form.add_findings(
+            configuration_check(form.configuration(), replicas=form.cleaned_data["replicas"])
+        )
+    return _checked(request, form, queue=form.cleaned_data.get("queue"))
+
+
+@login_required
+@require_POST
+def deployment_fields(request: SignedIn) -> HttpResponse:
+    """The form fields that depend on the chosen model, chip and engine."""
+    form = DeploymentForm(initial=_typed(request), user=request.user)
+    return render(request, "serving/engine_fields.html", {"form": form})
+
+
+def _typed(request: SignedIn) -> dict[str, Any]:
+    """The values in the form, not validated."""
+    return {name: value for name, value in request.POST.items() if value}
+
+
+@login_required
+@require_POST
+def revision_check(request: SignedIn, uid: str) -> HttpResponse:
+    """Validate the form of a new revision without saving."""
+    found = visible_deployment(request, uid)
+    newest = selectors.newest_revision(found)
+    form = RevisionForm(request.POST, user=request.user, newest=newest)
+    if form.is_valid():
+        replicas = max(1, found.replica_count)
+        form.add_findings(configuration_check(form.configuration(), replicas=replicas))
+    return _checked(request, form, queue=found.queue, deployment=found)
+
+
+def _checked(
+    request: SignedIn,
+    form: ConfigurationForm,
+    *,
+    queue: Queue | None,
+    deployment: Deployment | None = None,
+) -> HttpResponse:
+    wrong = [
+        (name, form.fields[name].label if name in form.fields else "", list(errors))
+        for name, errors in form.errors.items()
+    ]
+    context: dict[str, Any] = {
+        "wrong": wrong,
+        "unfilled": only_unfilled(form),
+        "values": form.cleaned_data,
+        "deployment": deployment,
+        "queue": queue,
+    }
+    if not wrong and queue is not None:
+        values = form.cleaned_data
+        replicas = deployment.replica_count if deployment else values["replicas"]
+        context["replicas"] = replicas
+        context["cards"] = replicas * values["cards"]
+        context["place"] = quotas.place_of(queue=queue, chips=[values["chip"]])
+    return render(request, "serving/deployment_check.html", context)
+
+
+@login_required
+@require_POST
+def deployment_quick(request: SignedIn, uid: str) -> HttpResponse:
+    """Deploy a model version with one click: its own name if available, one replica, all defaults."""
+    version = get_object_or_404(models.model_versions_visible(request.user), uid=uid)
+    team = _team_for(request, version)
+    queue = quotas.queue_default(team) if team else None
+    if team is None or queue is None:
+        messages.error(request, _("There is no team and open queue to deploy it with."))
+        return redirect("model-version", uid=uid)
+    accounts.require(request.user, Permission.DEPLOY, team=team)
+    name = selectors.route_name_available(version.line.name)
+    try:
+        deployment_uid, created = done_once(
+            request,
+            lambda: (
+                services.deployment_create(
+                    actor=request.user,
+                    team=team,
+                    name=name,
+                    configuration=RevisionConfiguration(model_version=version),
+                    queue=queue,
+                ).uid
+            ),
+        )
+    except (SpecRefused, IdempotencyBusy) as refusal:
+        messages.error(request, str(refusal))
+        return redirect("model-version", uid=uid)
+    if created:
+        messages.success(request, _("%(name)s is starting.") % {"name": name})
+    return redirect("deployment", uid=deployment_uid)
+
+
+def _team_for(request: SignedIn, version: ModelVersion) -> Team | None:
+    """The model's own team; for a shared model the user's default team."""
+    return version.line.team or accounts.default_team(request.user)
+
+
+@login_required
+def deployment_revise(request: SignedIn, uid: str) -> HttpResponse:
+    """The form of a new revision; traffic shifts to it once its replicas are ready."""
+    found = deployable_deployment(request, uid)
+    newest = selectors.newest_revision(found)
+    bound = request.method == "POST"
+    form = RevisionForm(request.POST if bound else None, user=request.user, newest=newest)
+    if bound and form.is_valid():
+        try:
+            services.deployment_revise(
+                deployment=found,
+                configuration=form.configuration(),
+                actor=request.user,
+                at=timezone.now(),
+            )
+        except SpecRefused as refusal:
+            form.add_findings(refusal.findings)
+        except IllegalTransition as refusal:
+            form.add_error(None, str(refusal))
+        else:
+            messages.success(request, _("The new revision is starting beside the old one."))
+            return redirect("deployment", uid=uid)
+    context = {
+        "form": form,
+        "deployment": found,
+        "newest": newest,
+        "check": reverse("revision-check", args=[uid]),
+    }
+    return render(request, "serving/revision_new.html", context, status=422 if bound else 200)
+
+
+def deployable_deployment(request: SignedIn, uid: str) -> Deployment:
+    """A deployment that the user may change, or 404.
+
+    :raises PermissionRefused: if the user may only view it.
+    """
+    found = visible_deployment(request, uid)
+    accounts.require(request.user, Permission.DEPLOY, team=found.team)
+    return found
+
+
+_REFUSALS = (IllegalTransition, SpecRefused)
+_action = acting(found=deployable_deployment, page="deployment", refusals=_REFUSALS)
+
+
+@login_required
+@require_POST
+def deployment_scale(request: SignedIn, uid: str) -> HttpResponse:
+    found = deployable_deployment(request, uid)
+    requested = request.POST.get("replicas", "")
+    if not requested.isdecimal():
+        messages.error(
+            request, _("Replicas must be a whole number, got “%(n)s”.") % {"n": requested}
+        )
+        return redirect("deployment", uid=uid)
+    return acted(
+        request,
+        lambda: services.deployment_scale(
+            deployment=found, replicas=int(requested), actor=request.user, at=timezone.now()
+        ),
+        back=reverse("deployment", args=[uid]),
+        done=_("It is being scaled to %(n)s.") % {"n": requested},
+        refusals=_REFUSALS,
+    )
+
+
+@_action
+def deployment_stop(request: SignedIn, found: Deployment) -> str:
+    services.deployment_stop(deployment=found, actor=request.user, at=timezone.now())
+    return _("It is being stopped.")
+
+
+@_action
+def deployment_start(request: SignedIn, found: Deployment) -> str:
+    services.deployment_start(deployment=found, actor=request.user, at=timezone.now())
+    return _("It is starting.")
+
+
+@acting(found=deployable_deployment, page="deployment", refusals=_REFUSALS, query="tab=revisions")
+def deployment_roll_back(request: SignedIn, found: Deployment, number: int) -> str:
+    """Create a revision with the configuration of an earlier one."""
+    earlier = get_object_or_404(
+        found.revisions.select_related("model_version__line", "model_version__artifact"),
+        number=number,
+    )
+    services.deployment_revise(
+        deployment=found,
+        configuration=RevisionConfiguration.of(earlier),
+        actor=request.user,
+        at=timezone.now(),
+    )
+    return _("It is going back to the configuration of revision %(n)d.") % {"n": number}
+
+
+@login_required
+@require_POST
+def deployment_delete(request: SignedIn, uid: str) -> HttpResponse:
+    """Delete a deployment; the user must type its name to confirm."""
+    found = deployable_deployment(request, uid)
+    if request.POST.get("name") != found.name:
+        messages.error(request, _("Nothing was deleted: the name typed is not its name."))
+        return redirect("deployment", uid=uid)
+    try:
+        services.deployment_delete(deployment=found, actor=request.user, at=timezone.now())
+    except IllegalTransition as refusal:
+        messages.error(request, str(refusal))
+        return redirect("deployment", uid=uid)
+    messages.success(request, _("%(name)s was deleted.") % {"name": found.name})
+    return redirect("deployments")

@@ -1,0 +1,1 @@
+"""Serving: lifecycle of deployments and replicas, parallelism of a replica, route weights."""

@@ -1,0 +1,122 @@
+"""State machines of deployments and replicas, and the back-off of restarts.
+
+::
+
+    deployment  STARTING ──become_ready──▶ READY ──degrade──▶ DEGRADED ──become_ready──▶ READY
+                    ▲                        │                   │
+                    └──start── STOPPED ◀─confirm─ STOPPING ◀──stop──┘
+
+    replica     PENDING ─admit▶ ADMITTED ─launch▶ STARTING ─become_ready▶ READY
+                                   ▲                  └───crash──▶ BACKOFF ◀──crash──┘
+                                   └────────restart────────────────────┘
+                any live state ─stop▶ STOPPING ─confirm▶ STOPPED
+
+A replica that crashes keeps its cards and is restarted with back-off.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+
+from controlplane.domain.machines import Machine
+
+
+class DeploymentState(StrEnum):
+    STARTING = "starting"
+    READY = "ready"
+    DEGRADED = "degraded"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+
+
+class DeploymentEvent(StrEnum):
+    BECOME_READY = "become_ready"
+    DEGRADE = "degrade"
+    #: A new revision or more replicas: back to starting.
+    CHANGE = "change"
+    STOP = "stop"
+    CONFIRM = "confirm"
+    START = "start"
+
+
+DEPLOYMENT = Machine(
+    name="deployment",
+    initial=DeploymentState.STARTING,
+    arrows={
+        (DeploymentState.STARTING, DeploymentEvent.BECOME_READY): DeploymentState.READY,
+        (DeploymentState.DEGRADED, DeploymentEvent.BECOME_READY): DeploymentState.READY,
+        (DeploymentState.STARTING, DeploymentEvent.DEGRADE): DeploymentState.DEGRADED,
+        (DeploymentState.READY, DeploymentEvent.DEGRADE): DeploymentState.DEGRADED,
+        (DeploymentState.STARTING, DeploymentEvent.CHANGE): DeploymentState.STARTING,
+        (DeploymentState.READY, DeploymentEvent.CHANGE): DeploymentState.STARTING,
+        (DeploymentState.DEGRADED, DeploymentEvent.CHANGE): DeploymentState.STARTING,
+        (DeploymentState.STARTING, DeploymentEvent.STOP): DeploymentState.STOPPING,
+        (DeploymentState.READY, DeploymentEvent.STOP): DeploymentState.STOPPING,
+        (DeploymentState.DEGRADED, DeploymentEvent.STOP): DeploymentState.STOPPING,
+        (DeploymentState.STOPPING, DeploymentEvent.CONFIRM): DeploymentState.STOPPED,
+        (DeploymentState.STOPPED, DeploymentEvent.START): DeploymentState.STARTING,
+    },
+)
+
+
+class ReplicaState(StrEnum):
+    PENDING = "pending"
+    ADMITTED = "admitted"
+    STARTING = "starting"
+    READY = "ready"
+    BACKOFF = "backoff"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+
+
+class ReplicaEvent(StrEnum):
+    ADMIT = "admit"
+    LAUNCH = "launch"
+    BECOME_READY = "become_ready"
+    CRASH = "crash"
+    RESTART = "restart"
+    STOP = "stop"
+    CONFIRM = "confirm"
+
+
+REPLICA = Machine(
+    name="replica",
+    initial=ReplicaState.PENDING,
+    arrows={
+        (ReplicaState.PENDING, ReplicaEvent.ADMIT): ReplicaState.ADMITTED,
+        (ReplicaState.ADMITTED, ReplicaEvent.LAUNCH): ReplicaState.STARTING,
+        (ReplicaState.STARTING, ReplicaEvent.BECOME_READY): ReplicaState.READY,
+        (ReplicaState.ADMITTED, ReplicaEvent.CRASH): ReplicaState.BACKOFF,
+        (ReplicaState.STARTING, ReplicaEvent.CRASH): ReplicaState.BACKOFF,
+        (ReplicaState.READY, ReplicaEvent.CRASH): ReplicaState.BACKOFF,
+        (ReplicaState.BACKOFF, ReplicaEvent.RESTART): ReplicaState.ADMITTED,
+        **{
+            (state, ReplicaEvent.STOP): ReplicaState.STOPPING
+            for state in (
+                ReplicaState.PENDING,
+                ReplicaState.ADMITTED,
+                ReplicaState.STARTING,
+                ReplicaState.READY,
+                ReplicaState.BACKOFF,
+            )
+        },
+        (ReplicaState.STOPPING, ReplicaEvent.CONFIRM): ReplicaState.STOPPED,
+    },
+)
+
+INITIAL_BACKOFF = timedelta(seconds=1)
+MAX_BACKOFF = timedelta(minutes=5)
+#: A replica that has been ready for this long restarts with the initial back-off.
+BACKOFF_RESET_AFTER = timedelta(minutes=10)
+
+
+def restart_backoff(*, crashes: int) -> timedelta:
+    """The delay before the restart after that many consecutive crashes (1, 2, …).
+
+    Doubles from one second up to five minutes.
+    """
+    if crashes < 1:
+        raise ValueError(f"crashes must be at least 1, got {crashes}")
+    factor = 1 << min(crashes - 1, 30)
+    return min(INITIAL_BACKOFF * factor, MAX_BACKOFF)

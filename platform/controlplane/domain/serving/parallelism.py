@@ -1,0 +1,112 @@
+"""Parallelism of one replica: how its cards share the model.
+
+::
+
+    cards  =  tensor × pipeline × data        experts are shared by tensor × data cards, or sliced by each
+
+If ``tensor`` is not set, it is ``cards / (pipeline × data)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from controlplane.domain.accelerators import Chip
+from controlplane.domain.architectures import Architecture, ConfigRefused, read
+from controlplane.domain.fields import Finding
+from controlplane.domain.jobs import parallelism
+from controlplane.domain.jobs.parallelism import Plan
+
+
+def replica_parallelism(values: Mapping[str, Any], *, cards: int) -> Plan:
+    """The parallel plan of a spec's group ``parallel`` on that many cards of one replica.
+
+    ``expert`` is the number of cards that share the experts, 1 where each slices all of them.
+
+    :raises ValueError: if the product is not the number of cards.
+    """
+    wrong = _product(values, cards=cards)
+    if wrong:
+        raise ValueError(wrong.message)
+    pipeline, data = int(values.get("pipeline") or 1), int(values.get("data") or 1)
+    tensor = int(values.get("tensor") or cards // (pipeline * data))
+    shared = values.get("expert") == "on"
+    return Plan(tensor=tensor, pipeline=pipeline, data=data, expert=tensor * data if shared else 1)
+
+
+def architecture_from_config(config: Mapping[str, Any]) -> Architecture | None:
+    """The architecture in ``config.json``; None where the file is missing or not supported."""
+    if not config:
+        return None
+    try:
+        return read(config)
+    except ConfigRefused:
+        return None
+
+
+def check_replica_parallelism(
+    values: Mapping[str, Any],
+    *,
+    cards: int,
+    architecture: Architecture | None,
+    chip: Chip | None,
+) -> tuple[Finding, ...]:
+    """Findings that make the group ``parallel`` of a checked spec impossible on that many cards."""
+    wrong = _product(values, cards=cards)
+    if wrong:
+        return (wrong,)
+    return tuple(_impossible(values, cards=cards, architecture=architecture, chip=chip))
+
+
+def _impossible(
+    values: Mapping[str, Any],
+    *,
+    cards: int,
+    architecture: Architecture | None,
+    chip: Chip | None,
+) -> Iterator[Finding]:
+    plan = replica_parallelism(values, cards=cards)
+    halves = Plan(tensor=plan.tensor, data=plan.pipeline * plan.data)
+    for finding in parallelism.check(halves, cards=cards, architecture=architecture, chip=chip):
+        # Without an explicit tensor size, the finding is about the number of cards.
+        left_open = finding.field == "parallel.tensor" and not values.get("tensor")
+        yield (
+            Finding(
+                field="cards", message=f"{finding.message}; all {cards} cards are tensor parallel"
+            )
+            if left_open
+            else finding
+        )
+    if architecture is None:
+        return
+    if plan.pipeline > architecture.layers:
+        yield Finding(
+            field="parallel.pipeline",
+            message=f"parallel.pipeline must be at most {architecture.layers}, the layers of the model, "
+            f"got {plan.pipeline}",
+        )
+    if values.get("expert") == "on" and architecture.experts is None:
+        yield Finding(
+            field="parallel.expert",
+            message=f"parallel.expert must be 'off': {architecture.name} has no experts, got 'on'",
+        )
+
+
+def _product(values: Mapping[str, Any], *, cards: int) -> Finding | None:
+    tensor = values.get("tensor")
+    pipeline, data = int(values.get("pipeline") or 1), int(values.get("data") or 1)
+    product = (tensor or 1) * pipeline * data
+    if tensor and product != cards:
+        right = f"for {cards} {'card' if cards == 1 else 'cards'} their product must be {cards}"
+        message = (
+            f"parallel: tensor {tensor} × pipeline {pipeline} × data {data} is {product}; {right}"
+        )
+        return Finding(field="parallel", message=message)
+    if not tensor and cards % product:
+        message = (
+            f"parallel: pipeline {pipeline} × data {data} is {product}, which does not divide "
+            f"the {cards} {'card' if cards == 1 else 'cards'} of a replica"
+        )
+        return Finding(field="parallel", message=message)
+    return None

@@ -1,0 +1,136 @@
+"""Responses of engines for clients: model name of the route, token counts, redacted errors."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.errors import ApiError, ErrorType, bad_request, unavailable, upstream_failed
+
+_MAX_MESSAGE_LENGTH = 1000
+_RETRY_SECONDS = 2.0
+
+_SENSITIVE = re.compile(
+    r"""
+    [a-z][a-z0-9+.-]*://[^\s'"<>)\]]+                      # an address
+    | \b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b                 # IPv4, perhaps with a port
+    | \[[0-9a-f:]{2,}\](?::\d+)?                           # IPv6 in brackets
+    | \b(?:localhost|[\w-]+(?:\.[\w-]+)*\.(?:local|internal|svc|cluster))\b(?::\d+)?
+    | (?<![\w/])/(?:[\w.@+-]+/)+[\w.@+-]*                  # a path on the engine's machine
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCount:
+    prompt: int
+    completion: int
+
+    @property
+    def total(self) -> int:
+        return self.prompt + self.completion
+
+
+def token_count(usage: object) -> TokenCount:
+    """The counts in an OpenAI ``usage`` object; 0 where a count is missing or invalid."""
+    if not isinstance(usage, dict):
+        return TokenCount(prompt=0, completion=0)
+    return TokenCount(
+        prompt=_token_number(usage.get("prompt_tokens")),
+        completion=_token_number(usage.get("completion_tokens")),
+    )
+
+
+def _token_number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def with_model_name(content: dict[str, Any], *, route: str) -> dict[str, Any]:
+    """The object with the route's name as its model, if it names a model."""
+    if "model" in content:
+        content["model"] = route
+    return content
+
+
+def redacted(message: str, *, route: str, model: str) -> str:
+    """The message without the engine's addresses, paths and model name."""
+    if model:
+        message = re.sub(rf"(?<!\w){re.escape(model)}(?!\w)", lambda _: route, message)
+    return _SENSITIVE.sub("[hidden]", message)[:_MAX_MESSAGE_LENGTH]
+
+
+def _message(content: object) -> str:
+    """The message in an error body of any of the shapes that engines use; empty if there is none."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "; ".join(filter(None, map(_message, content)))
+    if isinstance(content, dict):
+        for field in ("error", "message", "detail", "msg"):
+            if found := _message(content.get(field)):
+                return found
+    return ""
+
+
+def redacted_error(content: dict[str, Any], *, route: str, model: str) -> dict[str, Any]:
+    """An engine's error in the middle of a stream, in OpenAI's shape."""
+    message = redacted(_message(content), route=route, model=model)
+    return upstream_failed(message or "The model's engine failed.").as_object()
+
+
+def upstream_error(*, status: int, body: bytes, route: str, model: str) -> ApiError:
+    """The client's error for an engine's response with that status.
+
+    Errors about the request are passed on, because the engine validates it better than the gateway can.
+    Errors about the engine itself are not.
+    """
+    try:
+        content: object = json.loads(body)
+    except (ValueError, RecursionError):
+        content = None
+    message = redacted(_message(content), route=route, model=model)
+    if status in (400, 413, 422):
+        error = content.get("error") if isinstance(content, dict) else None
+        details = error if isinstance(error, dict) else {}
+        return bad_request(
+            message or "The model's engine refused the request without a reason.",
+            param=_text(details.get("param")),
+            code=_text(details.get("code")),
+            status=413 if status == 413 else 400,
+        )
+    if status == 429:
+        return ApiError(
+            "The model's engine is full. Try again shortly.",
+            status=429,
+            kind=ErrorType.REQUESTS,
+            code="engine_overloaded",
+            retry_after_seconds=_RETRY_SECONDS,
+        )
+    if status == 503:
+        return unavailable(
+            f"The engine of {route!r} is not ready. Try again shortly.",
+            code="engine_not_ready",
+            retry_after_seconds=_RETRY_SECONDS,
+        )
+    if status in (408, 504):
+        return upstream_failed(
+            f"The engine of {route!r} gave up on the request.", status=504, code="upstream_timeout"
+        )
+    return upstream_failed(f"The engine of {route!r} failed with status {status}.")
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+# json.dumps builds an encoder at each call that passes an option; this one is reused. What it encodes
+# was decoded before and so has no cycles. ASCII escapes stay on: lone surrogates have no UTF-8.
+_ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+
+
+def compact_json(content: object) -> bytes:
+    """The JSON of an acyclic value, in ASCII."""
+    return _ENCODER.encode(content).encode("ascii")

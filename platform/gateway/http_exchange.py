@@ -1,0 +1,236 @@
+"""One HTTP request and its response, over ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import itertools
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
+from typing import Any
+
+from gateway.errors import ApiError, bad_request
+
+TYPE_JSON = b"application/json"
+TYPE_EVENTS = b"text/event-stream; charset=utf-8"
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+#: Headers that mark a request as forwarded by a proxy.
+_FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via")
+
+#: How long a client may take to send a body that did not come with its headers.
+BODY_SECONDS = 60.0
+
+
+# Unique without system randomness for each request, which costs more than the lookup of a key. An id
+# identifies a line in a log; nothing trusts it.
+_RUN = secrets.token_hex(8)
+_numbers = itertools.count(1)
+
+
+class ClientAborted(Exception):
+    """The client closed the connection before its response was complete."""
+
+
+class HttpExchange:
+    """A request and its response."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.request_id = f"{_RUN}-{next(_numbers):x}"
+        #: The status and headers have been sent.
+        self.started = False
+        #: The response is complete.
+        self.finished = False
+        self._receive = receive
+        self._send = send
+        self._client: str = (scope.get("client") or ("", 0))[0]
+        self._request_headers: dict[bytes, bytes] = dict(scope["headers"])
+        self._headers: list[tuple[bytes, bytes]] = [(b"x-request-id", self.request_id.encode())]
+
+    def header(self, name: bytes) -> str:
+        """A request header by its lower-case name; empty if it is absent."""
+        return self._request_headers.get(name, b"").decode("latin-1")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the client is on this machine, and not a proxy."""
+        if any(name in self._request_headers for name in _FORWARDED):
+            return False
+        try:
+            address = ipaddress.ip_address(self._client)
+        except ValueError:
+            return False
+        mapped = getattr(address, "ipv4_mapped", None)
+        return bool((mapped or address).is_loopback)
+
+    @property
+    def bearer(self) -> str:
+        """The token in ``Authorization: Bearer``; empty if there is none."""
+        scheme, _, token = self.header(b"authorization").partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else ""
+
+    def add_headers(self, headers: Iterable[tuple[str, str]]) -> None:
+        """Add headers to the response, whatever its status."""
+        self._headers.extend((name.encode(), value.encode("latin-1")) for name, value in headers)
+
+    async def read_json_body(self, *, limit: int) -> bytes:
+        """The whole body.
+
+        :raises ApiError: 415 if its type is not uncompressed JSON, 413 if it is longer than
+            ``limit`` bytes, 408 if it does not arrive within :data:`BODY_SECONDS`.
+        :raises ClientAborted: if the client disconnects before the end of it.
+        """
+        content_type = self.header(b"content-type")
+        if content_type.partition(";")[0].strip().lower() != "application/json":
+            raise bad_request(
+                f"The Content-Type is {content_type[:100]!r}; it must be application/json.",
+                code="unsupported_media_type",
+                status=415,
+            )
+        encoding = self.header(b"content-encoding").lower()
+        if encoding not in ("", "identity"):
+            raise bad_request(
+                f"The Content-Encoding is {encoding[:100]!r}; send the body uncompressed.",
+                code="unsupported_media_type",
+                status=415,
+            )
+        length = self.header(b"content-length")
+        if length.isdecimal() and int(length) > limit:
+            raise _too_large(limit)
+        message = await self._next()
+        body: bytes = message.get("body", b"")
+        if message.get("more_body", False):
+            try:
+                async with asyncio.timeout(BODY_SECONDS):
+                    body = await self._read_rest(body, limit=limit)
+            except TimeoutError:
+                raise bad_request(
+                    f"The body did not arrive within {BODY_SECONDS:.0f} s.",
+                    code="request_timeout",
+                    status=408,
+                ) from None
+        if len(body) > limit:
+            raise _too_large(limit)
+        return body
+
+    async def _read_rest(self, first_chunk: bytes, *, limit: int) -> bytes:
+        body = bytearray(first_chunk)
+        while True:
+            message = await self._next()
+            body += message.get("body", b"")
+            if not message.get("more_body", False) or len(body) > limit:
+                return bytes(body)
+
+    async def _next(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise ClientAborted
+        return message
+
+    async def while_connected(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run the work in this task, and cancel it when the client disconnects.
+
+        :raises ClientAborted: if the client disconnected before the response was complete.
+        """
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("an exchange must be served inside a task")
+        disconnected = False
+
+        def on_disconnect() -> None:
+            nonlocal disconnected
+            disconnected = True
+            task.cancel()
+
+        watcher = asyncio.get_running_loop().create_task(self._watch(on_disconnect))
+        try:
+            await work
+        except asyncio.CancelledError:
+            # A cancellation by the server at the end of its shutdown time is raised again.
+            if disconnected and task.uncancel() == 0:
+                raise ClientAborted from None
+            raise
+        finally:
+            watcher.cancel()
+
+    async def _watch(self, on_disconnect: Callable[[], None]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        # A complete response reads as a disconnect too.
+        if not self.finished:
+            on_disconnect()
+
+    async def respond(
+        self,
+        *,
+        status: int,
+        body: bytes,
+        content_type: bytes = TYPE_JSON,
+        headers: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        """Send a complete response."""
+        self.add_headers(headers)
+        self.started = True
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [
+                    (b"content-type", content_type),
+                    (b"content-length", str(len(body)).encode()),
+                    *self._headers,
+                ],
+            }
+        )
+        self.finished = True
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def respond_json(self, content: object, *, status: int = 200) -> None:
+        await self.respond(status=status, body=json.dumps(content).encode())
+
+    async def respond_error(self, error: ApiError) -> None:
+        headers = dict(error.headers)
+        if error.status in (408, 413):
+            # The rest of the body is not needed.
+            headers["connection"] = "close"
+        await self.respond(status=error.status, body=error.as_json(), headers=headers.items())
+
+    async def start_events(self) -> None:
+        """Open a stream of events."""
+        self.started = True
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [
+                    (b"content-type", TYPE_EVENTS),
+                    (b"cache-control", b"no-cache"),
+                    # Reverse proxies would otherwise buffer events.
+                    (b"x-accel-buffering", b"no"),
+                    *self._headers,
+                ],
+            }
+        )
+
+    async def send_event(self, event: bytes) -> None:
+        """Send one event as one chunk, once the connection accepts it."""
+        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+
+    async def finish_events(self, event: bytes) -> None:
+        """Send the last event and the end of the stream."""
+        await self._send({"type": "http.response.body", "body": event, "more_body": True})
+        self.finished = True
+        await self._send({"type": "http.response.body", "body": b""})
+
+
+def _too_large(limit: int) -> ApiError:
+    return bad_request(
+        f"The body is larger than {limit} bytes.", code="request_too_large", status=413
+    )

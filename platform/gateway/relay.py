@@ -1,0 +1,495 @@
+"""Requests to engines: connections, choice of an endpoint, forwarding of responses, and accounting."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from gateway.completion_requests import (
+    CompletionRequest,
+    estimate_prompt_tokens,
+    estimate_value_tokens,
+)
+from gateway.engine_responses import (
+    TokenCount,
+    compact_json,
+    token_count,
+    upstream_error,
+    with_model_name,
+)
+from gateway.engine_streams import (
+    DONE,
+    EventSplitter,
+    StreamBroken,
+    StreamRewriter,
+    StreamTally,
+    error_event,
+)
+from gateway.errors import ApiError, internal_error, unavailable, upstream_failed
+from gateway.http_exchange import ClientAborted, HttpExchange
+from gateway.load_balancing import (
+    EJECTION_SECONDS,
+    EndpointChoice,
+    EngineTarget,
+    LoadBalancer,
+    RouteEntry,
+)
+from gateway.metrics import GatewayMetrics
+from gateway.rate_limits import RateLimiter, RequestCharge
+from gateway.snapshots import Operation, SnapshotKey
+from gateway.usage import RequestOutcome, RequestUsage, UsageReporter
+
+#: Engines behind uvicorn close an idle connection after 5 s. Closing it earlier means that no request
+#: is ever sent on a connection that the engine is closing.
+_KEEP_ALIVE_SECONDS = 4.0
+
+#: A response that is not streamed is held in memory.
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+#: Only the message of an error response is used.
+MAX_ERROR_BYTES = 64 * 1024
+
+
+class ConnectFailed(Exception):
+    """No connection to the endpoint was made, so the request was not sent."""
+
+
+class EngineClient:
+    """One client session for all engines; must be created inside a running event loop."""
+
+    def __init__(self, *, connect_seconds: float) -> None:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS, ttl_dns_cache=30
+            ),
+            # An engine's cookies must never be sent with another client's request.
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
+            auto_decompress=False,
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def post(
+        self, target: EngineTarget, *, operation: Operation, body: bytes, request_id: str
+    ) -> aiohttp.ClientResponse:
+        """The engine's response with its body unread; the caller releases it.
+
+        The client's own headers are not sent.
+
+        :raises ConnectFailed: if the endpoint refuses the connection.
+        :raises ApiError: 502 if it accepts the request and closes the connection without a response.
+        """
+        try:
+            return await self._session.post(
+                target.urls[operation],
+                data=body,
+                headers={**target.headers, "X-Request-Id": request_id},
+                # A redirect could send the credential to any host.
+                allow_redirects=False,
+            )
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise ConnectFailed from error
+        except aiohttp.ClientError as error:
+            raise upstream_failed(
+                "The model's engine ended the connection without an answer."
+            ) from error
+
+
+async def read_response(response: aiohttp.ClientResponse, *, limit: int) -> bytes:
+    """The whole body.
+
+    :raises ApiError: 502 if it is longer than ``limit`` bytes or breaks off.
+    """
+    body = b""
+    try:
+        async for chunk in response.content.iter_any():
+            body = body + chunk if body else chunk
+            if len(body) > limit:
+                raise upstream_failed(f"The engine's answer is longer than {limit} bytes.")
+    except aiohttp.ClientError as error:
+        raise upstream_failed("The model's engine broke off its answer.") from error
+    return body
+
+
+logger = logging.getLogger(__name__)
+
+#: The recorded status of a request aborted by the client, as in nginx; it is never sent.
+STATUS_CLIENT_CLOSED_REQUEST = 499
+
+#: Endpoints that are tried for a request.
+_MAX_ENDPOINTS = 2
+#: An engine should close its stream after ``[DONE]``; its connection is reused only if it does so in time.
+_STREAM_CLOSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """In seconds from the admission of a request."""
+
+    first_byte: float
+    total: float
+
+
+@dataclass(slots=True, kw_only=True)
+class _Progress:
+    """The state of a request. Instants are seconds of the monotonic clock."""
+
+    key: SnapshotKey
+    entry: RouteEntry
+    request: CompletionRequest
+    started_at: float
+    #: The estimate that is charged before an engine has reported usage.
+    prompt_estimate: int
+    #: None until the request has been admitted.
+    charge: RequestCharge | None = None
+    #: None until a backend has been chosen.
+    backend: str | None = None
+    status: int = 200
+    outcome: RequestOutcome = RequestOutcome.OK
+    first_token_at: float | None = None
+    #: The usage of a response that was not streamed.
+    whole: TokenCount | None = None
+    tally: StreamTally = field(default_factory=StreamTally)
+
+    @property
+    def tokens(self) -> TokenCount:
+        """The tokens used as far as they are known.
+
+        The usage reported by the engine, if any. Otherwise the estimate of the prompt, and a token
+        for each streamed part of the output: so a client that aborts is charged for the work of
+        the engine. If the engine failed, only the streamed output is charged, and a request that
+        reached no engine costs nothing.
+        """
+        counted = self.whole or self.tally.reported
+        if counted is not None:
+            return counted
+        free = self.backend is None or self.outcome in (
+            RequestOutcome.ERROR,
+            RequestOutcome.REJECTED,
+        )
+        return TokenCount(prompt=0 if free else self.prompt_estimate, completion=self.tally.chunks)
+
+    def fail(self, error: ApiError) -> None:
+        self.status = error.status
+        # Before a backend was chosen, the gateway itself rejected the request.
+        self.outcome = RequestOutcome.REJECTED if self.backend is None else RequestOutcome.ERROR
+
+
+class EngineRelay:
+    """Serves validated requests."""
+
+    def __init__(
+        self,
+        *,
+        engine_client: EngineClient,
+        load_balancer: LoadBalancer,
+        rate_limiter: RateLimiter,
+        usage: UsageReporter,
+        metrics: GatewayMetrics,
+        deadlines: Deadlines,
+        monotonic: Callable[[], float],
+        wall: Callable[[], float],
+    ) -> None:
+        self._engine_client = engine_client
+        self._load_balancer = load_balancer
+        self._rate_limiter = rate_limiter
+        self._usage = usage
+        self._metrics = metrics
+        self._deadlines = deadlines
+        self._monotonic = monotonic
+        self._wall = wall
+        #: Requests that are admitted and have not ended.
+        self.open_requests = 0
+
+    async def serve(
+        self,
+        exchange: HttpExchange,
+        *,
+        key: SnapshotKey,
+        entry: RouteEntry,
+        request: CompletionRequest,
+        gateways: int,
+    ) -> None:
+        """Serve the request and account for it, however it ends.
+
+        :raises ApiError: if it failed before a response was started.
+        :raises ClientAborted: if the client disconnected before the end.
+        """
+        progress = _Progress(
+            key=key,
+            entry=entry,
+            request=request,
+            started_at=self._monotonic(),
+            prompt_estimate=estimate_prompt_tokens(
+                request.payload, context_length=entry.route.context_length
+            ),
+        )
+        try:
+            charge = self._rate_limiter.admit(
+                key, gateways=gateways, tokens=progress.prompt_estimate
+            )
+        except ApiError as error:
+            progress.fail(error)
+            self._account(progress)
+            raise
+        self.open_requests += 1
+        progress.charge = charge
+        try:
+            exchange.add_headers(self._rate_limiter.headers(key).items())
+            work = self._respond_stream if request.stream else self._respond_whole
+            await exchange.while_connected(work(exchange, progress))
+        except ApiError as error:
+            progress.fail(error)
+            raise
+        except (ClientAborted, asyncio.CancelledError):
+            progress.status, progress.outcome = STATUS_CLIENT_CLOSED_REQUEST, RequestOutcome.ABORTED
+            raise
+        except Exception:
+            progress.fail(internal_error())
+            raise
+        finally:
+            self.open_requests -= 1
+            charge.settle(progress.tokens.total)
+            self._account(progress)
+
+    def _account(self, progress: _Progress) -> None:
+        route = progress.entry.route.name
+        operation = progress.request.operation
+        tokens = progress.tokens
+        seconds = self._monotonic() - progress.started_at
+        first = progress.first_token_at
+        first_seconds = None if first is None else first - progress.started_at
+        self._usage.add(
+            RequestUsage(
+                at=self._wall(),
+                key=progress.key.uid,
+                route=route,
+                backend=progress.backend,
+                operation=operation,
+                status=progress.status,
+                prompt_tokens=tokens.prompt,
+                completion_tokens=tokens.completion,
+                duration_ms=seconds * 1000,
+                first_token_ms=None if first_seconds is None else first_seconds * 1000,
+                outcome=progress.outcome,
+            )
+        )
+        metrics = self._metrics
+        metrics.requests.add(route, operation.value, str(progress.status), progress.outcome.value)
+        metrics.duration.observe(route, seconds=seconds)
+        if first_seconds is not None:
+            metrics.first_token.observe(route, seconds=first_seconds)
+        if tokens.total:
+            metrics.tokens.add(route, "prompt", amount=tokens.prompt)
+            metrics.tokens.add(route, "completion", amount=tokens.completion)
+
+    @asynccontextmanager
+    async def _open_response(
+        self, exchange: HttpExchange, progress: _Progress
+    ) -> AsyncIterator[tuple[EndpointChoice, aiohttp.ClientResponse]]:
+        """A response with status 200, from a second endpoint if the first refuses the connection.
+
+        :raises ApiError: if there is no such response.
+        """
+        failed: list[EngineTarget] = []
+        while True:
+            choice = self._choose(progress, failed)
+            target = choice.target
+            target.outstanding += 1
+            try:
+                response = await self._engine_client.post(
+                    target,
+                    operation=progress.request.operation,
+                    body=progress.request.body_for(model=choice.backend.model),
+                    request_id=exchange.request_id,
+                )
+                try:
+                    await _require_success(response, choice, route=progress.entry.route.name)
+                    yield choice, response
+                finally:
+                    # The connection is reused if the body was read to its end, else closed.
+                    response.release()
+                return
+            except ConnectFailed:
+                failed.append(target)
+                self._load_balancer.eject(target)
+                self._metrics.refused_connections.add(progress.entry.route.name)
+            finally:
+                target.outstanding -= 1
+
+    def _choose(self, progress: _Progress, failed: list[EngineTarget]) -> EndpointChoice:
+        choice = None
+        if len(failed) < _MAX_ENDPOINTS:
+            choice = self._load_balancer.choose(progress.entry, exclude=failed)
+        if choice is None:
+            raise unavailable(
+                f"No endpoint of {progress.entry.route.name!r} is ready.",
+                code="no_ready_endpoint",
+                retry_after_seconds=EJECTION_SECONDS,
+            )
+        progress.backend = choice.backend.uid
+        return choice
+
+    async def _respond_whole(self, exchange: HttpExchange, progress: _Progress) -> None:
+        route = progress.entry.route.name
+        try:
+            async with asyncio.timeout(self._deadlines.total):
+                async with self._open_response(exchange, progress) as (_, response):
+                    body = await read_response(response, limit=MAX_RESPONSE_BYTES)
+        except TimeoutError:
+            raise _timeout_error(self._deadlines.total) from None
+        content = _parse_completion(body)
+        progress.whole = _token_count_of(content, progress)
+        answer = compact_json(with_model_name(content, route=route))
+        await exchange.respond(status=200, body=answer)
+
+    async def _respond_stream(self, exchange: HttpExchange, progress: _Progress) -> None:
+        try:
+            first_byte = min(self._deadlines.first_byte, self._deadlines.total)
+            async with asyncio.timeout(first_byte) as deadline:
+                async with self._open_response(exchange, progress) as (choice, response):
+                    await self._forward_events(exchange, progress, deadline, choice, response)
+        except TimeoutError:
+            total = exchange.started or self._deadlines.total <= self._deadlines.first_byte
+            limit = self._deadlines.total if total else self._deadlines.first_byte
+            await self._abort_stream(exchange, progress, _timeout_error(limit))
+        except (StreamBroken, aiohttp.ClientError) as error:
+            logger.warning(
+                "an engine's stream broke",
+                extra={"route": progress.entry.route.name, "reason": str(error)},
+            )
+            failure = upstream_failed("The model's engine broke off its answer.")
+            await self._abort_stream(exchange, progress, failure)
+
+    async def _forward_events(
+        self,
+        exchange: HttpExchange,
+        progress: _Progress,
+        deadline: asyncio.Timeout,
+        choice: EndpointChoice,
+        response: aiohttp.ClientResponse,
+    ) -> None:
+        """Forward events one by one, as they arrive.
+
+        :raises StreamBroken: if the bytes are no events, or end before the response is complete.
+        """
+        if response.content_type != "text/event-stream":
+            raise upstream_failed(
+                "The model's engine answered a streamed request without a stream."
+            )
+        splitter = EventSplitter()
+        rewriter = StreamRewriter(
+            route=progress.entry.route.name,
+            model=choice.backend.model,
+            include_usage=progress.request.include_usage,
+            tally=progress.tally,
+        )
+        loop = asyncio.get_running_loop()
+        total_at = loop.time() + self._deadlines.total - (self._monotonic() - progress.started_at)
+        async for chunk in response.content.iter_any():
+            if exchange.finished:
+                continue
+            if not exchange.started:
+                deadline.reschedule(total_at)
+                await exchange.start_events()
+            await self._send(exchange, progress, rewriter, splitter.feed(chunk))
+            if progress.charge is not None:
+                progress.charge.change(progress.tokens.total)
+            if progress.tally.done:
+                await self._finish(exchange, progress)
+                deadline.reschedule(loop.time() + _STREAM_CLOSE_SECONDS)
+        if exchange.finished:
+            return
+        await self._send(exchange, progress, rewriter, splitter.close())
+        if not progress.tally.complete:
+            raise StreamBroken("the stream ended before the answer did")
+        await self._finish(exchange, progress)
+
+    async def _send(
+        self,
+        exchange: HttpExchange,
+        progress: _Progress,
+        rewriter: StreamRewriter,
+        events: list[bytes],
+    ) -> None:
+        for event in events:
+            if progress.tally.done:
+                return
+            rewritten = rewriter.rewrite(event)
+            if progress.first_token_at is None and progress.tally.chunks:
+                progress.first_token_at = self._monotonic()
+            if rewritten is not None:
+                await exchange.send_event(rewritten)
+
+    async def _finish(self, exchange: HttpExchange, progress: _Progress) -> None:
+        if progress.tally.failed:
+            progress.fail(upstream_failed("The engine reported an error in its stream."))
+        await exchange.finish_events(DONE)
+
+    async def _abort_stream(
+        self, exchange: HttpExchange, progress: _Progress, error: ApiError
+    ) -> None:
+        """Send an error as an event if the stream has started, else raise it."""
+        if exchange.finished:
+            # The response was complete; only the engine's connection was not closed in order.
+            return
+        if not exchange.started:
+            raise error
+        progress.fail(error)
+        await exchange.finish_events(error_event(error.as_object()) + DONE)
+
+
+async def _require_success(
+    response: aiohttp.ClientResponse, choice: EndpointChoice, *, route: str
+) -> None:
+    if response.status == 200:
+        return
+    body = await read_response(response, limit=MAX_ERROR_BYTES)
+    logger.warning(
+        "an engine answered with an error",
+        extra={"route": route, "backend": choice.backend.uid, "status": response.status},
+    )
+    raise upstream_error(status=response.status, body=body, route=route, model=choice.backend.model)
+
+
+def _parse_completion(body: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        raise upstream_failed(
+            "The model's engine answered with something that is not JSON."
+        ) from None
+    if not isinstance(content, dict) or "choices" not in content:
+        raise upstream_failed(
+            "The model's engine answered with something that is not a completion."
+        )
+    return content
+
+
+def _token_count_of(content: dict[str, Any], progress: _Progress) -> TokenCount:
+    """The usage reported in a response; an estimate if there is none."""
+    if isinstance(content.get("usage"), dict):
+        return token_count(content["usage"])
+    texts = [
+        choice.get("message", choice.get("text"))
+        for choice in content["choices"]
+        if isinstance(choice, dict)
+    ]
+    return TokenCount(prompt=progress.prompt_estimate, completion=estimate_value_tokens(texts))
+
+
+def _timeout_error(seconds: float) -> ApiError:
+    return upstream_failed(
+        f"The model's engine did not answer within {seconds:g} s.",
+        status=504,
+        code="upstream_timeout",
+    )
