@@ -1,1 +1,1 @@
-"""Queues, claims, allocations; the scheduling cycle."""
+"""Queues, claims and allocations; the scheduling cycle and the usage ledger."""

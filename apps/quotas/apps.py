@@ -13,16 +13,16 @@ class QuotasConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        post_migrate.connect(name_priorities, sender=self)
+        post_migrate.connect(create_default_priority_classes, sender=self)
 
 
-def name_priorities(*, using: str, apps: Any = installed, **_: Any) -> None:
-    """An empty table of priority classes gets the usual ones.
+def create_default_priority_classes(*, using: str, apps: Any = installed, **_: Any) -> None:
+    """Create the default priority classes if the table is empty.
 
-    :param apps: as the migrations have them; they do not say so where tables were only emptied.
+    :param apps: the migration state; not passed after a ``flush``.
     """
     if "priorityclass" not in apps.all_models["quotas"]:
-        return  # migrated to a release before they came
-    from apps.quotas.services.priorities import priority_classes_ensure  # noqa: PLC0415
+        return  # migrated to a release without priority classes
+    from apps.quotas.services.priority_classes import priority_classes_ensure  # noqa: PLC0415
 
     priority_classes_ensure(using=using)

@@ -1,4 +1,4 @@
-"""Turns of the loops of scheduling, of the ledger and of clusters' copies of the queues."""
+"""Celery tasks that run the controllers of scheduling, the ledger and queue sync."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from celery import shared_task
 from django.utils import timezone
 
 from apps.quotas import reconcilers
-from apps.quotas.reconcilers import usage
-from apps.quotas.selectors.policies import policy_now
+from apps.quotas.selectors.cycles import policy_now
+from apps.quotas.services import usage
 
 
 @shared_task
@@ -22,29 +22,29 @@ def refresh_forecasts() -> int:
 
 @shared_task
 def answer_what_ifs() -> int:
-    return reconcilers.what_ifs_answer(policy=policy_now(), at=timezone.now())
+    return reconcilers.what_ifs_reconcile(policy=policy_now(), at=timezone.now())
 
 
 @shared_task
 def record_midnights() -> int:
-    return usage.usage_cut(at=timezone.now())
+    return usage.usage_record_midnights(at=timezone.now())
 
 
 @shared_task
 def roll_usage() -> int:
-    return usage.usage_roll()
+    return usage.usage_roll_up()
 
 
 @shared_task
 def compare_ledger() -> None:
-    usage.usage_compare(at=timezone.now())
+    usage.usage_ledger_check(at=timezone.now())
 
 
 @shared_task
 def carry_out_rearrangements() -> int:
-    return reconcilers.rearrangements_reconcile(at=timezone.now())
+    return reconcilers.defragmentation_reconcile(at=timezone.now())
 
 
 @shared_task
 def keep_copies() -> int:
-    return reconcilers.copies_keep()
+    return reconcilers.cluster_queues_sync()

@@ -7,7 +7,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.utils import timezone
 
 from apps.accounts.services import idempotency_prune
-from apps.quotas.services.what_ifs import what_ifs_prune
+from apps.quotas.services.forecasts import what_ifs_prune
 from config.wiring import send
 from controlplane.outbox import messages
 

@@ -64,7 +64,7 @@ document.addEventListener("keydown", (event) => {
 // What the preview finds wrong is marked in its field too.
 document.addEventListener("htmx:afterSwap", () => {
   const wrong = new Set([...document.querySelectorAll("[data-mistake]")].map((one) => one.dataset.mistake));
-  for (const field of document.querySelectorAll(".qc-edited :is(input, select, textarea)")) {
+  for (const field of document.querySelectorAll(".qc-editor :is(input, select, textarea)")) {
     if (wrong.has(field.id)) field.setAttribute("aria-invalid", "true");
     else field.removeAttribute("aria-invalid");
   }

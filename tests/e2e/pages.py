@@ -330,7 +330,7 @@ CONSOLE: tuple[Page, ...] = (
     _page("quotas_queue_import", "/admin/quotas/queue/import/", "console-import", staff=True),
     _page("quotas_queue_changes", "/admin/quotas/queue/changes/", "console-history", staff=True),
     _page(
-        "quotas_queue_past",
+        "quotas_queue_change_detail",
         "/admin/quotas/queue/changes/{queue.change}/",
         "console-past",
         staff=True,

@@ -9,7 +9,7 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.quotas import services
 from apps.quotas.models import Queue, QueueChange
-from apps.quotas.selectors.trees import queue_document
+from apps.quotas.selectors.queue_trees import queue_document
 
 
 def queue_change(queue: Queue, *, actor: User, description: str = "for everybody") -> QueueChange:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, Rearrangement, RearrangementMove
-from apps.quotas.selectors.rearrangements import move_of
+from apps.quotas.selectors.defragmentation import planned_move
 from apps.quotas.selectors.snapshots import snapshot
 from controlplane.domain.rearrangement_pictures import pictures
 from controlplane.domain.rearrangements import PROPOSED_FOR, Purpose
@@ -50,7 +50,7 @@ def rearrangement(*, claim: Claim, actor: User | None, reason: str = "") -> Rear
         lost=timedelta(minutes=12).total_seconds(),
         cost=5400.0,
     )
-    planned = move_of(move)
+    planned = planned_move(move)
     row.pictures = [asdict(one) for one in pictures(snapshot(), [planned], planned.source)]
     row.save(update_fields=["pictures"])
     return row

@@ -30,7 +30,7 @@ def waiting(
         queue=queue,
         shape=GangShape(roles=(RoleShape(name="trainer", replicas=1, cards=cards),)),
         chips=[chip],
-        work=services.Work(kind="job", uid=uuid.uuid4().hex, name=name, person=person),
+        work=services.ClaimWorkload(kind="job", uid=uuid.uuid4().hex, name=name, person=person),
     )
 
 

@@ -16,7 +16,7 @@ from apps.jobs.services import JobRequest
 from apps.jobs.services.secret_variables import MAX_VALUE_LENGTH, MIN_VALUE_LENGTH
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
-from apps.quotas.api.serializers import RoleShapeSerializer
+from apps.quotas.api.claims import RoleShapeSerializer
 from controlplane.domain.claims import MOST_CARDS
 from controlplane.domain.fields import Field, Kind
 from controlplane.domain.jobs import retries

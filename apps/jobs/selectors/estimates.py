@@ -61,7 +61,7 @@ class FinetuneEstimate:
     card_memory: Bytes
     #: None if no similar attempt was measured on that chip.
     duration: estimates.Duration | None
-    place: quotas.Place
+    place: quotas.QueuePosition
 
     @property
     def fits(self) -> bool:
@@ -85,7 +85,7 @@ def finetune_estimate(plan: FinetunePlan, *, user: User) -> FinetuneEstimate:
             row_characters=_row_characters(plan.dataset.statistics),
             runs=_measured_runs(plan, user=user),
         ),
-        place=quotas.place_of(queue=plan.queue, chips=(plan.chip,)),
+        place=quotas.queue_position(queue=plan.queue, chips=(plan.chip,)),
     )
 
 

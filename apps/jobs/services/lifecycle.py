@@ -140,7 +140,7 @@ def attempt_create(*, job: Job, continues: Attempt | None) -> Attempt:
     )
     try:
         (claim,) = quotas.claims_request(requests=(claim_request_of(attempt, in_line_since=None),))
-    except (quotas.QueueTakesNothing, quotas.PendingLimitExceeded) as refusal:
+    except (quotas.QueueNotAccepting, quotas.PendingLimitExceeded) as refusal:
         raise SpecRefused([Finding(field="queue", message=str(refusal))]) from None
     attempt.claim_uid = claim.uid
     attempt.save(force_insert=True)
@@ -162,21 +162,23 @@ def attempt_request_claim(*, attempt: Attempt) -> None:
     Job.objects.filter(pk=attempt.job_id).update(state_reason="waiting for cards")
 
 
-def claim_request_of(attempt: Attempt, *, in_line_since: datetime | None) -> quotas.Request:
+def claim_request_of(attempt: Attempt, *, in_line_since: datetime | None) -> quotas.ClaimRequest:
     """The claim request of an attempt. Every job is preemptible: it continues from a checkpoint or restarts.
 
     :param in_line_since: when the previous attempt was queued, whose position it keeps; None if there is none.
     """
     job = attempt.job
-    return quotas.Request(
+    return quotas.ClaimRequest(
         owner=(OWNER_KIND, attempt.uid),
         team=job.team,
         queue=job.queue,
         shape=GangShape.from_json(job.shape),
         chips=job.chips,
         priority=job.priority,
-        work=quotas.Work(kind=WORK_KIND, uid=job.uid, name=job.name, person=job.created_by),
-        terms=quotas.Terms(
+        work=quotas.ClaimWorkload(
+            kind=WORK_KIND, uid=job.uid, name=job.name, person=job.created_by
+        ),
+        terms=quotas.ClaimTerms(
             preemptible=True,
             runtime=None if job.run_seconds is None else timedelta(seconds=job.run_seconds),
             equal_chips=equal_chips(job.asked_chips or job.chips, job.chips),

@@ -65,7 +65,7 @@ def progress_record(*, attempt: Attempt, points: Sequence[Mapping[str, Any]], at
     row.save(update_fields=["progress", "reported_at"])
     total = row.progress.get("total_steps") or 0
     done = row.progress.get("step", 0) / total if total else 0.0
-    quotas.claim_progress(
+    quotas.claim_progress_update(
         uid=row.claim_uid, progress=min(1.0, done), checkpointed_at=checkpointed_at
     )
 

@@ -36,7 +36,7 @@ from apps.jobs.web.submissions import job_launch_comparison
 from apps.models import selectors as registry
 from apps.models.models import Artifact
 from apps.quotas import selectors as quotas
-from apps.quotas.web.report_words import used_by
+from apps.quotas.web.usage_reports import workload_usage
 from controlplane.domain.claims import ClaimState, GangShape
 from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES, JOB, JobEvent, JobKind, JobState
 from controlplane.domain.jobs.retries import RetryPolicy
@@ -148,7 +148,7 @@ def _overview(request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[st
         "utilization": attempt_utilization(newest),
         "tracks": attempt_tracks(attempt_timelines(attempts), at=at),
         "changes": spec_changes(found, attempts),
-        "used": used_by(found.uid, at=at),
+        "used": workload_usage(found.uid, at=at),
         **_pending(found, newest),
         **_outputs(request, found, attempts),
     }
@@ -162,7 +162,7 @@ def _pending(found: Job, newest: Attempt) -> dict[str, Any]:
     claim = selectors.attempt_claim(newest) if found.state == JobState.WAITING else None
     if claim is None or claim.state != ClaimState.PENDING:
         return context
-    place = quotas.place_of(queue=found.queue, chips=found.chips, claim=claim)
+    place = quotas.queue_position(queue=found.queue, chips=found.chips, claim=claim)
     why = f"{claim.uid}-waits"
     return {**context, "why": why, "pending_reason": claim.explanation, "place": place}
 

@@ -17,7 +17,7 @@ from apps.monitoring.models import CardFigures, Decision, Fault, Source
 from apps.monitoring.selectors.components import disks
 from apps.monitoring.selectors.loops import loops_now
 from apps.quotas.models import Claim
-from apps.quotas.selectors.claims import SINCE
+from apps.quotas.selectors.claims import PENDING_SINCE
 from apps.serving.models import Route, UsageRecord
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.alerts.rules import MEASURES, Op, Rule, Sample, Topic, all_fit
@@ -168,7 +168,7 @@ def _queues(rule: Rule, at: datetime) -> Iterable[Sample]:
         Claim.objects.filter(state=ClaimState.PENDING)
         .order_by()
         .values_list("queue__name", "queue__uid")
-        .annotate(claims=Count("pk"), oldest=Min(SINCE))
+        .annotate(claims=Count("pk"), oldest=Min(PENDING_SINCE))
     )
     for queue, uid, count, since in waiting:
         value = float(count) if _what(rule) == "waiting" else (at - since).total_seconds()

@@ -13,7 +13,7 @@ from apps.fleet.models import Card
 from apps.monitoring.models import Decision, Fault, Isolation, IsolationTransition
 from apps.monitoring.selectors.faults import Entry, card_timeline
 from apps.quotas.models import Allocation, Queue
-from apps.quotas.selectors.sights import Sight, sight_of
+from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from controlplane.domain.health.isolations import IsolationState
 
 
@@ -68,13 +68,13 @@ def card_work(card: Card, user: accounts.Person, *, most: int) -> Sequence[Work]
     )
     if not rows:
         return []
-    sight = sight_of(user, Queue.objects.order_by("name"))
-    return [_work(row, sight) for row in rows]
+    visibility = visibility_of(user, Queue.objects.order_by("name"))
+    return [_work(row, visibility) for row in rows]
 
 
-def _work(row: Allocation, sight: Sight) -> Work:
+def _work(row: Allocation, visibility: QueueVisibility) -> Work:
     claim = row.claim
-    named = sight.names(claim)
+    named = visibility.can_name(claim)
     return Work(
         kind=claim.work_kind,
         uid=claim.work_uid if named else "",

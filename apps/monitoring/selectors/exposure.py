@@ -13,7 +13,7 @@ from apps.accounts import selectors as accounts
 from apps.models.selectors.catalog import catalog_entry
 from apps.models.selectors.catalog_matrix import matrix
 from apps.quotas.models import Allocation
-from apps.quotas.selectors.usage_reports import Grouping, Rhythm, usage_report
+from apps.quotas.selectors.usage import Grouping, ReportInterval, usage_report
 from apps.serving.models import Deployment, Revision
 from apps.serving.selectors import deployments_visible
 from controlplane.domain.accelerators import ChipKind
@@ -78,7 +78,7 @@ class Exposure:
 def exposure_of(user: accounts.Person, *, at: datetime) -> Exposure:
     """What they see of the ledger and of the deployments."""
     period = Period(first=(at - LOOK_BACK).date(), last=at.date())
-    report = usage_report(user, period=period, by=Grouping.CHIP, per=Rhythm.WHOLE, at=at)
+    report = usage_report(user, period=period, by=Grouping.CHIP, per=ReportInterval.WHOLE, at=at)
     used: Counter[str] = Counter()
     for chip, amount in report.chips.items():
         if _is_accelerator(chip):

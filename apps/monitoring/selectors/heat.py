@@ -17,9 +17,8 @@ from typing import NamedTuple
 from django.db import connection
 
 from apps.monitoring.selectors.fleet_figures import FRESH
-from apps.quotas.selectors.openings import natural
-from apps.quotas.selectors.topology import CLUSTER, FLEET, NODE
-from apps.quotas.selectors.topology_documents import breaks, runs
+from apps.quotas.selectors.free_capacity import natural_sort_key
+from apps.quotas.selectors.topology import CLUSTER, FLEET, NODE, group_starts, run_lengths
 from controlplane.domain.network import domains_in
 from controlplane.ports.registry import geometries_on
 
@@ -195,7 +194,7 @@ def heat_nodes(*, at: datetime, only: Narrowing) -> Sequence[NodeHeat]:
             )
             for row in cursor.fetchall()
         ]
-    rows.sort(key=lambda row: (row.cluster, *_place(row.labels), natural(row.name)))
+    rows.sort(key=lambda row: (row.cluster, *_place(row.labels), natural_sort_key(row.name)))
     return rows
 
 
@@ -205,7 +204,7 @@ def _labels(value: str | Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _place(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int, str], ...], ...]:
-    return tuple(natural(name) for name in domains_in(labels).values())
+    return tuple(natural_sort_key(name) for name in domains_in(labels).values())
 
 
 def heat_tree(nodes: Sequence[NodeHeat], *, by: Heat | None) -> Mapping[str, Part]:
@@ -254,7 +253,7 @@ def _below(parts: dict[str, Part], parent: Part, kind: str, name: str, key: str)
 def heat_document(nodes: Sequence[NodeHeat], *, at: datetime) -> str:
     """What the picture is drawn from, as JSON; ``static/js/topology-data.js`` reads it.
 
-    ``domains`` and ``nodes`` are as in ``apps.quotas.selectors.topology_documents``, without claims. A node goes
+    ``domains`` and ``nodes`` are as in ``apps.quotas.selectors.topology``, without claims. A node goes
     on with ``indices`` (0 where they count from 0), ``ages`` (seconds before ``at``) and the figures in the order
     of ``heats``, a line of numbers or nulls for each.
     """
@@ -294,10 +293,10 @@ def _line(node: NodeHeat, place: int, chips: dict[str, int]) -> str:
         [
             node.name,
             place,
-            runs(chips.setdefault(chip, len(chips)) for chip in own),
+            run_lengths(chips.setdefault(chip, len(chips)) for chip in own),
             node.uses,
             [-1, count],
-            list(breaks(indices, geometries)),
+            list(group_starts(indices, geometries)),
             0,
             0 if indices == tuple(range(count)) else list(indices),
         ],

@@ -18,8 +18,8 @@ from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.monitoring.selectors.fleet_figures import FRESH, IDLE
 from apps.quotas.models import Queue
-from apps.quotas.selectors.sights import sight_of
-from apps.quotas.selectors.topology import claims_on_cards
+from apps.quotas.selectors.topology import allocated_claims
+from apps.quotas.selectors.visibility import visibility_of
 
 IDLE_FOR = timedelta(minutes=30)
 #: Longer than that nobody looks back.
@@ -144,12 +144,16 @@ def waste_rows(user: accounts.Person, *, at: datetime) -> Sequence[WasteRow]:
     if not by_claim:
         return []
     queues = {queue.pk: queue for queue in Queue.objects.order_by("name")}
-    sight = sight_of(user, queues.values())
+    visibility = visibility_of(user, queues.values())
     teams = dict(Team.objects.values_list("pk", "name"))
     rows = []
-    for key, claim in claims_on_cards(by_claim).items():
+    for key, claim in allocated_claims(by_claim).items():
         cards = by_claim[key]
-        named = sight.company or claim.team in sight.teams or claim.queue in sight.managed
+        named = (
+            visibility.everything
+            or claim.team in visibility.teams
+            or claim.queue in visibility.managed
+        )
         rows.append(
             WasteRow(
                 team=teams[claim.team],

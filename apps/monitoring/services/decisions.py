@@ -21,7 +21,7 @@ from apps.monitoring.services.isolations import (
     open_at,
 )
 from apps.quotas.models import Allocation
-from apps.quotas.services import claims_withdraw
+from apps.quotas.services import claims_evict
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.health.decisions import Action, Decided
 from controlplane.domain.health.isolations import IsolationEvent, IsolationState
@@ -238,7 +238,7 @@ def _restart(decided: Sequence[Decided], scene: _Scene, *, at: datetime) -> set[
             for card in covered(scene.nodes[each.node], _known_card(each, scene), scene.cards)
         }
         nodes = {each.node: each.reason for each in those if not each.card}
-        claims_withdraw(cards=why, nodes=nodes, grace=GRACE, at=at, kinds=kinds)
+        claims_evict(cards=why, nodes=nodes, grace=GRACE, at=at, kinds=kinds)
         done |= {id(each) for each in those}
     return done
 

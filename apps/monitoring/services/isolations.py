@@ -18,8 +18,8 @@ from apps.fleet.selectors import require_operator
 from apps.fleet.services import withholding
 from apps.monitoring.models import Fault, Isolation, IsolationTransition
 from apps.quotas.models import Allocation, Claim
-from apps.quotas.selectors.snapshots import HOLDING
-from apps.quotas.services import claims_withdraw
+from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
+from apps.quotas.services import claims_evict
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
@@ -160,7 +160,7 @@ def _withdraw(
     }
     nodes = {order.node.uid: order.reason for order in stopping if order.card is None}
     if why or nodes:
-        claims_withdraw(cards=why, nodes=nodes, grace=grace, at=at, reason=ReleaseReason.FAULT)
+        claims_evict(cards=why, nodes=nodes, grace=grace, at=at, reason=ReleaseReason.FAULT)
 
 
 def _move_each(
@@ -385,5 +385,7 @@ def isolations_emptied(*, at: datetime) -> list[Isolation]:
 
 def _runs_without_cards(row: Isolation) -> bool:
     """Whether some claim has a place on the node though it holds none of its cards."""
-    there = Claim.objects.filter(state__in=HOLDING, placement__contains=[{"node": row.node.uid}])
+    there = Claim.objects.filter(
+        state__in=ALLOCATED_STATES, placement__contains=[{"node": row.node.uid}]
+    )
     return row.card_id is None and there.exists()

@@ -1,7 +1,7 @@
-"""What administrators see of sharing: the console of queues, and the tables below it."""
+"""Admin of queues: the queue console, and admins of the other tables."""
 
 from __future__ import annotations
 
-from apps.quotas.admin import queues, rearrangements, tables, usage
+from apps.quotas.admin import model_admins, queues
 
-__all__ = ["queues", "rearrangements", "tables", "usage"]
+__all__ = ["model_admins", "queues"]

@@ -1,4 +1,4 @@
-"""The console of queues: a tree that is changed in the open, with everybody who gains or loses by it named."""
+"""The queue console: the admin of the queue tree, with a preview of the effects of each change."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from apps.accounts.admin import ScopedAdmin
-from apps.quotas.admin import acts, bulk, editing, files, history, tree
+from apps.quotas.admin import queue_changes, queue_editing, queue_import_export, queue_table
 from apps.quotas.models import Queue
-from apps.quotas.selectors import trees
+from apps.quotas.selectors import queue_trees
 from apps.quotas.selectors.queues import queue_tree
 from controlplane.domain.permissions import Permission
 from controlplane.domain.queue_rules import judged
@@ -28,25 +28,25 @@ View = Callable[..., HttpResponse]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """A page of the console that does not belong to one queue."""
+class ConsoleTab:
+    """A tab of the console."""
 
     name: str
     label: str | Promise
 
 
-WAYS = (
-    Way(name="changelist", label=gettext_lazy("Tree")),
-    Way(name="bulk", label=gettext_lazy("Bulk edit")),
-    Way(name="import", label=gettext_lazy("Import")),
-    Way(name="changes", label=gettext_lazy("History")),
-    Way(name="list", label=gettext_lazy("Plain list")),
+CONSOLE_TABS = (
+    ConsoleTab(name="changelist", label=gettext_lazy("Tree")),
+    ConsoleTab(name="bulk", label=gettext_lazy("Bulk edit")),
+    ConsoleTab(name="import", label=gettext_lazy("Import")),
+    ConsoleTab(name="changes", label=gettext_lazy("History")),
+    ConsoleTab(name="list", label=gettext_lazy("Plain list")),
 )
 
 
 @admin.register(Queue)
 class QueueAdmin(ScopedAdmin[Queue]):
-    """Its pages are the console's; the list of the admin stays for searching."""
+    """Pages of the queue console; the standard change list stays available for searching."""
 
     team_path = "team"
     view_permission = change_permission = Permission.MANAGE_QUEUES
@@ -62,7 +62,7 @@ class QueueAdmin(ScopedAdmin[Queue]):
             ("export/", self.export_view, "export"),
             ("import/", self.import_view, "import"),
             ("changes/", self.changes_view, "changes"),
-            ("changes/<str:uid>/", self.past_view, "past"),
+            ("changes/<str:uid>/", self.change_detail_view, "change_detail"),
             ("<int:pk>/move/", self.move_view, "move"),
             ("<int:pk>/state/", self.state_view, "state"),
             ("<int:pk>/retire/", self.retire_view, "retire"),
@@ -74,114 +74,124 @@ class QueueAdmin(ScopedAdmin[Queue]):
         return [*ours, *super().get_urls()]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Queue admins add queues below their own."""
+        """Queue admins may add queues below their own."""
         return self.has_change_permission(request)
 
-    # -- The tree and its branches --
+    # -- The tree --
 
     def changelist_view(self, request: HttpRequest, *_args: Any, **_kwargs: Any) -> HttpResponse:
         self._require_view(request)
-        seen, documents = queue_tree(request.user), trees.tree_documents()
-        reach = tree.Reach(documents=documents, rights=trees.tree_rights(request.user))
-        told: dict[str, list[str]] = {}
-        for warning in judged(documents, documents, trees.surroundings()).warnings:
-            told.setdefault(warning.field, []).append(warning.message)
+        seen, documents = queue_tree(request.user), queue_trees.tree_documents()
+        scope = queue_table.EditScope(
+            documents=documents, rights=queue_trees.tree_rights(request.user)
+        )
+        warnings: dict[str, list[str]] = {}
+        for warning in judged(documents, documents, queue_trees.surroundings()).warnings:
+            warnings.setdefault(warning.field, []).append(warning.message)
         q = request.GET.get("q", "")
-        rows = tree.rows_of(seen, reach, q=q, warnings=told)
+        rows = queue_table.queue_rows(seen, scope, q=q, warnings=warnings)
         return self._page(
             request,
             "admin/quotas/tree.html",
-            way="changelist",
+            tab="changelist",
             title=_("Queues"),
             rows=rows,
-            columns=tree.columns_of(seen),
-            notes=told.get("", []) if reach.rights.everything else [],
+            columns=queue_table.chip_columns(seen),
+            notes=warnings.get("", []) if scope.rights.everything else [],
             q=q,
-            # The top of the tree, and all of it as a file, are for administrators of the company.
-            may_add=reach.rights.everything,
+            # Only company administrators add top-level queues and export the whole tree.
+            may_add=scope.rights.everything,
             add_href=reverse("admin:quotas_queue_add"),
             export_href=reverse("admin:quotas_queue_export"),
         )
 
     def list_view(self, request: HttpRequest) -> HttpResponse:
-        """All queues, retired ones too, to search and to sort."""
+        """All queues including retired ones, to search and sort."""
         return super().changelist_view(request, {"title": _("Queues"), "subtitle": None})
 
     # -- One queue --
 
     def add_view(self, request: HttpRequest, *_args: Any, **_kwargs: Any) -> HttpResponse:
         self._require_view(request)
-        return editing.queue_added(request, self._context(request, title=_("New queue")))
+        return queue_editing.add_queue(request, self._context(request, title=_("New queue")))
 
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_kwargs: Any
     ) -> HttpResponse:
         queue = self._of(request, object_id)
         if queue.retired_at is not None:
-            # What is left of it is what was done with it.
+            # A retired queue has only its history.
             return redirect("admin:quotas_queue_history", queue.pk)
         context = self._context(request, title=queue.name)
-        return editing.queue_edited(request, context, queue)
+        return queue_editing.edit_queue(request, context, queue)
 
     def history_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_kwargs: Any
     ) -> HttpResponse:
         queue = self._of(request, object_id)
         title = _("History of %(queue)s") % {"queue": queue.name}
-        return history.changes_listed(
-            request, self._context(request, way="changes", title=title), queue=queue
+        return queue_changes.list_changes(
+            request, self._context(request, tab="changes", title=title), queue=queue
         )
 
     def move_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         queue = self._queue(request, pk)
         title = _("Move %(queue)s") % {"queue": queue.name}
-        return acts.queue_moved(request, self._context(request, title=title), queue)
+        return queue_editing.move_queue(request, self._context(request, title=title), queue)
 
     def state_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         queue = self._queue(request, pk)
-        return acts.queue_stated(request, self._context(request, title=queue.name), queue)
+        return queue_editing.set_queue_state(
+            request, self._context(request, title=queue.name), queue
+        )
 
     def retire_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         queue = self._queue(request, pk)
         title = _("Retire %(queue)s") % {"queue": queue.name}
-        return acts.queue_retired(request, self._context(request, title=title), queue)
+        return queue_editing.retire_queue(request, self._context(request, title=title), queue)
 
     # -- Many queues --
 
     def bulk_view(self, request: HttpRequest) -> HttpResponse:
         self._require_view(request)
-        return bulk.queues_edited(request, self._context(request, way="bulk", title=_("Bulk edit")))
+        return queue_editing.bulk_edit_queues(
+            request, self._context(request, tab="bulk", title=_("Bulk edit"))
+        )
 
     def export_view(self, request: HttpRequest) -> HttpResponse:
         self._require_view(request)
-        return files.tree_exported(request)
+        return queue_import_export.export_tree(request)
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
         self._require_view(request)
         title = _("Import queues")
-        return files.tree_imported(request, self._context(request, way="import", title=title))
+        return queue_import_export.import_tree(
+            request, self._context(request, tab="import", title=title)
+        )
 
     def changes_view(self, request: HttpRequest) -> HttpResponse:
         self._require_view(request)
         title = _("History of the queues")
-        return history.changes_listed(request, self._context(request, way="changes", title=title))
-
-    def past_view(self, request: HttpRequest, uid: str) -> HttpResponse:
-        self._require_view(request)
-        title = _("A change of the queues")
-        return history.change_shown(
-            request, self._context(request, way="changes", title=title), uid=uid
+        return queue_changes.list_changes(
+            request, self._context(request, tab="changes", title=title)
         )
 
-    # -- What all pages have --
+    def change_detail_view(self, request: HttpRequest, uid: str) -> HttpResponse:
+        self._require_view(request)
+        title = _("A change of the queues")
+        return queue_changes.show_change(
+            request, self._context(request, tab="changes", title=title), uid=uid
+        )
+
+    # -- Shared by all pages --
 
     def _require_view(self, request: HttpRequest) -> None:
-        """:raises PermissionDenied: if they manage no queues."""
+        """:raises PermissionDenied: if the user manages no queues."""
         if not self.has_view_permission(request):
             raise PermissionDenied
 
     def _of(self, request: HttpRequest, key: str) -> Queue:
-        """:raises Http404: if there is none that they may change."""
+        """:raises Http404: if the queue does not exist or cannot be changed by the user."""
         self._require_view(request)
         queue = self.get_object(request, key)
         if queue is None:
@@ -189,32 +199,32 @@ class QueueAdmin(ScopedAdmin[Queue]):
         return queue
 
     def _queue(self, request: HttpRequest, key: int) -> Queue:
-        """:raises Http404: if there is none that they may change; retired ones are gone."""
+        """:raises Http404: if the queue does not exist, is retired, or cannot be changed by the user."""
         queue = self._of(request, str(key))
         if queue.retired_at is not None:
             raise Http404
         return queue
 
-    def _context(self, request: HttpRequest, *, way: str = "", **context: Any) -> dict[str, Any]:
-        ways = [
+    def _context(self, request: HttpRequest, *, tab: str = "", **context: Any) -> dict[str, Any]:
+        tabs = [
             {
                 "label": each.label,
                 "href": reverse(f"admin:quotas_queue_{each.name}"),
-                "current": each.name == way,
+                "current": each.name == tab,
             }
-            for each in WAYS
+            for each in CONSOLE_TABS
         ]
         return {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "ways": ways,
+            "tabs": tabs,
             "has_change_permission": self.has_change_permission(request),
             "has_delete_permission": False,
             **context,
         }
 
     def _page(
-        self, request: HttpRequest, template: str, *, way: str, **context: Any
+        self, request: HttpRequest, template: str, *, tab: str, **context: Any
     ) -> HttpResponse:
         request.current_app = self.admin_site.name
-        return TemplateResponse(request, template, self._context(request, way=way, **context))
+        return TemplateResponse(request, template, self._context(request, tab=tab, **context))

@@ -1,13 +1,12 @@
-"""Why claims wait, when they start, and what would be different: mixed into the views of claims and queues."""
-
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import mixins, status
+from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,83 +14,271 @@ from rest_framework.response import Response
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
-from apps.quotas.api import claim_serializers as serializers
+from apps.fleet.models import Node
+from apps.quotas import selectors
 from apps.quotas.models import Claim, Queue, WhatIf
-from apps.quotas.selectors.policies import policy_now
-from apps.quotas.selectors.previews import Ask, reclaim_preview
-from apps.quotas.selectors.queues import queues_alive
-from apps.quotas.selectors.sights import sight_of
-from apps.quotas.selectors.what_ifs import answer_of, what_ifs_visible
-from apps.quotas.selectors.whys import why_of
-from apps.quotas.services.what_ifs import Question, what_if_ask
+from apps.quotas.selectors.claims import claim_explanation
+from apps.quotas.selectors.cycles import policy_now
+from apps.quotas.selectors.forecasts import VisibleForecast, what_if_result, what_ifs_visible
+from apps.quotas.selectors.queues import queues_active
+from apps.quotas.selectors.simulations import ReclaimRequest, reclaim_preview
+from apps.quotas.selectors.visibility import visibility_of
+from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
+from controlplane.domain.claims import ClaimState
 from controlplane.domain.permissions import Permission, Scope
-from controlplane.web.rest import ResourceViewSet
+from controlplane.domain.scheduling.questions import MOST_CARDS, MOST_NODES
+from controlplane.domain.scheduling.what_if import (
+    Change,
+    DrainNode,
+    MoreCards,
+    MoreNodes,
+    Urgent,
+)
+from controlplane.web.rest import (
+    Filters,
+    Query,
+    Reference,
+    ResourceViewSet,
+    StrictSerializer,
+    VisibleField,
+)
 
 
-class ClaimAnswers(ResourceViewSet[Claim]):
+class StandingSerializer(serializers.Serializer[Any]):
+    reserved = serializers.IntegerField()
+    guaranteed = serializers.IntegerField()
+    cap = serializers.IntegerField(allow_null=True)
+    used = serializers.IntegerField()
+    borrowed = serializers.IntegerField(help_text="Held beyond the guarantee.")
+    lent = serializers.IntegerField(help_text="Of the guarantee, held by others.")
+    idle = serializers.IntegerField(help_text="Of the guarantee, held by nobody.")
+
+
+class ShareSerializer(serializers.Serializer[Any]):
+    chip = serializers.CharField(help_text="Empty: all chips together.", allow_blank=True)
+    standing = StandingSerializer()
+
+
+class AwaitedSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(allow_blank=True, help_text="Empty where it is another team's.")
+    team = serializers.CharField()
+    cards = serializers.IntegerField()
+
+
+class OutlookSerializer(serializers.Serializer[Any]):
+    starts_at = serializers.DateTimeField(allow_null=True)
+    earliest = serializers.DateTimeField(allow_null=True)
+    latest = serializers.DateTimeField(allow_null=True)
+    chip = serializers.CharField(allow_blank=True)
+    nodes = serializers.IntegerField()
+    waits_for = AwaitedSerializer(many=True)
+    others = serializers.IntegerField(help_text="How many it waits for beside those.")
+    place = serializers.IntegerField(allow_null=True, help_text="Among all that wait, from 1.")
+    made_at = serializers.DateTimeField(allow_null=True)
+    beyond = serializers.BooleanField(help_text="Looked at, but it does not start within a day.")
+    unseen = serializers.BooleanField(help_text="Too many wait before it to be looked at.")
+
+
+def forecast_json(outlook: VisibleForecast | None) -> dict[str, Any]:
+    """What is known; nothing but empty values where nobody has looked yet."""
+    return dict(OutlookSerializer(outlook or VisibleForecast()).data)
+
+
+class WhySerializer(serializers.Serializer[Any]):
+    state = serializers.CharField(source="claim.state")
+    explanation = serializers.CharField(source="claim.explanation")
+    numbers = serializers.DictField(source="claim.explanation_numbers")
+    queue = Reference(source="claim.queue")
+    shares = ShareSerializer(many=True, help_text="What its queue has of the chips it asks for.")
+    free = serializers.DictField(child=serializers.IntegerField(), help_text="Free cards by chip.")
+    place = serializers.IntegerField(allow_null=True, help_text="In its queue, from 1.")
+    waiting = serializers.IntegerField(help_text="Claims that wait in its queue.")
+    forecast = OutlookSerializer(source="outlook", allow_null=True)
+    looked_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the scheduler last looked at all that waits."
+    )
+
+
+class MoreCardsSerializer(StrictSerializer[Any]):
+    chip = serializers.CharField(max_length=60)
+    cards = serializers.IntegerField(min_value=-MOST_CARDS, max_value=MOST_CARDS)
+
+
+class MoreNodesSerializer(StrictSerializer[Any]):
+    like = VisibleField[Node](visible=lambda _user: Node.objects.all(), help_text="A node's uid.")
+    nodes = serializers.IntegerField(min_value=1, max_value=MOST_NODES)
+
+
+class QuestionSerializer(StrictSerializer[Any]):
+    """What would be different: at least one of these."""
+
+    more_cards = MoreCardsSerializer(
+        required=False, help_text="Guaranteed to the claim's queue; fewer if negative."
+    )
+    more_nodes = MoreNodesSerializer(required=False)
+    drain_node = VisibleField[Node](
+        visible=lambda _user: Node.objects.all(), required=False, help_text="A node's uid."
+    )
+    priority = serializers.IntegerField(
+        required=False, min_value=-1000, max_value=1000, help_text="Of the claim."
+    )
+
+
+def changes_from(given: Mapping[str, Any], *, claim: Claim) -> list[Change]:
+    """The changes that a checked question names."""
+    changes: list[Change] = []
+    if more := given.get("more_cards"):
+        queue = claim.queue.uid
+        changes.append(MoreCards(queue=queue, chip=more["chip"], cards=more["cards"]))
+    if nodes := given.get("more_nodes"):
+        changes.append(MoreNodes(like=nodes["like"].uid, nodes=nodes["nodes"]))
+    if node := given.get("drain_node"):
+        changes.append(DrainNode(node=node.uid))
+    if "priority" in given:
+        changes.append(Urgent(claim=claim.uid, priority=given["priority"]))
+    return changes
+
+
+class StartSerializer(serializers.Serializer[Any]):
+    starts_at = serializers.DateTimeField(allow_null=True)
+    earliest = serializers.DateTimeField(allow_null=True)
+    latest = serializers.DateTimeField(allow_null=True)
+    chip = serializers.CharField(allow_blank=True)
+    nodes = serializers.IntegerField()
+
+
+class ConcernedSerializer(serializers.Serializer[Any]):
+    work = AwaitedSerializer()
+    gained = serializers.DurationField(
+        allow_null=True, help_text="How much earlier it starts; negative if later."
+    )
+    before = StartSerializer(allow_null=True)
+    after = StartSerializer(allow_null=True)
+
+
+class AnswerSerializer(serializers.Serializer[Any]):
+    own = ConcernedSerializer(allow_null=True)
+    earlier = ConcernedSerializer(many=True)
+    later = ConcernedSerializer(many=True)
+    stopped = ConcernedSerializer(many=True, help_text="Runs now and would have to stop.")
+    earlier_count = serializers.IntegerField()
+    later_count = serializers.IntegerField()
+    stopped_count = serializers.IntegerField()
+    starting_before = serializers.IntegerField(help_text="That start within a day as it is.")
+    starting_after = serializers.IntegerField()
+    waiting = serializers.IntegerField()
+    looked_at = serializers.IntegerField()
+    seconds = serializers.FloatField()
+
+
+class WhatIfSerializer(serializers.ModelSerializer[WhatIf]):
+    queue = Reference()
+    changes = serializers.ListField(child=serializers.DictField())
+
+    class Meta:
+        model = WhatIf
+        fields = ("uid", "state", "queue", "changes", "refusal", "created_at", "answered_at")
+
+
+class AnsweredSerializer(serializers.Serializer[Any]):
+    asked = WhatIfSerializer()
+    answer = AnswerSerializer(allow_null=True, help_text="Null until it is there.")
+
+
+class ReclaimPreviewQuery(Query):
+    chip = serializers.CharField(max_length=60)
+    cards = serializers.IntegerField(min_value=1, max_value=MOST_CARDS)
+    together = serializers.IntegerField(
+        min_value=1, max_value=64, default=1, help_text="Cards on one node each."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["cards"] % attrs["together"]:
+            raise serializers.ValidationError(
+                {"cards": [f"give a multiple of {attrs['together']}, got {attrs['cards']}"]}
+            )
+        return attrs
+
+
+class LoserSerializer(serializers.Serializer[Any]):
+    work = AwaitedSerializer()
+    queue = serializers.CharField()
+    cards = serializers.IntegerField()
+    lost = serializers.DurationField(help_text="Done since it last saved.")
+    reason = serializers.CharField()
+
+
+class ReclaimPreviewSerializer(serializers.Serializer[Any]):
+    starts = serializers.BooleanField(help_text="It would start at once, and nobody stop.")
+    reason = serializers.CharField(allow_blank=True)
+    cards = serializers.IntegerField(help_text="Cards that would come back.")
+    losers = LoserSerializer(many=True)
+
+
+class ClaimForecastActions(ResourceViewSet[Claim]):
     """What people ask about a claim."""
 
     @extend_schema(
         summary="Why a claim waits, or why it got these cards",
         tags=["scheduling"],
-        responses=serializers.WhySerializer,
+        responses=WhySerializer,
     )
     @action(detail=True)
     def why(self, request: Request, uid: str) -> Response:
-        found = why_of(self.get_object(), user=request.user)
-        return Response(serializers.WhySerializer(found).data)
+        found = claim_explanation(self.get_object(), user=request.user)
+        return Response(WhySerializer(found).data)
 
     @extend_schema(
         summary="When a claim that waits will probably start",
         description="From the last look ahead, at most a day; `starts_at` is null where nobody knows.",
         tags=["scheduling"],
-        responses=serializers.OutlookSerializer,
+        responses=OutlookSerializer,
     )
     @action(detail=True)
     def forecast(self, request: Request, uid: str) -> Response:
-        found = why_of(self.get_object(), user=request.user)
-        return Response(serializers.outlook_json(found.outlook))
+        found = claim_explanation(self.get_object(), user=request.user)
+        return Response(forecast_json(found.outlook))
 
     @extend_schema(
         summary="Ask what would make a claim start earlier",
         description="Nothing is touched. The answer takes a moment; look for it at `/what-ifs/{uid}`.",
         tags=["scheduling"],
-        request=serializers.QuestionSerializer,
-        responses={202: serializers.AnsweredSerializer},
+        request=QuestionSerializer,
+        responses={202: AnsweredSerializer},
     )
     @idempotent
     @action(detail=True, methods=["post"], url_path="what-if")
     def what_if(self, request: Request, uid: str) -> Response:
         claim = self.get_object()
         accounts.require(request.user, Permission.VIEW, team=claim.team)
-        given = self.checked(serializers.QuestionSerializer)
-        question = Question(
-            changes=serializers.changes_of(given, claim=claim), queue=claim.queue, claim=claim
+        given = self.checked(QuestionSerializer)
+        question = WhatIfRequest(
+            changes=changes_from(given, claim=claim), queue=claim.queue, claim=claim
         )
-        asked = what_if_ask(question=question, actor=acting_user(request))
-        return Response(_what_if(asked, request), status=status.HTTP_202_ACCEPTED)
+        what_if_row = what_if_create(question=question, actor=acting_user(request))
+        return Response(_what_if(what_if_row, request), status=status.HTTP_202_ACCEPTED)
 
 
-class QueueAnswers(ResourceViewSet[Queue]):
+class QueueReclaimActions(ResourceViewSet[Queue]):
     """What people ask about a queue."""
 
     @extend_schema(
         summary="Who would have to stop if a queue asked for cards now",
         description="The scheduler's own plan, with a claim that nobody made. Nothing is touched.",
         tags=["scheduling"],
-        parameters=[serializers.AskQuery],
-        responses=serializers.ReclaimPreviewSerializer,
+        parameters=[ReclaimPreviewQuery],
+        responses=ReclaimPreviewSerializer,
     )
     @action(detail=True, url_path="reclaim-preview")
     def reclaim_preview(self, request: Request, uid: str) -> Response:
-        ask = Ask(queue=self.get_object(), **self.query)
+        reclaim_request = ReclaimRequest(queue=self.get_object(), **self.query)
         found = reclaim_preview(
-            ask,
-            sight=sight_of(request.user, queues_alive()),
+            reclaim_request,
+            visibility=visibility_of(request.user, queues_active()),
             policy=policy_now(),
             at=timezone.now(),
         )
-        return Response(serializers.ReclaimPreviewSerializer(found).data)
+        return Response(ReclaimPreviewSerializer(found).data)
 
 
 @extend_schema_view(
@@ -101,7 +288,7 @@ class WhatIfViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
     """Questions about claims of the caller's teams."""
 
     token_scope = Scope.JOBS
-    serializer_class = serializers.WhatIfSerializer
+    serializer_class = WhatIfSerializer
 
     def get_queryset(self) -> QuerySet[WhatIf]:
         return what_ifs_visible(self.request.user)
@@ -109,15 +296,96 @@ class WhatIfViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceVi
     @extend_schema(
         summary="A question and, once it is there, its answer",
         tags=["scheduling"],
-        responses=serializers.AnsweredSerializer,
+        responses=AnsweredSerializer,
     )
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return Response(_what_if(self.get_object(), request))
 
 
-def _what_if(asked: WhatIf, request: Request) -> dict[str, Any]:
-    answer = answer_of(asked, sight=sight_of(request.user, queues_alive()))
+def _what_if(what_if_row: WhatIf, request: Request) -> dict[str, Any]:
+    answer = what_if_result(what_if_row, visibility=visibility_of(request.user, queues_active()))
     return {
-        "asked": serializers.WhatIfSerializer(asked).data,
-        "answer": serializers.AnswerSerializer(answer).data if answer else None,
+        "asked": WhatIfSerializer(what_if_row).data,
+        "answer": AnswerSerializer(answer).data if answer else None,
     }
+
+
+class RoleShapeSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    replicas = serializers.IntegerField()
+    cards = serializers.IntegerField(help_text="Of one replica.")
+    cpu = serializers.IntegerField(help_text="Thousandths of a core, for one replica.")
+    memory = serializers.IntegerField(help_text="Bytes, for one replica; 0: no limit.")
+
+
+class ReplicaPlacementSerializer(serializers.Serializer[Any]):
+    role = serializers.CharField()
+    index = serializers.IntegerField()
+    node = serializers.CharField(help_text="A node's uid.")
+    cards = serializers.ListField(child=serializers.IntegerField())
+
+
+class ClaimSerializer(serializers.ModelSerializer[Claim]):
+    team = Reference()
+    queue = Reference()
+    shape = RoleShapeSerializer(many=True)
+    chips = serializers.ListField(child=serializers.CharField())
+    placement = ReplicaPlacementSerializer(many=True)
+    explanation = serializers.CharField(help_text="Why it waits, or why it got these cards.")
+    explanation_numbers = serializers.DictField()
+
+    class Meta:
+        model = Claim
+        fields = (
+            "uid",
+            "state",
+            "team",
+            "queue",
+            "owner_kind",
+            "owner_uid",
+            "shape",
+            "card_count",
+            "chips",
+            "priority",
+            "explanation",
+            "explanation_numbers",
+            "chip",
+            "placement",
+            "progress",
+            "created_at",
+            "admitted_at",
+            "revoke_by",
+            "released_at",
+            "release_reason",
+        )
+
+
+class ClaimFilters(Filters):
+    lookups = {
+        "state": "state__in",
+        "team": "team",
+        "queue": "queue__name",
+        "owner": "owner_uid",
+    }
+
+    state = serializers.MultipleChoiceField(
+        choices=[(state.value, state.value) for state in ClaimState], required=False
+    )
+    team = VisibleField(visible=accounts.teams_of, required=False, help_text="A team's uid.")
+    queue = serializers.CharField(required=False, help_text="A queue's name.")
+    owner = serializers.CharField(required=False, help_text="The uid of an attempt or a replica.")
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Claims", tags=["scheduling"], parameters=[ClaimFilters]),
+    retrieve=extend_schema(summary="A claim", tags=["scheduling"]),
+)
+class ClaimViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ClaimForecastActions):
+    """What the caller's teams ask of the scheduler, and what they hold."""
+
+    token_scope = Scope.JOBS
+    serializer_class = ClaimSerializer
+    queries = {"list": ClaimFilters}
+
+    def get_queryset(self) -> QuerySet[Claim]:
+        return selectors.claims_visible(self.request.user)

@@ -1,17 +1,17 @@
-"""How refusals of queues, files and priority classes look to a client."""
+"""Problem details (HTTP errors) for exceptions of this app."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from apps.quotas.services import TreeMoved, TreeOutdated, TreeRefused
-from apps.quotas.services.priorities import PriorityRefused
-from apps.quotas.services.rearrangements import (
+from apps.quotas.services import TreeConflict, TreeOutdated, TreeRefused
+from apps.quotas.services.defragmentation import (
     AnotherUnderWay,
     NothingToMove,
     RearrangementStale,
 )
-from apps.quotas.services.what_ifs import QuestionRefused
+from apps.quotas.services.forecasts import WhatIfRefused
+from apps.quotas.services.priority_classes import PriorityRefused
 from controlplane.domain.fields import Finding
 from controlplane.domain.queue_files import FileRefused
 from controlplane.web.problems import Problem, translates
@@ -35,8 +35,8 @@ def _file(error: FileRefused) -> Problem:
     )
 
 
-@translates(TreeMoved)
-def _moved(error: TreeMoved) -> Problem:
+@translates(TreeConflict)
+def _conflict(error: TreeConflict) -> Problem:
     status = 412 if isinstance(error, TreeOutdated) else 409
     since = [difference.message for difference in error.differences]
     return Problem(
@@ -44,8 +44,8 @@ def _moved(error: TreeMoved) -> Problem:
     )
 
 
-@translates(QuestionRefused)
-def _question(error: QuestionRefused) -> Problem:
+@translates(WhatIfRefused)
+def _question(error: WhatIfRefused) -> Problem:
     return Problem(status=422, code="refused", detail=str(error))
 
 

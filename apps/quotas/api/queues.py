@@ -1,30 +1,353 @@
-"""Queues by REST: looked at, made, changed, moved and retired."""
-
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
-from rest_framework import mixins, status
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    PolymorphicProxySerializer,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+)
+from rest_framework import mixins, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.quotas import selectors, services
-from apps.quotas.api import queue_serializers as serializers
-from apps.quotas.api.claim_serializers import AskQuery
-from apps.quotas.api.claims import QueueAnswers
-from apps.quotas.models import Queue
-from apps.quotas.selectors.trees import standings_by_queue, tree_documents, tree_fingerprint
+from apps.quotas.api.claims import QueueReclaimActions, ReclaimPreviewQuery
+from apps.quotas.models import Queue, QueueChange
+from apps.quotas.selectors.queue_trees import (
+    change_differences,
+    change_documents,
+    standings_by_queue,
+    tree_documents,
+    tree_fingerprint,
+)
 from apps.quotas.services import TreeAct, TreeEdit
 from controlplane.domain.permissions import Scope
-from controlplane.domain.queue_documents import NEW, QueueDocument
+from controlplane.domain.queue_documents import NEW, POLICIES, DifferenceKind, QueueDocument
 from controlplane.domain.queue_edits import fingerprint
+from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas import Entitlement
+from controlplane.ports import registry
+from controlplane.web.rest import LARGEST_INTEGER, Query, Reference, StrictSerializer, VisibleField
+
+_STATES = [(state.value, state.value) for state in QueueState]
+_KINDS = [(kind.value, kind.value) for kind in DifferenceKind]
+_EMPTY_CHIP = "Empty: all chips together."
+
+
+class QueueCardsSerializer(serializers.Serializer[Any]):
+    """Cards of one chip."""
+
+    chip = serializers.CharField(help_text=_EMPTY_CHIP)
+    reserved = serializers.IntegerField(help_text="Never lent.")
+    guaranteed = serializers.IntegerField(
+        help_text="Lent while idle and taken back on demand; at least what the queues below are guaranteed."
+    )
+    cap = serializers.IntegerField(allow_null=True, help_text="Null: no limit.")
+    used = serializers.IntegerField(help_text="Held here and below.")
+    borrowed = serializers.IntegerField(help_text="Held beyond the guarantee.")
+    lent = serializers.IntegerField(help_text="Of the guarantee, held by others.")
+
+
+class EntitlementSerializer(StrictSerializer[Any]):
+    chip = serializers.CharField(allow_blank=True, max_length=60, help_text=_EMPTY_CHIP)
+    reserved = serializers.IntegerField(default=0, min_value=0, max_value=LARGEST_INTEGER)
+    guaranteed = serializers.IntegerField(default=0, min_value=0, max_value=LARGEST_INTEGER)
+    cap = serializers.IntegerField(
+        default=None, allow_null=True, min_value=0, max_value=LARGEST_INTEGER
+    )
+
+
+class QueueSerializer(serializers.ModelSerializer[Queue]):
+    team = Reference(allow_null=True, help_text="Null: every team may use it.")
+    parent = Reference(allow_null=True)
+    entitlements = EntitlementSerializer(many=True, help_text="What it states itself.")
+    cards = serializers.SerializerMethodField()
+    waiting = serializers.IntegerField(help_text="Claims that wait.")
+    running = serializers.IntegerField(help_text="Claims that hold cards.")
+
+    class Meta:
+        model = Queue
+        fields = (
+            "uid",
+            "name",
+            "parent",
+            "team",
+            "state",
+            "description",
+            "weight",
+            *POLICIES,
+            "running_per_person",
+            "entitlements",
+            "cards",
+            "waiting",
+            "running",
+        )
+
+    @extend_schema_field(QueueCardsSerializer(many=True))
+    def get_cards(self, queue: Queue) -> list[dict[str, Any]]:
+        return [
+            {
+                "chip": chip,
+                "reserved": one.reserved,
+                "guaranteed": one.guaranteed,
+                "cap": one.cap,
+                "used": one.used,
+                "borrowed": one.borrowed,
+                "lent": one.lent,
+            }
+            for chip, one in self.context["standings"].get(queue.uid, ())
+        ]
+
+
+class QueueWriteSerializer(StrictSerializer[Any]):
+    """What is left out has its default where a queue is made, and stays where one is changed."""
+
+    name = serializers.CharField(max_length=60)
+    team = VisibleField(
+        visible=accounts.teams_of,
+        required=False,
+        allow_null=True,
+        help_text="Uid of the team that alone may use it; null: every team may.",
+    )
+    state = serializers.ChoiceField(choices=_STATES, required=False)
+    description = serializers.CharField(required=False, allow_blank=True, max_length=2000)
+    weight = serializers.FloatField(
+        required=False, help_text="Share of what is idle, against the queues beside it."
+    )
+    borrows = serializers.BooleanField(
+        required=False, help_text="May hold more than its guarantee while others leave theirs idle."
+    )
+    lends = serializers.BooleanField(
+        required=False, help_text="Others may use its idle guarantee; never what is reserved."
+    )
+    reclaims = serializers.BooleanField(
+        required=False, help_text="May take its guarantee back from borrowers."
+    )
+    preempts = serializers.BooleanField(
+        required=False,
+        help_text="Its urgent claims may take the place of its own less urgent ones.",
+    )
+    running_per_person = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=LARGEST_INTEGER,
+        help_text="Most claims of one person that hold cards at once; null: no limit.",
+    )
+    entitlements = serializers.ListField(
+        child=EntitlementSerializer(),
+        required=False,
+        max_length=200,
+        help_text="In place of all that it stated.",
+    )
+    note = serializers.CharField(
+        required=False, allow_blank=True, max_length=500, help_text="Why; kept in the history."
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        """Adds ``parent``, which as a class attribute would clash with ``Field.parent``."""
+        parent = VisibleField(
+            visible=selectors.queues_visible,
+            required=False,
+            allow_null=True,
+            help_text="Uid of the queue above; null: at the top.",
+        )
+        return {**super().get_fields(), "parent": parent}
+
+    def validate_entitlements(self, given: list[Mapping[str, Any]]) -> dict[str, Entitlement]:
+        stated: dict[str, Entitlement] = {}
+        for one in given:
+            amounts = dict(one)
+            chip = amounts.pop("chip")
+            if chip in stated:
+                raise serializers.ValidationError(
+                    [f"{chip or 'all chips together'} is there twice"]
+                )
+            stated[chip] = Entitlement(**amounts)
+        return stated
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "parent" in attrs:
+            attrs["parent"] = attrs["parent"].uid if attrs["parent"] else ""
+        if "team" in attrs:
+            attrs["team"] = attrs["team"].slug if attrs["team"] else ""
+        if "state" in attrs:
+            attrs["state"] = QueueState(attrs["state"])
+        return attrs
+
+
+class DryRunQuery(Query):
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only say what it would mean; nothing is touched."
+    )
+
+
+class RetireQuery(DryRunQuery):
+    note = serializers.CharField(required=False, max_length=500, help_text="Kept in the history.")
+
+
+class QueueFindingSerializer(serializers.Serializer[Any]):
+    field = serializers.CharField(help_text="Name of the queue; empty where it is none's alone.")
+    message = serializers.CharField()
+
+
+class QueueDifferenceSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=_KINDS)
+    uid = serializers.CharField(help_text="Of the queue; new:<name> for one that is to be made.")
+    queue = serializers.CharField()
+    field = serializers.CharField(help_text="Empty where the queue itself came or went.")
+    chip = serializers.CharField(help_text=_EMPTY_CHIP)
+    before = serializers.CharField()
+    after = serializers.CharField()
+    message = serializers.CharField()
+
+
+class QueueGainSerializer(serializers.Serializer[Any]):
+    uid = serializers.CharField()
+    queue = serializers.CharField()
+    chip = serializers.CharField(help_text=_EMPTY_CHIP)
+    guaranteed_before = serializers.IntegerField()
+    guaranteed_after = serializers.IntegerField()
+    cap_before = serializers.IntegerField(allow_null=True)
+    cap_after = serializers.IntegerField(allow_null=True)
+    cards_now = serializers.IntegerField(
+        help_text="Cards that its waiting claims would get now beyond those that they get anyway."
+    )
+    starting = serializers.ListField(
+        child=serializers.CharField(), help_text="Uids of claims that would not start otherwise."
+    )
+
+
+class ReclaimSerializer(serializers.Serializer[Any]):
+    uid = serializers.CharField(help_text="Of the claim that would be told to stop.")
+    queue = serializers.CharField()
+    team = serializers.CharField()
+    work_name = serializers.CharField(help_text="Empty where you may not know it.")
+    chip = serializers.CharField()
+    cards = serializers.IntegerField()
+    lost_seconds = serializers.IntegerField(help_text="Work that would be done again.")
+    beneficiary = serializers.CharField(help_text="Uid of the claim that gets its cards.")
+    reason = serializers.CharField()
+
+
+class TreePreviewSerializer(serializers.Serializer[Any]):
+    """What saving a change would mean now."""
+
+    differences = QueueDifferenceSerializer(many=True)
+    findings = QueueFindingSerializer(many=True, help_text="What forbids it.")
+    warnings = QueueFindingSerializer(many=True, help_text="What does not, and is good to know.")
+    gains = QueueGainSerializer(many=True)
+    reclaims = ReclaimSerializer(many=True)
+    fingerprint = serializers.CharField(help_text="Of the tree that this is about, for If-Match.")
+
+
+class QueueDocumentSerializer(serializers.Serializer[Any]):
+    """A queue as it was kept."""
+
+    uid = serializers.CharField()
+    name = serializers.CharField()
+    team = serializers.CharField(help_text="Slug; empty for every team.")
+    state = serializers.ChoiceField(choices=_STATES)
+    description = serializers.CharField()
+    weight = serializers.FloatField()
+    borrows = serializers.BooleanField()
+    lends = serializers.BooleanField()
+    reclaims = serializers.BooleanField()
+    preempts = serializers.BooleanField()
+    running_per_person = serializers.IntegerField(allow_null=True)
+    entitlements = serializers.DictField(child=serializers.DictField())
+
+    def get_fields(self) -> dict[str, Any]:
+        """Adds ``parent``, which as a class attribute would clash with ``Field.parent``."""
+        parent = serializers.CharField(help_text="Uid; empty at the top.")
+        return {**super().get_fields(), "parent": parent}
+
+
+#: By uid.
+DocumentsSerializer = serializers.DictField(child=QueueDocumentSerializer(allow_null=True))
+
+
+class QueueChangeSerializer(serializers.ModelSerializer[QueueChange]):
+    actor = serializers.CharField(source="actor_name")
+    reverts = serializers.CharField(source="reverts.uid", default=None, allow_null=True)
+    differences = serializers.SerializerMethodField()
+    before = serializers.SerializerMethodField(help_text="The touched queues by uid.")
+    after = serializers.SerializerMethodField(help_text="The same; null for one that was retired.")
+
+    class Meta:
+        model = QueueChange
+        fields = (
+            "uid",
+            "created_at",
+            "actor",
+            "act",
+            "note",
+            "reverts",
+            "differences",
+            "before",
+            "after",
+        )
+
+    @extend_schema_field(QueueDifferenceSerializer(many=True))
+    def get_differences(self, change: QueueChange) -> list[dict[str, Any]]:
+        shown = change_differences(change, names=self.context["names"], teams=self.context["teams"])
+        return [asdict(difference) for difference in shown]
+
+    @extend_schema_field(DocumentsSerializer)
+    def get_before(self, change: QueueChange) -> dict[str, Any]:
+        return change_documents(change.before, teams=self.context["teams"])
+
+    @extend_schema_field(DocumentsSerializer)
+    def get_after(self, change: QueueChange) -> dict[str, Any]:
+        return change_documents(change.after, teams=self.context["teams"])
+
+
+class TreeSavedSerializer(serializers.Serializer[Any]):
+    change = QueueChangeSerializer(allow_null=True, help_text="Null: nothing had to change.")
+
+
+QueueOrPreviewSerializer = PolymorphicProxySerializer(
+    component_name="QueueOrPreview",
+    serializers=[QueueSerializer, TreePreviewSerializer],
+    resource_type_field_name=None,
+)
+SavedOrPreviewSerializer = PolymorphicProxySerializer(
+    component_name="SavedOrPreview",
+    serializers=[TreeSavedSerializer, TreePreviewSerializer],
+    resource_type_field_name=None,
+)
+
+
+class RevertSerializer(StrictSerializer[Any]):
+    note = serializers.CharField(required=False, allow_blank=True, max_length=500)
+
+
+def known_chips(chips: list[str]) -> tuple[str, ...]:
+    """:raises ValidationError: if there is no such chip."""
+    known = registry.chips()
+    for chip in chips:
+        if chip not in known:
+            message = f"no chip is called {chip!r}; known are {', '.join(known)}"
+            raise serializers.ValidationError([message])
+    return tuple(dict.fromkeys(chips))
+
+
+def document_of(given: Mapping[str, Any], *, uid: str) -> QueueDocument:
+    """The document of a new queue from the request body."""
+    fields = {name: value for name, value in given.items() if name != "note"}
+    return QueueDocument(uid=uid, **fields)
+
 
 IF_MATCH = OpenApiParameter(
     name="If-Match",
@@ -37,8 +360,8 @@ IF_MATCH = OpenApiParameter(
 )
 
 
-def seen_by(request: Request) -> str:
-    """The fingerprint that the client looked at; empty where it does not say."""
+def if_match(request: Request) -> str:
+    """The tree fingerprint of the ``If-Match`` header; empty if absent."""
     given = request.headers.get("If-Match", "").strip()
     return "" if given == "*" else given.removeprefix("W/").strip('"')
 
@@ -47,28 +370,26 @@ def etag(value: str) -> dict[str, str]:
     return {"ETag": f'"{value}"'}
 
 
-def previewed(edit: TreeEdit, request: Request) -> Response:
-    """What the edit would mean, as the person who asks may know it."""
+def preview_response(edit: TreeEdit, request: Request) -> Response:
+    """A preview of the edit, as far as the requesting user may see it."""
     preview = services.tree_preview(edit, at=timezone.now(), by_person=acting_user(request))
-    return Response(
-        serializers.TreePreviewSerializer(preview).data, headers=etag(preview.fingerprint)
-    )
+    return Response(TreePreviewSerializer(preview).data, headers=etag(preview.fingerprint))
 
 
 @extend_schema_view(
     list=extend_schema(summary="Queues", tags=["scheduling"]),
     retrieve=extend_schema(summary="A queue", tags=["scheduling"]),
 )
-class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueAnswers):
+class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclaimActions):
     """Queues of the caller's teams and those for every team, with what each has, borrows and lends."""
 
     token_scope = Scope.ADMIN
-    serializer_class = serializers.QueueSerializer
+    serializer_class = QueueSerializer
     queries = {
-        "create": serializers.DryRunQuery,
-        "partial_update": serializers.DryRunQuery,
-        "destroy": serializers.RetireQuery,
-        "reclaim_preview": AskQuery,
+        "create": DryRunQuery,
+        "partial_update": DryRunQuery,
+        "destroy": RetireQuery,
+        "reclaim_preview": ReclaimPreviewQuery,
     }
 
     def get_queryset(self) -> QuerySet[Queue]:
@@ -82,35 +403,35 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueAnswer
     @extend_schema(
         summary="Make a queue",
         tags=["scheduling"],
-        parameters=[serializers.DryRunQuery, IF_MATCH],
-        request=serializers.QueueWriteSerializer,
-        responses={200: serializers.TreePreviewSerializer, 201: serializers.QueueSerializer},
+        parameters=[DryRunQuery, IF_MATCH],
+        request=QueueWriteSerializer,
+        responses={200: TreePreviewSerializer, 201: QueueSerializer},
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(serializers.QueueWriteSerializer)
-        document = serializers.document_of(given, uid="")
+        given = self.checked(QueueWriteSerializer)
+        document = document_of(given, uid="")
         edit = TreeEdit(
             queues={f"{NEW}{document.name}": document},
             act=TreeAct.CREATE,
             note=given.get("note", ""),
-            seen=seen_by(request),
+            seen=if_match(request),
         )
-        return self._answered(edit, code=status.HTTP_201_CREATED)
+        return self._edit_response(edit, code=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Change or move a queue",
         description="What is left out stays as it is.",
         tags=["scheduling"],
-        parameters=[serializers.DryRunQuery, IF_MATCH],
-        request=serializers.QueueWriteSerializer,
+        parameters=[DryRunQuery, IF_MATCH],
+        request=QueueWriteSerializer,
         responses={
-            (200, "application/json"): serializers.QueueOrPreviewSerializer,
+            (200, "application/json"): QueueOrPreviewSerializer,
         },
     )
     def partial_update(self, request: Request, uid: str) -> Response:
         document, now = self._document(uid)
-        body = serializers.QueueWriteSerializer(
+        body = QueueWriteSerializer(
             data=request.data, partial=True, context=self.get_serializer_context()
         )
         body.is_valid(raise_exception=True)
@@ -121,17 +442,17 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueAnswer
             queues={uid: changed},
             act=TreeAct.EDIT if changed.parent == document.parent else TreeAct.MOVE,
             note=note,
-            # What the body leaves out is as it was read a moment ago.
-            seen=seen_by(request) or now,
+            # Fields that the body leaves out have the values that were just read.
+            seen=if_match(request) or now,
         )
-        return self._answered(edit)
+        return self._edit_response(edit)
 
     @extend_schema(
         summary="Retire a queue",
         description="Nothing may wait or hold cards in it, and no queue be below it. Its name stays taken.",
         tags=["scheduling"],
-        parameters=[serializers.RetireQuery, IF_MATCH],
-        responses={200: serializers.TreePreviewSerializer, 204: None},
+        parameters=[RetireQuery, IF_MATCH],
+        responses={200: TreePreviewSerializer, 204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
         self._document(uid)
@@ -139,22 +460,22 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueAnswer
             queues={uid: None},
             act=TreeAct.RETIRE,
             note=self.query.get("note", ""),
-            seen=seen_by(request),
+            seen=if_match(request),
         )
-        return self._answered(edit, code=status.HTTP_204_NO_CONTENT)
+        return self._edit_response(edit, code=status.HTTP_204_NO_CONTENT)
 
     def _document(self, uid: str) -> tuple[QueueDocument, str]:
-        """The queue of this address, and the fingerprint of the tree that it is in."""
+        """The document of the requested queue, and the fingerprint of the tree."""
         self.get_object()
         documents = tree_documents()
         if uid not in documents:
             raise Http404
         return documents[uid], fingerprint(documents)
 
-    def _answered(self, edit: TreeEdit, *, code: int = status.HTTP_200_OK) -> Response:
-        """What the edit would mean, if that is all that is asked; otherwise it is done."""
+    def _edit_response(self, edit: TreeEdit, *, code: int = status.HTTP_200_OK) -> Response:
+        """A preview for a dry run; otherwise apply the edit."""
         if self.query["dry_run"]:
-            return previewed(edit, self.request)
+            return preview_response(edit, self.request)
         change = services.tree_apply(edit, actor=acting_user(self.request), at=timezone.now())
         headers = etag(tree_fingerprint())
         if code == status.HTTP_204_NO_CONTENT:
@@ -162,5 +483,5 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueAnswer
         (uid,) = change.after
         context = {**self.get_serializer_context(), "standings": standings_by_queue()}
         queue = selectors.queues_visible(self.request.user).get(uid=uid)
-        shown = serializers.QueueSerializer(queue, context=context)
+        shown = QueueSerializer(queue, context=context)
         return Response(shown.data, status=code, headers=headers)

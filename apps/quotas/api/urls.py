@@ -4,15 +4,15 @@ from django.urls import URLPattern, URLResolver, path
 from rest_framework.routers import SimpleRouter
 
 from apps.quotas.api import (
+    claim_dry_runs,
     claims,
-    dry_runs,
-    priorities,
+    defragmentation,
+    priority_classes,
     problems,
+    queue_trees,
     queues,
-    rearrangements,
-    trees,
+    topology,
     usage,
-    views,
 )
 
 #: Imported for what they register.
@@ -20,19 +20,21 @@ REGISTERS = (problems,)
 
 router = SimpleRouter(trailing_slash=False)
 router.register("queues", queues.QueueViewSet, basename="queue")
-router.register("queue-changes", trees.QueueChangeViewSet, basename="queue-change")
-router.register("priority-classes", priorities.PriorityClassViewSet, basename="priority-class")
-router.register("claims", views.ClaimViewSet, basename="claim")
+router.register("queue-changes", queue_trees.QueueChangeViewSet, basename="queue-change")
+router.register(
+    "priority-classes", priority_classes.PriorityClassViewSet, basename="priority-class"
+)
+router.register("claims", claims.ClaimViewSet, basename="claim")
 router.register("what-ifs", claims.WhatIfViewSet, basename="what-if")
-router.register("rearrangements", rearrangements.RearrangementViewSet, basename="rearrangement")
+router.register("rearrangements", defragmentation.RearrangementViewSet, basename="rearrangement")
 router.register("usage/records", usage.UsageRecordViewSet, basename="usage-record")
 router.register("usage/days", usage.UsageDayViewSet, basename="usage-day")
 
 urlpatterns: list[URLPattern | URLResolver] = [
     *router.urls,
-    path("topology", rearrangements.TopologyView.as_view(), name="api-topology"),
-    path("queue-tree", trees.QueueTreeView.as_view(), name="api-queue-tree"),
-    path("claims/dry-run", dry_runs.ClaimDryRunView.as_view(), name="api-claim-dry-run"),
+    path("topology", topology.TopologyView.as_view(), name="api-topology"),
+    path("queue-tree", queue_trees.QueueTreeView.as_view(), name="api-queue-tree"),
+    path("claims/dry-run", claim_dry_runs.ClaimDryRunView.as_view(), name="api-claim-dry-run"),
     path("usage/months", usage.UsageMonthsView.as_view(), name="api-usage-months"),
     path("usage/rates", usage.CardRatesView.as_view(), name="api-usage-rates"),
     path("usage/rates/<str:chip>", usage.CardRateView.as_view(), name="api-usage-rate"),

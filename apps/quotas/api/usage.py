@@ -1,17 +1,17 @@
-"""The ledger by REST: its records, days and months, and what a card costs."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import Any
 
+from django.conf import settings
 from django.db.models import QuerySet
 from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import mixins, status
+from rest_framework import mixins, serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
@@ -20,22 +20,191 @@ from rest_framework.views import APIView
 
 from apps.accounts import selectors as accounts
 from apps.accounts.api.authentication import acting_user
-from apps.quotas.api import usage_serializers as serializers
 from apps.quotas.models import CardRate, UsageDay, UsageRecord
-from apps.quotas.selectors.usage import days_visible, records_visible
-from apps.quotas.selectors.usage_reports import (
-    LONGEST_REPORT,
+from apps.quotas.selectors.usage import (
+    MAX_REPORT_DAYS,
     Grouping,
-    Rhythm,
+    ReportInterval,
+    ReportRow,
+    days_visible,
+    records_visible,
     usage_report,
 )
-from apps.quotas.services.usage import rate_set
+from apps.quotas.services.usage import card_rate_set
 from controlplane.domain.permissions import Permission, Scope
-from controlplane.domain.usage import Period, month_of
+from controlplane.domain.usage import Cost, Period, card_hours, month_of
 from controlplane.ports import registry
 from controlplane.web import spreadsheets
 from controlplane.web.parsers import BoundedJSONParser
-from controlplane.web.rest import Query, ResourceViewSet
+from controlplane.web.rest import Filters, Query, Reference, ResourceViewSet, StrictSerializer
+
+GROUPINGS = [(one.value, one.value) for one in Grouping]
+_EXACT = "Cards × microseconds: exact, and sums of it are."
+
+
+class _Used(serializers.Serializer[Any]):
+    card_microseconds = serializers.IntegerField(help_text=_EXACT)
+    card_hours = serializers.SerializerMethodField(help_text="The same to three digits.")
+
+    def get_card_hours(self, row: Any) -> str:
+        return str(card_hours(row.card_microseconds))
+
+
+class UsageRecordSerializer(_Used, serializers.ModelSerializer[UsageRecord]):
+    """Cards of one chip that a claim held for a time, on one day (UTC)."""
+
+    claim = serializers.CharField(source="claim.uid", help_text="The claim's uid.")
+    team = Reference()
+    queue = Reference()
+    person = serializers.CharField(
+        source="person.username", default=None, allow_null=True, help_text="Who asked for the work."
+    )
+    card_microseconds = serializers.IntegerField(help_text=_EXACT)
+
+    class Meta:
+        model = UsageRecord
+        fields = (
+            "claim",
+            "team",
+            "queue",
+            "person",
+            "work_kind",
+            "work_uid",
+            "work_name",
+            "chip",
+            "cards",
+            "since",
+            "until",
+            "card_microseconds",
+            "card_hours",
+        )
+
+
+class UsageDaySerializer(_Used, serializers.ModelSerializer[UsageDay]):
+    """The records of one day (UTC), summed."""
+
+    team = Reference()
+    queue = Reference()
+    person = serializers.CharField(source="person.username", default=None, allow_null=True)
+    card_microseconds = serializers.IntegerField(help_text=_EXACT)
+    claims = serializers.IntegerField(help_text="How many claims that were.")
+
+    class Meta:
+        model = UsageDay
+        fields = (
+            "day",
+            "team",
+            "queue",
+            "person",
+            "chip",
+            "work_kind",
+            "card_microseconds",
+            "card_hours",
+            "claims",
+        )
+
+
+class _UsageFilters(Filters):
+    team = serializers.CharField(required=False, help_text="A team's uid.")
+    queue = serializers.CharField(required=False, help_text="A queue's name.")
+    person = serializers.CharField(required=False, help_text="A log-in name.")
+    chip = serializers.CharField(required=False)
+    work_kind = serializers.ChoiceField(choices=["job", "deployment"], required=False)
+
+
+_LOOKUPS = {
+    "team": "team__uid",
+    "queue": "queue__name",
+    "person": "person__username",
+    "chip": "chip",
+    "work_kind": "work_kind",
+}
+
+
+class UsageRecordFilters(_UsageFilters):
+    lookups = {
+        **_LOOKUPS,
+        "work": "work_uid",
+        "claim": "claim__uid",
+        "since": "since__gte",
+        "until": "since__lt",
+    }
+
+    work = serializers.CharField(required=False, help_text="The uid of a job or a deployment.")
+    claim = serializers.CharField(required=False, help_text="A claim's uid.")
+    since = serializers.DateTimeField(required=False, help_text="Records that begin then or later.")
+    until = serializers.DateTimeField(required=False, help_text="Records that begin before that.")
+    format = serializers.ChoiceField(
+        choices=["json", "csv"],
+        required=False,
+        help_text="`csv`: all records that match at once, the oldest first; as `Accept: text/csv`.",
+    )
+
+
+class UsageDayFilters(_UsageFilters):
+    lookups = {**_LOOKUPS, "first": "day__gte", "last": "day__lte"}
+
+    first = serializers.DateField(required=False, help_text="Days from that one on.")
+    last = serializers.DateField(required=False, help_text="Days up to that one.")
+
+
+class UsageMonthsQuery(Query):
+    first = serializers.DateField(required=False, help_text="By default the first of this month.")
+    last = serializers.DateField(required=False, help_text="By default the last of its month.")
+    by = serializers.ChoiceField(choices=GROUPINGS, default=Grouping.TEAM.value)
+
+
+class CostSerializer(serializers.Serializer[Cost]):
+    amount = serializers.DecimalField(
+        max_digits=None,
+        decimal_places=2,
+        help_text="Of what has a rate; 0 where nothing has one.",
+    )
+    unrated = serializers.ListField(
+        child=serializers.CharField(), help_text="Chips that were used and have no rate."
+    )
+
+
+class UsageMonthSerializer(_Used):
+    month = serializers.SerializerMethodField(help_text="As `2026-05`.")
+    name = serializers.CharField(help_text="Of the team, queue, …; empty where nobody is known.")
+    cost = CostSerializer()
+    share = serializers.FloatField(help_text="Of all that was used, 0 to 1.")
+
+    def get_month(self, row: ReportRow) -> str:
+        return f"{row.when:%Y-%m}"
+
+
+class UsageMonthsSerializer(_Used):
+    """Months with what is held right now, counted up to ``at``."""
+
+    first = serializers.DateField(source="period.first")
+    last = serializers.DateField(source="period.last")
+    at = serializers.DateTimeField()
+    currency = serializers.SerializerMethodField()
+    cost = CostSerializer()
+    rows = UsageMonthSerializer(many=True)
+
+    def get_currency(self, _report: Any) -> str:
+        return str(settings.NINEFOLD_CURRENCY)
+
+
+class CardRateSerializer(serializers.ModelSerializer[CardRate]):
+    """What an hour of one card of a chip is charged at in reports."""
+
+    currency = serializers.SerializerMethodField()
+
+    class Meta:
+        model = CardRate
+        fields = ("chip", "per_hour", "currency")
+
+    def get_currency(self, _rate: CardRate) -> str:
+        return str(settings.NINEFOLD_CURRENCY)
+
+
+class CardRateChangeSerializer(StrictSerializer[Any]):
+    per_hour = serializers.DecimalField(max_digits=12, decimal_places=4, min_value=Decimal(0))
+
 
 _CHIP = OpenApiParameter("chip", OpenApiTypes.STR, OpenApiParameter.PATH)
 _CSV_FIELDS = (
@@ -55,7 +224,7 @@ _CSV_FIELDS = (
 
 
 class CSVRenderer(BaseRenderer):
-    """Stands for an answer that the view streams by itself."""
+    """Declares CSV for content negotiation; the view streams the response itself."""
 
     media_type = "text/csv"
     format = "csv"
@@ -65,8 +234,8 @@ class UsageRecordViewSet(ResourceViewSet[UsageRecord]):
     """What the caller's teams held, and others in queues that the caller looks after."""
 
     token_scope = Scope.ADMIN
-    serializer_class = serializers.UsageRecordSerializer
-    queries = {"list": serializers.UsageRecordFilters}
+    serializer_class = UsageRecordSerializer
+    queries = {"list": UsageRecordFilters}
     renderer_classes = (JSONRenderer, CSVRenderer)
 
     def get_queryset(self) -> QuerySet[UsageRecord]:
@@ -77,9 +246,9 @@ class UsageRecordViewSet(ResourceViewSet[UsageRecord]):
         description="Who held which cards from when to when. What is held now is recorded when it "
         "ends, and at midnight (UTC).",
         tags=["scheduling"],
-        parameters=[serializers.UsageRecordFilters],
+        parameters=[UsageRecordFilters],
         responses={
-            (200, "application/json"): serializers.UsageRecordSerializer(many=True),
+            (200, "application/json"): UsageRecordSerializer(many=True),
             (200, "text/csv"): OpenApiTypes.STR,
         },
     )
@@ -117,8 +286,8 @@ class UsageDayViewSet(mixins.ListModelMixin, ResourceViewSet[UsageDay]):
     """The ledger by day, as it was summed within the last minutes."""
 
     token_scope = Scope.ADMIN
-    serializer_class = serializers.UsageDaySerializer
-    queries = {"list": serializers.UsageDayFilters}
+    serializer_class = UsageDaySerializer
+    queries = {"list": UsageDayFilters}
 
     def get_queryset(self) -> QuerySet[UsageDay]:
         return days_visible(self.request.user)
@@ -126,7 +295,7 @@ class UsageDayViewSet(mixins.ListModelMixin, ResourceViewSet[UsageDay]):
     @extend_schema(
         summary="Days of the ledger",
         tags=["scheduling"],
-        parameters=[serializers.UsageDayFilters],
+        parameters=[UsageDayFilters],
     )
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return super().list(request, *args, **kwargs)
@@ -140,25 +309,25 @@ class UsageMonthsView(APIView):
         description="With what is held right now. A month of which only some days are asked for is "
         "summed of these.",
         tags=["scheduling"],
-        parameters=[serializers.UsageMonthsQuery],
-        responses=serializers.UsageMonthsSerializer,
+        parameters=[UsageMonthsQuery],
+        responses=UsageMonthsSerializer,
     )
     def get(self, request: Request) -> Response:
-        query, at = serializers.UsageMonthsQuery.read(request), timezone.now()
+        query, at = UsageMonthsQuery.read(request), timezone.now()
         first = query.get("first") or month_of(at.date()).first
         last = query.get("last") or month_of(first).last
-        if not 0 <= (last - first).days < LONGEST_REPORT:
+        if not 0 <= (last - first).days < MAX_REPORT_DAYS:
             raise ValidationError(
-                {"last": [f"must be 0 to {LONGEST_REPORT - 1} days after {first}, got {last}"]}
+                {"last": [f"must be 0 to {MAX_REPORT_DAYS - 1} days after {first}, got {last}"]}
             )
         report = usage_report(
             request.user,
             period=Period(first=first, last=last),
             by=Grouping(query["by"]),
-            per=Rhythm.MONTH,
+            per=ReportInterval.MONTH,
             at=at,
         )
-        return Response(serializers.UsageMonthsSerializer(report).data)
+        return Response(UsageMonthsSerializer(report).data)
 
 
 class CardRatesView(APIView):
@@ -169,12 +338,12 @@ class CardRatesView(APIView):
         description="Chips that are not listed have no rate.",
         tags=["scheduling"],
         operation_id="usage_rates_list",
-        responses=serializers.CardRateSerializer(many=True),
+        responses=CardRateSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         Query.read(request)
         rows = CardRate.objects.all()
-        return Response(serializers.CardRateSerializer(rows, many=True).data)
+        return Response(CardRateSerializer(rows, many=True).data)
 
 
 class CardRateView(APIView):
@@ -186,17 +355,17 @@ class CardRateView(APIView):
         description="For administrators of the company. It holds for past reports too.",
         tags=["scheduling"],
         parameters=[_CHIP],
-        request=serializers.CardRateChangeSerializer,
-        responses=serializers.CardRateSerializer,
+        request=CardRateChangeSerializer,
+        responses=CardRateSerializer,
     )
     def put(self, request: Request, chip: str) -> Response:
         self._allowed(request, chip)
-        body = serializers.CardRateChangeSerializer(data=request.data)
+        body = CardRateChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        rate = rate_set(
+        rate = card_rate_set(
             chip=chip, per_hour=body.validated_data["per_hour"], actor=acting_user(request)
         )
-        return Response(serializers.CardRateSerializer(rate).data)
+        return Response(CardRateSerializer(rate).data)
 
     @extend_schema(
         summary="Take the rate of a chip away",
@@ -206,7 +375,7 @@ class CardRateView(APIView):
     )
     def delete(self, request: Request, chip: str) -> Response:
         self._allowed(request, chip)
-        rate_set(chip=chip, per_hour=None, actor=acting_user(request))
+        card_rate_set(chip=chip, per_hour=None, actor=acting_user(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     def _allowed(self, request: Request, chip: str) -> None:

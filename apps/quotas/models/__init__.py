@@ -1,4 +1,4 @@
-"""The tables of queues, claims and the ledger."""
+"""Models of queues, claims, scheduling, defragmentation and the usage ledger."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from apps.quotas.models.claims import (
     ClaimTransition,
     Nomination,
 )
-from apps.quotas.models.cycles import CyclePhase
-from apps.quotas.models.forecasts import ForecastRun, WhatIf
-from apps.quotas.models.queues import Entitlement, PriorityClass, Queue, QueueChange
-from apps.quotas.models.rearrangements import (
+from apps.quotas.models.defragmentation import (
     MoveTransition,
     Rearrangement,
     RearrangementMove,
     RearrangementTransition,
 )
+from apps.quotas.models.queues import Entitlement, PriorityClass, Queue, QueueChange
+from apps.quotas.models.scheduling import CyclePhase, ForecastRun, WhatIf
 from apps.quotas.models.usage import CardRate, UsageDay, UsageRecord
 
 __all__ = (

@@ -1,4 +1,4 @@
-"""Claims, the cards that they hold, and when they will get some."""
+"""Claims, their allocations, nominations and forecasts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from apps.quotas.models.queues import Queue
 from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.persistence.models import Entity, Transition
 
-#: As the database has it for rows that an older release writes.
+#: Database default, for rows that an older release writes.
 EMPTY = models.Value({}, models.JSONField())
 
 
 class Claim(Entity):
-    """What a workload asks of the scheduler; see ``controlplane.domain.claims``."""
+    """A workload's request to the scheduler; see ``controlplane.domain.claims``."""
 
     STATES: ClassVar = [(state.value, state.value) for state in ClaimState]
     REASONS: ClassVar = [(reason.value, reason.value) for reason in ReleaseReason]
@@ -25,14 +25,14 @@ class Claim(Entity):
     state = models.CharField(max_length=20, choices=STATES, default=ClaimState.PENDING)
     queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="claims")
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="claims")
-    #: What owns it: ``attempt`` or ``replica``, and its uid.
+    #: Kind of the owner, ``attempt`` or ``replica``, and its uid.
     owner_kind = models.CharField(max_length=20)
     owner_uid = models.CharField(max_length=32)
-    #: What people know it as: ``job`` or ``deployment``, its uid and name. Many claims in a row may be for one.
+    #: The workload: ``job`` or ``deployment``, its uid and name. A workload may have many claims over time.
     work_kind = models.CharField(max_length=20, blank=True, db_default="")
     work_uid = models.CharField(max_length=32, blank=True, db_default="")
     work_name = models.CharField(max_length=200, blank=True, db_default="")
-    #: Who asked for it.
+    #: The user who submitted the workload.
     person = models.ForeignKey(
         User,
         on_delete=models.PROTECT,
@@ -43,32 +43,32 @@ class Claim(Entity):
     )
     #: ``GangShape.as_json()``.
     shape = models.JSONField()
-    #: Cards in all, so that lists need not open the shape.
+    #: Total cards, so that lists need not parse the shape.
     card_count = models.PositiveIntegerField()
     #: Acceptable chips, the preferred first.
     chips = models.JSONField()
     priority = models.IntegerField(default=0)
-    #: How fast it runs on each chip against the first; absent means 1.
+    #: Speed on each chip relative to the first; absent means 1.
     speeds = models.JSONField(default=dict, blank=True, db_default=EMPTY)
     #: ``selector``, ``tolerations``, ``within``, ``near`` and ``equal_chips`` of ``ClaimView``.
     where = models.JSONField(default=dict, blank=True, db_default=EMPTY)
-    #: Seconds that it is expected to run on the first chip, as its owner said.
+    #: Expected runtime on the first chip in seconds, as declared by the owner.
     runtime = models.PositiveIntegerField(null=True, blank=True)
-    #: Its owner can save, stop and go on later.
+    #: The owner can checkpoint, stop and resume later.
     preemptible = models.BooleanField(default=False, db_default=False)
-    #: Since when it is in line: a claim that takes up revoked work keeps the place of the one before it.
+    #: Queueing time for ordering: a claim that resumes an evicted workload keeps the time of its predecessor.
     in_line_since = models.DateTimeField(null=True, blank=True)
-    #: Why it waits, or why it got these cards; numbers beside it.
+    #: Reason why it is pending, or why it was placed there, and its numbers.
     explanation = models.TextField(blank=True)
     explanation_numbers = models.JSONField(default=dict, blank=True)
-    #: The chip it was given.
+    #: The allocated chip.
     chip = models.CharField(max_length=60, blank=True)
-    #: ``[{"role", "index", "node", "cards"}]``: replicas without cards have a place too.
+    #: ``[{"role", "index", "node", "cards"}]``: replicas without cards are included.
     placement = models.JSONField(default=list, blank=True)
     admitted_at = models.DateTimeField(null=True, blank=True)
-    #: Up to when what it holds is in the ledger.
+    #: The ledger contains its usage up to this instant.
     metered_until = models.DateTimeField(null=True, blank=True)
-    #: The waiting claim for which it was told to stop.
+    #: The pending claim that it was evicted for.
     revoked_for = models.ForeignKey(
         "self",
         on_delete=models.SET_NULL,
@@ -77,17 +77,17 @@ class Claim(Entity):
         related_name="beneficiary_of",
         db_index=False,
     )
-    #: When a revoked claim's processes are killed.
+    #: End of the grace period of an eviction.
     revoke_by = models.DateTimeField(null=True, blank=True)
     released_at = models.DateTimeField(null=True, blank=True)
     release_reason = models.CharField(max_length=20, choices=REASONS, blank=True)
-    #: Told by the owner, for choosing victims with little to lose.
+    #: Reported by the owner; used to choose victims that lose little.
     checkpointed_at = models.DateTimeField(null=True, blank=True)
     progress = models.FloatField(default=0.0)
 
     class Meta:
         ordering = ("-id",)
-        # Every state of every claim is an entry in each index: no more of them than somebody asks.
+        # Every state change writes to each index, so there are only indexes that queries need.
         constraints = (
             models.UniqueConstraint(
                 fields=("owner_kind", "owner_uid"),
@@ -126,7 +126,7 @@ class ClaimTransition(Transition):
 
 
 class Allocation(models.Model):
-    """A card held by a claim. The unique index is the promise that no card is given twice."""
+    """A card that is allocated to a claim. The unique index guarantees that no card is allocated twice."""
 
     claim = models.ForeignKey(Claim, on_delete=models.PROTECT, related_name="allocations")
     card = models.ForeignKey(Card, on_delete=models.PROTECT, related_name="allocations")
@@ -152,16 +152,16 @@ class Allocation(models.Model):
 
 
 class Nomination(models.Model):
-    """A card that was freed for a claim; nobody else gets it until then."""
+    """A card that is reserved for a claim until ``until``."""
 
     card = models.OneToOneField(Card, on_delete=models.CASCADE, related_name="nomination")
-    #: None until the work that it is for waits again.
+    #: None until the workload has a new pending claim.
     claim = models.ForeignKey(
         Claim, on_delete=models.CASCADE, null=True, blank=True, related_name="nominations"
     )
-    #: The work whose next claim gets it; empty where ``claim`` is known.
+    #: The workload whose next claim gets it; empty if ``claim`` is set.
     work_uid = models.CharField(max_length=32, blank=True)
-    #: After that anybody may have it.
+    #: End of the reservation.
     until = models.DateTimeField()
 
     class Meta:
@@ -172,20 +172,20 @@ class Nomination(models.Model):
 
 
 class ClaimForecast(models.Model):
-    """When a claim that waits will probably start, as the last forecast had it."""
+    """Predicted start of a pending claim, from the last forecast."""
 
     claim = models.OneToOneField(Claim, on_delete=models.CASCADE, related_name="forecast")
-    #: As expected; None if not within the horizon.
+    #: Expected start; None if not within the horizon.
     starts_at = models.DateTimeField(null=True, blank=True)
-    #: If work ends early, and late.
+    #: Start if running workloads end early, and late.
     earliest = models.DateTimeField(null=True, blank=True)
     latest = models.DateTimeField(null=True, blank=True)
     chip = models.CharField(max_length=60, blank=True)
-    #: Uids of the nodes, and of the claims whose end it waits for.
+    #: Uids of the nodes, and of the claims that have to end first.
     nodes = models.JSONField(default=list, blank=True)
     waits_for = models.JSONField(default=list, blank=True)
     reason = models.TextField()
-    #: Among all that waited, in the order in which the scheduler takes them; from 1.
+    #: Position among all pending claims in scheduling order, from 1.
     place = models.PositiveIntegerField(null=True, blank=True)
     made_at = models.DateTimeField()
 

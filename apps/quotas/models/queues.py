@@ -1,4 +1,4 @@
-"""The queue tree: who is owed which cards, and what was changed in it."""
+"""The queue tree: queues, entitlements, priority classes and the history of changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controlplane.persistence.models import Entity
 
 
 class Queue(Entity):
-    """Where a team's claims wait. What it states holds for all queues below; only leaves take claims."""
+    """A queue of claims. Its limits apply to all queues below; only leaf queues accept claims."""
 
     STATES: ClassVar = [(state.value, state.value) for state in QueueState]
 
@@ -29,19 +29,19 @@ class Queue(Entity):
         max_length=10, choices=STATES, default=QueueState.OPEN, db_default=QueueState.OPEN
     )
     description = models.TextField(blank=True, db_default="")
-    #: Share of what is idle, against the queues beside it.
+    #: Share of idle cards relative to sibling queues.
     weight = models.FloatField(default=1.0, db_default=1.0)
-    #: May hold more than its guarantee while others leave theirs idle.
+    #: May use more than its guarantee while other queues leave theirs idle.
     borrows = models.BooleanField(default=True, db_default=True)
     #: Others may use its idle guarantee; never what is reserved.
     lends = models.BooleanField(default=True, db_default=True)
-    #: May take its guarantee back from borrowers.
+    #: May reclaim its guarantee from borrowers.
     reclaims = models.BooleanField(default=True, db_default=True)
-    #: Its urgent claims may take the place of its own less urgent ones.
+    #: Its higher-priority claims may preempt its own lower-priority ones.
     preempts = models.BooleanField(default=True, db_default=True)
-    #: Most claims of one person that hold cards at once, in this queue and those below; None: no limit.
+    #: Maximum running claims of one user in this queue and those below; None for no limit.
     running_per_person = models.PositiveIntegerField(null=True, blank=True)
-    #: It is gone for everybody but the ledger.
+    #: Retired queues are visible only in history and the ledger.
     retired_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -55,16 +55,16 @@ class Queue(Entity):
 
 
 class Entitlement(models.Model):
-    """What a queue states for one chip, or for all chips together."""
+    """Quota of a queue for one chip, or for all chips together."""
 
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="entitlements")
     #: Empty: all chips together.
     chip = models.CharField(max_length=60, blank=True)
     #: Cards that are never lent.
     reserved = models.PositiveIntegerField(default=0)
-    #: Cards that are lent while idle and taken back on demand.
+    #: Cards that are lent while idle and reclaimed on demand.
     guaranteed = models.PositiveIntegerField(default=0)
-    #: Most cards that it and the queues below hold at once; None: no limit.
+    #: Maximum cards that it and the queues below use at once; None for no limit.
     cap = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:
@@ -86,10 +86,10 @@ class Entitlement(models.Model):
 
 
 class PriorityClass(Entity):
-    """A name for a priority, so that people choose words rather than numbers."""
+    """A named priority value."""
 
     name = models.SlugField(max_length=40, unique=True)
-    #: Larger goes first; above 0 only queue admins may ask for it.
+    #: Larger goes first; values above 0 are for queue admins only.
     value = models.IntegerField(unique=True)
     description = models.TextField(blank=True)
 
@@ -102,16 +102,16 @@ class PriorityClass(Entity):
 
 
 class QueueChange(Entity):
-    """One change to the tree, as it was saved. Append-only; ``created_at`` is when."""
+    """A saved change of the queue tree. Append-only; ``created_at`` is its time."""
 
     actor = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True)
     #: Who it was, for ever.
     actor_name = models.CharField(max_length=150)
-    #: In a word what was done: ``create``, ``edit``, ``move``, ``retire``, ``import``, ``revert``.
+    #: Kind of change: ``create``, ``edit``, ``move``, ``retire``, ``import``, ``revert``.
     act = models.CharField(max_length=20)
-    #: Why, as the person said.
+    #: The user's note.
     note = models.TextField(blank=True)
-    #: The touched queues by uid, each as its document; null where there was none.
+    #: The changed queues by uid, each as its document; null if absent.
     before = models.JSONField()
     after = models.JSONField()
     reverts = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""The ledger: who used which cards for how long, and what a card costs."""
+"""The usage ledger: card usage by claim and by day, and card rates."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from apps.quotas.models.queues import Queue
 
 
 class UsageRecord(models.Model):
-    """Cards of one chip that a claim held from one moment to another, on one day (UTC). Append-only.
+    """Cards of one chip that a claim used for an interval within one day (UTC). Append-only.
 
-    The records of a claim join without gap or overlap from its admission on; together with what it has held
-    since ``Claim.metered_until`` they are its allocations.
+    The records of a claim are contiguous and do not overlap, from its admission on; together with its usage
+    since ``Claim.metered_until`` they equal its allocations.
     """
 
     claim = models.ForeignKey(Claim, on_delete=models.PROTECT, related_name="usage")
@@ -25,7 +25,7 @@ class UsageRecord(models.Model):
         User, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     chip = models.CharField(max_length=60)
-    #: What people know it as; see ``Claim``.
+    #: The workload; see ``Claim``.
     work_kind = models.CharField(max_length=20, blank=True)
     work_uid = models.CharField(max_length=32, blank=True)
     work_name = models.CharField(max_length=200, blank=True)
@@ -34,7 +34,7 @@ class UsageRecord(models.Model):
     until = models.DateTimeField()
     #: ``cards × (until − since)``, in microseconds: exact.
     card_microseconds = models.BigIntegerField()
-    #: On the database's clock: several machines write, and a roll looks for what came since the last one.
+    #: Database clock: several machines write, and a roll-up selects records since the last one.
     recorded_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -54,7 +54,7 @@ class UsageRecord(models.Model):
 
 
 class UsageDay(models.Model):
-    """The records of one day (UTC), summed; made anew from them at any time."""
+    """Sums of the records of one day (UTC); can be recomputed at any time."""
 
     day = models.DateField()
     queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="+")
@@ -83,7 +83,7 @@ class UsageDay(models.Model):
 
 
 class CardRate(models.Model):
-    """What an hour of one card of a chip is charged at in reports."""
+    """Price of a card-hour of a chip in reports."""
 
     chip = models.CharField(max_length=60, unique=True)
     per_hour = models.DecimalField(max_digits=12, decimal_places=4)

@@ -1,17 +1,16 @@
-"""The loops that bring claims to cards."""
+"""Controllers of scheduling."""
 
 from __future__ import annotations
 
-from apps.quotas.reconcilers.copies import copies_keep
 from apps.quotas.reconcilers.cycles import cycle_run
-from apps.quotas.reconcilers.forecasts import forecasts_refresh
-from apps.quotas.reconcilers.rearrangements import rearrangements_reconcile
-from apps.quotas.reconcilers.what_ifs import what_ifs_answer
+from apps.quotas.reconcilers.defragmentation import defragmentation_reconcile
+from apps.quotas.reconcilers.forecasts import forecasts_refresh, what_ifs_reconcile
+from apps.quotas.reconcilers.queue_sync import cluster_queues_sync
 
 __all__ = [
-    "copies_keep",
+    "cluster_queues_sync",
     "cycle_run",
+    "defragmentation_reconcile",
     "forecasts_refresh",
-    "rearrangements_reconcile",
-    "what_ifs_answer",
+    "what_ifs_reconcile",
 ]

@@ -5,13 +5,13 @@
     load       one short transaction
     plan       none; the same function as everywhere (``domain.scheduling``), unless nothing has moved
     release    one transaction: cards nominated for claims whose start was withdrawn ─┐
-    admit      a transaction for each batch of placements                             │ each asks first whether
-    revoke     one transaction                                                        │ the lease is still ours
+    admit      a transaction for each batch of placements                             │ each first checks that
+    revoke     one transaction                                                        │ the lease is still held
     explain    one statement                                                         ─┘
 
-A cycle that dies anywhere leaves rows that the next one starts from: a batch is written as a whole or not at all,
-whoever was told to stop knows for whom, and reasons are only words. One cycle runs at a time, by a lease with a
-fencing token; a cycle that slept through its lease writes nothing.
+A cycle that is killed anywhere leaves rows that the next one starts from: a batch is committed as a whole or not
+at all, an evicted claim records its beneficiary, and pending reasons are informational. One cycle runs at a time,
+by a lease with a fencing token; a cycle whose lease expired writes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import gc
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from time import perf_counter
 
@@ -28,8 +28,7 @@ from django.db import IntegrityError, transaction
 
 from apps.quotas import selectors, services
 from apps.quotas.models import Claim
-from apps.quotas.reconcilers.paces import Pace
-from apps.quotas.reconcilers.tellings import Teller
+from apps.quotas.reconcilers.pending_reasons import ReasonThrottle
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.scheduling.plans import Placement, Plan
 from controlplane.domain.scheduling.policies import Policy
@@ -40,33 +39,65 @@ from controlplane.persistence.leases import LoopLease, loop_lease
 
 log = logging.getLogger(__name__)
 
-LEASE = "quotas.cycle"
-LEASE_TTL = timedelta(seconds=30)
-PACE = Pace()
-PLANNER = Planner()
-TELLER = Teller()
-#: Placements in one transaction.
-BATCH = 400
-#: Cycles in a row, each with a new snapshot, before the next beat has to call for more.
-MOST_ROUNDS = 5
-#: Seconds after which a cycle is said to be slow: the beat would call for the next.
-BUDGET = 2.0
 
-
-class _LeaseLost(Exception):
-    """Another cycle runs by now."""
+#: Upper bound of ``CycleBudget.factor``.
+MAX_FACTOR = 10.0
 
 
 @dataclass(slots=True)
-class _Round:
-    """What one cycle did, and how long its phases took."""
+class CycleBudget:
+    """Adapts the size of a cycle to measured durations: how much it does, not what it decides."""
+
+    #: Multiplier of the policy's bounds.
+    factor: float = 1.0
+
+    def scaled(self, policy: Policy) -> Policy:
+        """The policy with the bounds for the next cycle."""
+        if policy.cycle is None or self.factor <= 1.0:
+            return policy
+        return replace(
+            policy,
+            placements_per_cycle=round(policy.placements_per_cycle * self.factor),
+            attempts_per_cycle=round(policy.attempts_per_cycle * self.factor),
+        )
+
+    def record(self, seconds: float, *, policy: Policy, unfinished: bool) -> None:
+        """Record the duration of a cycle; scale the next one to the target if claims were left."""
+        if policy.cycle is None:
+            return
+        if unfinished or seconds > policy.cycle.total_seconds():
+            # At most doubled at once: the fixed cost of a cycle is not known.
+            fits = min(2.0, policy.cycle.total_seconds() / max(seconds, 1e-3))
+            self.factor = min(MAX_FACTOR, max(1.0, self.factor * fits))
+
+
+LEASE = "quotas.cycle"
+LEASE_TTL = timedelta(seconds=30)
+CYCLE_BUDGET = CycleBudget()
+PLANNER = Planner()
+REASON_THROTTLE = ReasonThrottle()
+#: Placements per transaction.
+BATCH = 400
+#: Consecutive cycles, each with a new snapshot, before the next scheduled run.
+MAX_CYCLES_PER_RUN = 5
+#: Cycles that take longer are logged as slow: the interval of scheduled runs.
+SLOW_CYCLE_SECONDS = 2.0
+
+
+class _CycleLeaseLost(Exception):
+    """Another process holds the lease."""
+
+
+@dataclass(slots=True)
+class _CycleResult:
+    """Result of one cycle, and the duration of its phases."""
 
     admitted: int = 0
     revoked: int = 0
     dropped: int = 0
     refused: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
-    #: Its bounds kept it from claims that may find room: the next one follows at once.
+    #: Its bounds kept it from claims that may be placeable: run the next one at once.
     unfinished: bool = False
 
     @contextmanager
@@ -79,7 +110,10 @@ class _Round:
 
 
 def cycle_run(*, policy: Policy, at: datetime) -> int:
-    """Run cycles until all that wait have been looked at, unless one runs already; say how many were admitted."""
+    """Run cycles until all pending claims have been considered; return the number of admitted claims.
+
+    Does nothing if another process holds the lease.
+    """
     services.nominations_prune(at=at)
     if not Claim.objects.filter(state=ClaimState.PENDING).exists():
         return 0
@@ -87,7 +121,7 @@ def cycle_run(*, policy: Policy, at: datetime) -> int:
     with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
-        for number in range(MOST_ROUNDS):
+        for number in range(MAX_CYCLES_PER_RUN):
             now = at + timedelta(seconds=perf_counter() - begun) if number else at
             done = _cycle(policy, lease, now)
             admitted += done.admitted
@@ -96,16 +130,16 @@ def cycle_run(*, policy: Policy, at: datetime) -> int:
     return admitted
 
 
-def _cycle(policy: Policy, lease: LoopLease, at: datetime) -> _Round:
-    with _uncollected():
-        return _turned(policy, lease, at)
+def _cycle(policy: Policy, lease: LoopLease, at: datetime) -> _CycleResult:
+    with _gc_disabled():
+        return _run_phases(policy, lease, at)
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the collector of garbage, which would go through the whole snapshot time and again.
+def _gc_disabled() -> Iterator[None]:
+    """Disable garbage collection, which would traverse the whole snapshot repeatedly.
 
-    A cycle makes hundreds of thousands of values that nothing refers to in a circle; they go by themselves.
+    A cycle creates hundreds of thousands of objects without reference cycles; reference counting frees them.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -116,86 +150,86 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _turned(policy: Policy, lease: LoopLease, at: datetime) -> _Round:
-    done = _Round()
+def _run_phases(policy: Policy, lease: LoopLease, at: datetime) -> _CycleResult:
+    done = _CycleResult()
     with done.timed("load"), transaction.atomic():
-        snapshot, told = selectors.snapshot_and_reasons()
+        snapshot, reasons = selectors.snapshot_and_pending_reasons()
     with done.timed("plan"):
-        decided = PLANNER.plan(snapshot, PACE.widened(policy), at)
+        decided = PLANNER.plan(snapshot, CYCLE_BUDGET.scaled(policy), at)
     with done.timed("commit"):
         try:
             _commit(done, decided, snapshot, policy, lease, at)
-            if news := TELLER.news(decided.refusals, told):
-                with _held(lease):
-                    services.claims_refused(refusals=news)
-                    # Reasons are only words, and the next cycle says again what nobody was told.
+            if due := REASON_THROTTLE.due(decided.refusals, reasons):
+                with _lease_transaction(lease):
+                    services.claims_reasons_update(refusals=due)
+                    # Reasons are informational, and the next cycle writes what is lost.
                     commit_soon()
-        except _LeaseLost:
+        except _CycleLeaseLost:
             log.warning("a cycle lost its lease; another goes on", extra={"lease": LEASE})
-    PACE.took(sum(done.seconds.values()), policy=policy, unfinished=done.unfinished)
-    _tell(done, snapshot)
+    CYCLE_BUDGET.record(sum(done.seconds.values()), policy=policy, unfinished=done.unfinished)
+    _log_result(done, snapshot)
     return done
 
 
 def _commit(
-    done: _Round,
+    done: _CycleResult,
     decided: Plan,
     snapshot: Snapshot,
     policy: Policy,
     lease: LoopLease,
     at: datetime,
 ) -> None:
-    """Write down what still holds of the plan.
+    """Commit what is still valid of the plan.
 
-    :raises _LeaseLost: if another cycle runs by now; what was written before stays.
+    :raises _CycleLeaseLost: if another process holds the lease; what was committed before stays.
     """
     released = 0
     if decided.state.deferred:
-        with _held(lease):
+        with _lease_transaction(lease):
             released = services.nominations_release(claims=decided.state.deferred)
     for first in range(0, len(decided.placements), BATCH):
         outcome = _admit(decided.placements[first : first + BATCH], lease=lease, at=at)
         done.admitted += len(outcome.admitted)
         done.dropped += len(outcome.conflicts)
     if decided.revocations:
-        with _held(lease):
-            told = services.claims_revoke(
+        with _lease_transaction(lease):
+            revoked = services.claims_revoke(
                 revocations=decided.revocations,
                 queues=snapshot.queues,
                 grace=policy.grace,
                 at=at,
             )
-        done.revoked = len(told)
+        done.revoked = len(revoked)
     done.refused = len(decided.refusals)
     moved = decided.state.untried or done.admitted or done.revoked
     done.unfinished = bool(released or (decided.unfinished and moved))
 
 
 @contextmanager
-def _held(lease: LoopLease) -> Iterator[None]:
-    """A transaction in which the lease is ours.
+def _lease_transaction(lease: LoopLease) -> Iterator[None]:
+    """A transaction in which this process holds the lease.
 
-    :raises _LeaseLost: if it is not.
+    :raises _CycleLeaseLost: if it does not.
     """
     with transaction.atomic():
         if not lease.check():
-            raise _LeaseLost
+            raise _CycleLeaseLost
         yield
 
 
 def _admit(
     placements: Sequence[Placement], *, lease: LoopLease, at: datetime
 ) -> services.Admissions:
-    """Admit those that still hold. Conflicts are dropped; the next cycle plans anew.
+    """Admit the placements that are still valid. Conflicting ones are dropped; the next cycle plans again.
 
-    :raises _LeaseLost: if another cycle runs by now.
+    :raises _CycleLeaseLost: if another process holds the lease.
     """
     try:
-        with _held(lease):
+        with _lease_transaction(lease):
             outcome = services.claims_admit(placements=placements, at=at)
     except IntegrityError as error:
         if len(placements) > 1:
-            # One of them would give a card twice; the others need not wait for the next cycle.
+            # One of them would allocate a card twice; the others need not wait for the next cycle.
             alone = [_admit((each,), lease=lease, at=at) for each in placements]
             return services.Admissions(
                 admitted=tuple(uid for each in alone for uid in each.admitted),
@@ -207,11 +241,11 @@ def _admit(
     return outcome
 
 
-def _tell(done: _Round, snapshot: Snapshot) -> None:
-    """Leave behind how it went: a line in the log, and the figures of ``/metrics``."""
-    services.cycle_measured(seconds=done.seconds)
+def _log_result(done: _CycleResult, snapshot: Snapshot) -> None:
+    """Log the cycle, and record its durations for ``/metrics``."""
+    services.cycle_durations_record(seconds=done.seconds)
     total = sum(done.seconds.values())
-    told = {
+    fields = {
         "waiting": len(snapshot.claims),
         "running": len(snapshot.running),
         "admitted": done.admitted,
@@ -220,7 +254,7 @@ def _tell(done: _Round, snapshot: Snapshot) -> None:
         "dropped": done.dropped,
         **{f"{phase}_seconds": round(spent, 4) for phase, spent in done.seconds.items()},
     }
-    if total > BUDGET:
-        log.warning("a scheduling cycle took longer than its budget", extra=told)
+    if total > SLOW_CYCLE_SECONDS:
+        log.warning("a scheduling cycle took longer than its budget", extra=fields)
     else:
-        log.info("a scheduling cycle ran", extra=told)
+        log.info("a scheduling cycle ran", extra=fields)

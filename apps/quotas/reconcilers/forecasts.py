@@ -1,76 +1,217 @@
-"""The look ahead: play the queue forward and keep for each claim when it will probably start.
+"""The forecaster: simulates the queue to predict when pending claims start, and computes what-if results.
 
-It costs seconds of a processor where thousands wait, so it rests ten times as long as it worked, and where it took
-too long it looks at fewer claims the next time.
+A forecast takes seconds of CPU with thousands of pending claims, so the forecaster pauses ten times as long as it
+ran, and after a slow run it considers fewer claims. A what-if compares the forecast with the changes and without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from apps.quotas import selectors
-from apps.quotas.models import Claim, ForecastRun
+from apps.quotas.models import Claim, ForecastRun, WhatIf
 from apps.quotas.selectors import forecasts
-from apps.quotas.services.forecasts import forecasts_write
+from apps.quotas.services.forecasts import forecasts_write, what_if_answer, what_if_refuse
 from controlplane.domain.claims import ClaimState
-from controlplane.domain.scheduling.forecast import forecast
+from controlplane.domain.scheduling.forecast import Forecast, forecast
 from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.questions import WhatIfState, changes_from_json
+from controlplane.domain.scheduling.snapshots import Snapshot
+from controlplane.domain.scheduling.what_if import (
+    Cancelled,
+    Change,
+    Difference,
+    UnknownSubject,
+    Urgent,
+    what_if,
+)
 from controlplane.persistence.leases import loop_lease
 
-LEASE = "quotas.forecasts"
-LEASE_TTL = timedelta(minutes=5)
-#: No look ahead begins sooner after the last one.
-LEAST_REST = timedelta(seconds=45)
-#: It rests so many times as long as it worked.
-REST = 10
-#: It looks at fewer claims the next time where it took longer.
-LONGEST = timedelta(seconds=30)
-#: But never at fewer than these.
-LEAST_LOOKED_AT = 50
+FORECAST_LEASE = "quotas.forecasts"
+FORECAST_LEASE_TTL = timedelta(minutes=5)
+#: Minimum pause after a run.
+MIN_PAUSE = timedelta(seconds=45)
+#: The pause is this multiple of the run's duration.
+PAUSE_FACTOR = 10
+#: After a longer run, fewer claims are considered.
+TARGET_DURATION = timedelta(seconds=30)
+#: But never fewer than these.
+MIN_CONSIDERED = 50
 
 Clock = Callable[[], datetime]
 
 
 def forecasts_refresh(*, policy: Policy, at: datetime, clock: Clock = timezone.now) -> int:
-    """Look ahead once, unless nothing waits, another looks, or it is too soon; say how many claims were told.
+    """Forecast once, unless nothing is pending, another process does, or it is too soon; return the count.
 
-    :param clock: says when it ended, so that the rest is as long as the work.
+    :param clock: gives the end of the run, from which the pause is computed.
     """
     if not Claim.objects.filter(state=ClaimState.PENDING).exists():
         return 0
     last = ForecastRun.objects.first()
-    if last is not None and at < last.ended_at + rest_after(last.ended_at - last.at):
+    if last is not None and at < last.ended_at + pause_after(last.ended_at - last.at):
         return 0
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with loop_lease(FORECAST_LEASE, ttl=FORECAST_LEASE_TTL) as lease:
         if lease is None:
             return 0
         with transaction.atomic():
             snapshot = selectors.snapshot()
-        order = forecasts.in_order(snapshot)
-        narrowed = forecasts.looked_at(snapshot, order, most=_most(last))
-        assumed = forecasts.assumptions_at(at, claims=len(narrowed.claims))
-        told = forecast(narrowed, policy, at=at, assumptions=assumed)
+        order = forecasts.scheduling_order(snapshot)
+        considered = forecasts.narrowed(snapshot, order, most=_max_considered(last))
+        assumed = forecasts.forecast_assumptions(at, claims=len(considered.claims))
+        forecasted = forecast(considered, policy, at=at, assumptions=assumed)
         with transaction.atomic():
             if not lease.check():
                 return 0
-            return forecasts_write(told=told, order=order, at=at, ended_at=clock())
+            return forecasts_write(forecasted=forecasted, order=order, at=at, ended_at=clock())
 
 
-def rest_after(worked: timedelta) -> timedelta:
-    """How long it rests after it has worked so long."""
-    return max(LEAST_REST, worked * REST)
+def pause_after(worked: timedelta) -> timedelta:
+    """The pause after a run of that duration."""
+    return max(MIN_PAUSE, worked * PAUSE_FACTOR)
 
 
-def _most(last: ForecastRun | None) -> int:
-    """Claims that it looks at: as many as it could the last time in the time that it has."""
+def _max_considered(last: ForecastRun | None) -> int:
+    """How many claims to consider: as many as fit into ``TARGET_DURATION`` at the speed of the last run."""
     if last is None or not last.looked_at:
-        return forecasts.MOST_LOOKED_AT
+        return forecasts.MAX_CONSIDERED
     worked = last.ended_at - last.at
     affordable = (
-        last.looked_at * (LONGEST / worked) if worked > LONGEST else forecasts.MOST_LOOKED_AT
+        last.looked_at * (TARGET_DURATION / worked)
+        if worked > TARGET_DURATION
+        else forecasts.MAX_CONSIDERED
     )
-    return max(LEAST_LOOKED_AT, min(forecasts.MOST_LOOKED_AT, round(affordable)))
+    return max(MIN_CONSIDERED, min(forecasts.MAX_CONSIDERED, round(affordable)))
+
+
+WHAT_IF_LEASE = "quotas.what_ifs"
+WHAT_IF_LEASE_TTL = timedelta(minutes=5)
+#: What-if requests per run.
+WHAT_IF_BATCH = 2
+#: Maximum other claims in a result: those that gain most, and as many that lose most.
+_MAX_LISTED = 20
+
+
+def what_ifs_reconcile(*, policy: Policy, at: datetime) -> int:
+    """Compute the oldest requested what-ifs, unless another process does; return how many."""
+    if not WhatIf.objects.filter(state=WhatIfState.ASKED).exists():
+        return 0
+    with loop_lease(WHAT_IF_LEASE, ttl=WHAT_IF_LEASE_TTL) as lease:
+        if lease is None:
+            return 0
+        what_if_row = list(
+            WhatIf.objects.filter(state=WhatIfState.ASKED)
+            .select_related("claim", "queue")
+            .order_by("id")[:WHAT_IF_BATCH]
+        )
+        return sum(_answer(one, policy=policy, at=at) for one in what_if_row)
+
+
+def _answer(what_if_row: WhatIf, *, policy: Policy, at: datetime) -> bool:
+    began = time.monotonic()
+    with transaction.atomic():
+        snapshot = selectors.snapshot()
+    changes = changes_from_json(what_if_row.changes)
+    considered = forecasts.narrowed(
+        snapshot,
+        forecasts.scheduling_order(snapshot),
+        always=_subjects(what_if_row, changes, snapshot),
+        most=forecasts.MAX_CONSIDERED,
+    )
+    assumed = forecasts.forecast_assumptions(at, claims=len(considered.claims))
+    try:
+        found = what_if(considered, changes, policy, at=at, assumptions=assumed)
+    except UnknownSubject as unknown:
+        return what_if_refuse(uid=what_if_row.uid, why=str(unknown), at=at)
+    by_claim = {each.claim: each for each in found.differences}
+    own = by_claim.get(what_if_row.claim.uid) if what_if_row.claim else None
+    if what_if_row.claim and own is None:
+        why = "the claim does not wait any more; it was given its cards, or it is gone"
+        return what_if_refuse(uid=what_if_row.uid, why=why, at=at)
+    answer = {
+        "own": _difference_json(own) if own else None,
+        **_effects_json(found.differences, snapshot, own=own),
+        "waiting": len(snapshot.claims),
+        "looked_at": len(considered.claims),
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    return what_if_answer(uid=what_if_row.uid, answer=answer, at=at)
+
+
+def _subjects(what_if_row: WhatIf, changes: Iterable[Change], snapshot: Snapshot) -> set[str]:
+    """Claims that the request is about; they are considered wherever they are in the queue."""
+    named = {change.claim for change in changes if isinstance(change, Urgent | Cancelled)}
+    if what_if_row.claim:
+        named.add(what_if_row.claim.uid)
+    return named & {claim.uid for claim in snapshot.claims}
+
+
+def _effects_json(
+    differences: Iterable[Difference], snapshot: Snapshot, *, own: Difference | None
+) -> Mapping[str, Any]:
+    """Effects on other claims as JSON, without expected arrivals."""
+    waiting = {claim.uid for claim in snapshot.claims}
+    running = {claim.uid for claim in snapshot.running}
+    known = [each for each in differences if each.claim in waiting]
+    moved = [each for each in known if each is not own and _seconds(each)]
+    earlier = sorted((each for each in moved if _seconds(each) > 0), key=_seconds, reverse=True)
+    later = sorted((each for each in moved if _seconds(each) < 0), key=_seconds)
+    stopped = [
+        each
+        for each in differences
+        if each.claim in running and each.before is None and each.after is not None
+    ]
+    return {
+        "earlier": [_difference_json(each) for each in earlier[:_MAX_LISTED]],
+        "later": [_difference_json(each) for each in later[:_MAX_LISTED]],
+        "stopped": [_difference_json(each) for each in stopped[:_MAX_LISTED]],
+        "earlier_count": len(earlier),
+        "later_count": len(later),
+        "stopped_count": len(stopped),
+        "starting_before": sum(_starts(each.before) for each in known),
+        "starting_after": sum(_starts(each.after) for each in known),
+    }
+
+
+def _seconds(each: Difference) -> float:
+    """Seconds that it starts earlier; the whole horizon if it starts in only one of the forecasts."""
+    if each.gained is not None:
+        return each.gained.total_seconds()
+    whole = forecasts.HORIZON.total_seconds()
+    return whole * (_starts(each.after) - _starts(each.before))
+
+
+def _starts(forecast: Forecast | None) -> bool:
+    return forecast is not None and forecast.starts_at is not None
+
+
+def _difference_json(each: Difference) -> dict[str, Any]:
+    return {
+        "claim": each.claim,
+        "gained": None if each.gained is None else each.gained.total_seconds(),
+        "before": _forecast_json(each.before),
+        "after": _forecast_json(each.after),
+    }
+
+
+def _forecast_json(forecast: Forecast | None) -> dict[str, Any] | None:
+    if forecast is None:
+        return None
+    return {
+        "starts_at": _iso(forecast.starts_at),
+        "earliest": _iso(forecast.earliest),
+        "latest": _iso(forecast.latest),
+        "chip": forecast.chip,
+        "nodes": len(forecast.nodes),
+        "waits_for": list(forecast.waits_for[:4]),
+    }
+
+
+def _iso(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()

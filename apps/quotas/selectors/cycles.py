@@ -1,10 +1,14 @@
-"""How long scheduling cycles took."""
+"""Policy and durations of scheduling cycles."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
 
 from apps.quotas.models import CyclePhase
+from controlplane.domain.scheduling.policies import Policy
 
 #: Upper bounds of the histograms, in seconds.
 CYCLE_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -12,18 +16,18 @@ CYCLE_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseHistogram:
-    """One step of the cycle over all cycles of this installation."""
+    """Durations of one cycle phase over all cycles of this installation."""
 
     #: ``load``, ``plan`` or ``commit``.
     phase: str
     cycles: int
     seconds: float
-    #: Upper bound in seconds, and how many cycles took at most that long.
+    #: Upper bound in seconds, and the number of cycles within it.
     within: tuple[tuple[float, int], ...]
 
 
 def cycle_histograms() -> tuple[PhaseHistogram, ...]:
-    """One for each phase that was ever measured, by name."""
+    """A histogram for each recorded phase, by name."""
     return tuple(
         PhaseHistogram(
             phase=row.name,
@@ -33,3 +37,12 @@ def cycle_histograms() -> tuple[PhaseHistogram, ...]:
         )
         for row in CyclePhase.objects.all()
     )
+
+
+#: Target duration of a cycle with very many placements: the fixed cost of a cycle is spread over more of them.
+CYCLE_BUDGET = timedelta(seconds=1.5)
+
+
+def policy_now() -> Policy:
+    """The scheduling policy, with the installation's grace period."""
+    return Policy(grace=timedelta(seconds=settings.NINEFOLD_GRACE_SECONDS), cycle=CYCLE_BUDGET)

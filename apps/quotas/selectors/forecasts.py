@@ -1,16 +1,20 @@
-"""When claims will probably start: what a forecast starts from, and what it came to."""
+"""Forecasts of when pending claims start: inputs, stored results, and results of what-ifs."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
-from apps.quotas.models import Claim, ClaimForecast, ForecastRun
-from apps.quotas.selectors.policies import policy_now
-from apps.quotas.selectors.sights import Sight
+from django.db.models import QuerySet
+
+from apps.accounts import selectors as accounts
+from apps.quotas.models import Claim, ClaimForecast, ForecastRun, WhatIf
+from apps.quotas.selectors.cycles import policy_now
 from apps.quotas.selectors.snapshots import claim_view
+from apps.quotas.selectors.visibility import QueueVisibility
 from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.scheduling.accounts import nominated, queue_tree
 from controlplane.domain.scheduling.forecast import Assumptions
@@ -18,31 +22,31 @@ from controlplane.domain.scheduling.ordering import Order
 from controlplane.domain.scheduling.runtimes import PastRun, RuntimeHistory
 from controlplane.domain.scheduling.snapshots import ClaimView, Snapshot
 
-#: How far forecasts look ahead.
+#: Forecast horizon.
 HORIZON = timedelta(days=1)
-#: Runs that ended within this time are examples of how long work runs, the newest so many.
-PAST = timedelta(days=28)
-MOST_PAST_RUNS = 5000
-#: Ends that are closer together are taken together: of few claims, and of many.
+#: Runs that ended within this window, up to a maximum, are samples for predicting runtimes.
+HISTORY_WINDOW = timedelta(days=28)
+MAX_PAST_RUNS = 5000
+#: Time resolution of the simulation: for few claims, and for many.
 GRAIN, COARSE_GRAIN, FEW = timedelta(minutes=1), timedelta(minutes=10), 100
-#: Most cycles of a play: enough for a day in coarse grains.
-CYCLES = 150
-#: Claims of yesterday that are expected to come again.
-MOST_ARRIVALS = 500
-#: Claims of one queue that are looked at, the first in line; and of all queues together.
-MOST_OF_A_QUEUE = 200
-MOST_LOOKED_AT = 2000
+#: Maximum cycles of a simulation: enough for a day at coarse resolution.
+MAX_CYCLES = 150
+#: Maximum claims of the last day that are expected to arrive again.
+MAX_ARRIVALS = 500
+#: Maximum claims considered, the first of each queue: per queue, and in total.
+MAX_PER_QUEUE = 200
+MAX_CONSIDERED = 2000
 
 
-def assumptions_at(at: datetime, *, claims: int) -> Assumptions:
-    """What a forecast takes for granted: work runs as long as work ran, and as much comes as yesterday.
+def forecast_assumptions(at: datetime, *, claims: int) -> Assumptions:
+    """Assumptions of a forecast: runtimes as in the past, and arrivals as in the last day.
 
-    :param claims: how many are looked at; of many less exactly, so that the day is still played to its end.
+    :param claims: the number of claims considered; the resolution is coarser for many.
     """
     return Assumptions(
         horizon=HORIZON,
         grain=GRAIN if claims <= FEW else COARSE_GRAIN,
-        cycles=CYCLES,
+        cycles=MAX_CYCLES,
         runtimes=RuntimeHistory(_past_runs(at)),
         arrivals=_arrivals(at),
         grace=policy_now().grace,
@@ -54,11 +58,11 @@ def _past_runs(at: datetime) -> list[PastRun]:
         Claim.objects.filter(
             state=ClaimState.RELEASED,
             release_reason=ReleaseReason.FINISHED,
-            released_at__gt=at - PAST,
+            released_at__gt=at - HISTORY_WINDOW,
             admitted_at__isnull=False,
         )
         .order_by("-id")
-        .values_list("queue__uid", "card_count", "admitted_at", "released_at")[:MOST_PAST_RUNS]
+        .values_list("queue__uid", "card_count", "admitted_at", "released_at")[:MAX_PAST_RUNS]
     )
     return [
         PastRun(queue=queue, cards=cards, runtime=max(timedelta(0), until - since))
@@ -68,17 +72,17 @@ def _past_runs(at: datetime) -> list[PastRun]:
 
 
 def _arrivals(at: datetime) -> tuple[ClaimView, ...]:
-    """What came within the last day comes once more, a day later."""
+    """Claims of the last day, expected again a day later."""
     rows = (
         Claim.objects.filter(
             created_at__gt=at - timedelta(days=1),
             created_at__lte=at,
-            # What takes up revoked work did not come from outside.
+            # Claims that resume evicted workloads are not arrivals.
             in_line_since=None,
             queue__retired_at=None,
         )
         .select_related("queue")
-        .order_by("-id")[:MOST_ARRIVALS]
+        .order_by("-id")[:MAX_ARRIVALS]
     )
     return tuple(
         replace(
@@ -90,39 +94,39 @@ def _arrivals(at: datetime) -> tuple[ClaimView, ...]:
     )
 
 
-def in_order(snapshot: Snapshot) -> tuple[str, ...]:
-    """Uids of all that wait, in the order in which the scheduler takes them as things are now."""
+def scheduling_order(snapshot: Snapshot) -> tuple[str, ...]:
+    """Uids of all pending claims in the current scheduling order."""
     return tuple(
         claim.uid for claim in Order(snapshot.claims, queue_tree(snapshot, nominated(snapshot)))
     )
 
 
-def looked_at(
+def narrowed(
     snapshot: Snapshot, order: Sequence[str], *, always: Collection[str] = (), most: int
 ) -> Snapshot:
-    """The snapshot with no more of what waits than a forecast can look at: the first of each queue.
+    """The snapshot with only as many pending claims as a forecast can consider: the first of each queue.
 
-    :param always: uids that are kept in any case.
-    :param most: claims in all.
+    :param always: uids that are always included.
+    :param most: maximum claims in total.
     """
     queue_of = {claim.uid: claim.queue for claim in snapshot.claims}
     of_queue: dict[str, int] = defaultdict(int)
-    kept = set(always)
+    considered = set(always)
     for uid in order:
-        if len(kept) >= most:
+        if len(considered) >= most:
             break
         of_queue[queue_of[uid]] += 1
-        if of_queue[queue_of[uid]] <= MOST_OF_A_QUEUE:
-            kept.add(uid)
-    claims = tuple(claim for claim in snapshot.claims if claim.uid in kept)
+        if of_queue[queue_of[uid]] <= MAX_PER_QUEUE:
+            considered.add(uid)
+    claims = tuple(claim for claim in snapshot.claims if claim.uid in considered)
     return replace(snapshot, claims=claims)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Awaited:
-    """Somebody whose end a claim waits for."""
+class WorkloadSummary:
+    """A workload as a reader may see it."""
 
-    #: What the work is called; empty where only the team may be told.
+    #: Name of the workload; empty if the reader may see only the team.
     name: str
     team: str
     cards: int
@@ -131,62 +135,64 @@ class Awaited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
-    """When a claim starts, as a reader may be told."""
+class VisibleForecast:
+    """The forecast of a claim as a reader may see it."""
 
     starts_at: datetime | None = None
     earliest: datetime | None = None
     latest: datetime | None = None
     chip: str = ""
     nodes: int = 0
-    waits_for: tuple[Awaited, ...] = ()
-    #: How many others beside those.
+    waits_for: tuple[WorkloadSummary, ...] = ()
+    #: How many more claims have to end first.
     others: int = 0
     made_at: datetime | None = None
-    #: It was looked at, but does not start within ``HORIZON``.
+    #: It was considered, but does not start within ``HORIZON``.
     beyond: bool = False
-    #: Too many wait before it to be looked at.
+    #: It was not considered, as too many are before it.
     unseen: bool = False
-    #: Among all that wait, in the order of the scheduler; None where nobody knows.
+    #: Position among all pending claims in scheduling order; None if unknown.
     place: int | None = None
 
 
-#: Names that one outlook tells.
-_MOST_NAMED = 4
+#: Maximum workloads listed in ``waits_for``.
+_MAX_NAMED = 4
 
 
-def outlook_of(claim: Claim, *, sight: Sight) -> Outlook | None:
-    """What the last forecast says of a claim that waits; None while nobody has looked."""
-    told = ClaimForecast.objects.filter(claim=claim).first()
-    if told is None:
+def visible_forecast(claim: Claim, *, visibility: QueueVisibility) -> VisibleForecast | None:
+    """The last forecast of a pending claim; None before the first forecast after its creation."""
+    forecast = ClaimForecast.objects.filter(claim=claim).first()
+    if forecast is None:
         run = ForecastRun.objects.first()
         if run is None or run.at < claim.created_at:
             return None
-        return Outlook(unseen=True, made_at=run.at)
-    named = told.waits_for[:_MOST_NAMED]
+        return VisibleForecast(unseen=True, made_at=run.at)
+    named = forecast.waits_for[:_MAX_NAMED]
     rows = {
         row.uid: row for row in Claim.objects.filter(uid__in=named).select_related("team", "queue")
     }
-    awaited = tuple(awaited_of(rows[uid], sight=sight) for uid in named if uid in rows)
-    return Outlook(
-        starts_at=told.starts_at,
-        earliest=told.earliest,
-        latest=told.latest,
-        chip=told.chip,
-        nodes=len(told.nodes),
+    awaited = tuple(
+        workload_summary(rows[uid], visibility=visibility) for uid in named if uid in rows
+    )
+    return VisibleForecast(
+        starts_at=forecast.starts_at,
+        earliest=forecast.earliest,
+        latest=forecast.latest,
+        chip=forecast.chip,
+        nodes=len(forecast.nodes),
         waits_for=awaited,
-        others=len(told.waits_for) - len(awaited),
-        made_at=told.made_at,
-        beyond=told.starts_at is None,
-        place=told.place,
+        others=len(forecast.waits_for) - len(awaited),
+        made_at=forecast.made_at,
+        beyond=forecast.starts_at is None,
+        place=forecast.place,
     )
 
 
-def awaited_of(claim: Claim, *, sight: Sight) -> Awaited:
-    """How a claim is called before that reader."""
-    if not sight.names(claim):
-        return Awaited(name="", team=claim.team.name, cards=claim.card_count)
-    return Awaited(
+def workload_summary(claim: Claim, *, visibility: QueueVisibility) -> WorkloadSummary:
+    """The claim's workload as that reader may see it."""
+    if not visibility.can_name(claim):
+        return WorkloadSummary(name="", team=claim.team.name, cards=claim.card_count)
+    return WorkloadSummary(
         name=claim.work_name or claim.owner_uid[:8],
         team=claim.team.name,
         cards=claim.card_count,
@@ -195,6 +201,110 @@ def awaited_of(claim: Claim, *, sight: Sight) -> Awaited:
     )
 
 
-def last_run() -> ForecastRun | None:
-    """The newest look ahead."""
+def latest_forecast_run() -> ForecastRun | None:
+    """The newest forecast run."""
     return ForecastRun.objects.first()
+
+
+def what_ifs_visible(user: accounts.Person) -> QuerySet[WhatIf]:
+    """What-ifs about claims of the user's teams; all for company administrators."""
+    rows = WhatIf.objects.select_related("claim__team", "claim__queue", "queue", "person", "team")
+    if accounts.is_company_administrator(user):
+        return rows
+    return rows.filter(team__in=accounts.teams_of(user))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartForecast:
+    """The forecast of a claim in one of the two simulations."""
+
+    starts_at: datetime | None
+    earliest: datetime | None
+    latest: datetime | None
+    chip: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIfEffect:
+    """The effect of a what-if on one claim."""
+
+    work: WorkloadSummary
+    #: How much earlier it starts; negative if later; None if it starts in at most one simulation.
+    gained: timedelta | None
+    #: None if it is not pending.
+    before: StartForecast | None
+    after: StartForecast | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIfResult:
+    """The result of a what-if."""
+
+    #: The claim of the request.
+    own: WhatIfEffect | None
+    earlier: tuple[WhatIfEffect, ...]
+    later: tuple[WhatIfEffect, ...]
+    #: Running claims that would be preempted.
+    stopped: tuple[WhatIfEffect, ...]
+    earlier_count: int
+    later_count: int
+    stopped_count: int
+    #: Pending claims that start within the horizon.
+    starting_before: int
+    starting_after: int
+    waiting: int
+    looked_at: int
+    seconds: float
+
+
+def what_if_result(what_if: WhatIf, *, visibility: QueueVisibility) -> WhatIfResult | None:
+    """The result as a reader may see it; None until it is computed."""
+    stored: Mapping[str, Any] = what_if.answer
+    if not stored:
+        return None
+    groups = ("earlier", "later", "stopped")
+    uids = {each["claim"] for group in groups for each in stored[group]}
+    if stored["own"]:
+        uids.add(stored["own"]["claim"])
+    rows = Claim.objects.filter(uid__in=uids).select_related("team", "queue")
+    claims = {claim.uid: claim for claim in rows}
+
+    def what_if_effect(each: Mapping[str, Any]) -> WhatIfEffect:
+        return WhatIfEffect(
+            work=workload_summary(claims[each["claim"]], visibility=visibility),
+            gained=None if each["gained"] is None else timedelta(seconds=each["gained"]),
+            before=_start(each["before"]),
+            after=_start(each["after"]),
+        )
+
+    return WhatIfResult(
+        own=what_if_effect(stored["own"]) if stored["own"] else None,
+        earlier=tuple(what_if_effect(each) for each in stored["earlier"]),
+        later=tuple(what_if_effect(each) for each in stored["later"]),
+        stopped=tuple(what_if_effect(each) for each in stored["stopped"]),
+        earlier_count=stored["earlier_count"],
+        later_count=stored["later_count"],
+        stopped_count=stored["stopped_count"],
+        starting_before=stored["starting_before"],
+        starting_after=stored["starting_after"],
+        waiting=stored["waiting"],
+        looked_at=stored["looked_at"],
+        seconds=stored["seconds"],
+    )
+
+
+def _start(stored: Mapping[str, Any] | None) -> StartForecast | None:
+    if stored is None:
+        return None
+    return StartForecast(
+        starts_at=_instant(stored["starts_at"]),
+        earliest=_instant(stored["earliest"]),
+        latest=_instant(stored["latest"]),
+        chip=stored["chip"],
+        nodes=stored["nodes"],
+    )
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

@@ -1,48 +1,51 @@
-"""The queue tree as people look at it: who is owed what, who has it, how much waits."""
+"""Queues: the tree with quota, usage and pending claims; which accept claims, and from whom."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from django.db.models import Count, Exists, OuterRef, Q, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 
 from apps.accounts import selectors as accounts
+from apps.accounts.models import Team
 from apps.fleet.models import Card
-from apps.quotas.models import Allocation, Claim, Queue
-from apps.quotas.selectors.queue_rows import queue_view
-from apps.quotas.selectors.sights import Sight, sight_of
+from apps.quotas.models import Allocation, Claim, PriorityClass, Queue
+from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
+from apps.quotas.selectors.snapshots import queue_view
+from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.queue_standings import Standing, chips_of, standings
+from controlplane.domain.queues import QueueState
 from controlplane.domain.quotas import TOTAL
 from controlplane.domain.scheduling.snapshots import QueueView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stock:
-    """Cards of one chip, or of all."""
+class ChipCapacity:
+    """Cards of the fleet of one chip, or of all chips."""
 
     total: int = 0
-    #: Sound, on a node that takes work, and held by nobody.
+    #: Usable, on a schedulable node, and not allocated.
     free: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """What a queue has of one chip, or of all together."""
+class QueueShare:
+    """Quota and usage of a queue for one chip, or for all chips together."""
 
     #: ``TOTAL`` for all together.
     chip: str
     standing: Standing
-    #: Whether it can be said here what it borrows: where a guarantee is stated for one chip only, or for all
-    #: together only, it is said there.
-    judged: bool = True
+    #: Whether borrowing is defined here: with a guarantee for one chip only, or for all chips only, it is there.
+    borrowing_known: bool = True
 
     @property
     def borrowed(self) -> int:
-        return self.standing.borrowed if self.judged else 0
+        return self.standing.borrowed if self.borrowing_known else 0
 
     @property
     def own(self) -> int:
@@ -50,58 +53,58 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A queue in the tree."""
+class QueueEntry:
+    """A queue in the tree, with its quota and usage."""
 
     queue: Queue
-    shares: tuple[Share, ...]
-    #: Claims that wait here and below, and the cards that they ask for.
+    shares: tuple[QueueShare, ...]
+    #: Pending claims here and below, and their cards.
     waiting: int
     waiting_cards: int
-    #: Whether its page opens to whoever looks.
-    opened: bool
-    below: list[Line] = field(default_factory=list)
+    #: Whether the reader may open its page.
+    can_open: bool
+    below: list[QueueEntry] = field(default_factory=list)
 
-    def share(self, chip: str) -> Share:
-        """What it has of that chip, or of all together."""
+    def share(self, chip: str) -> QueueShare:
+        """Quota and usage for that chip, or for all chips."""
         found = next((share for share in self.shares if share.chip == chip), None)
-        return found or Share(chip=chip, standing=Standing())
+        return found or QueueShare(chip=chip, standing=Standing())
 
     @property
-    def keys(self) -> list[int]:
+    def subtree_ids(self) -> list[int]:
         """Primary keys of the queue and of those below."""
-        return [line.queue.pk for line in flat([self])]
+        return [entry.queue.pk for entry in flatten([self])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
-    """All queues, by name from the top down."""
+class QuotaTree:
+    """All queues as a reader sees them, by name from the top down."""
 
-    tops: tuple[Line, ...]
+    roots: tuple[QueueEntry, ...]
     #: By chip, and ``TOTAL``.
-    stock: Mapping[str, Stock]
-    #: Cards that a whole bar stands for, by chip and ``TOTAL``: those of the fleet, so that bars compare, or
-    #: more, where a queue is guaranteed or holds more than the fleet has.
+    capacity: Mapping[str, ChipCapacity]
+    #: Cards at full width of a bar, by chip and ``TOTAL``: those of the fleet, so that bars are comparable, or
+    #: more if the guarantee or usage of a queue exceeds the fleet.
     scales: Mapping[str, int]
     chips: tuple[str, ...]
-    sight: Sight
+    visibility: QueueVisibility
 
-    def line(self, queue: Queue) -> Line:
-        """Of a queue that was retired, one that states and holds nothing."""
-        for line in flat(self.tops):
-            if line.queue.pk == queue.pk:
-                return line
-        return Line(queue=queue, shares=(), waiting=0, waiting_cards=0, opened=False)
-
-
-def flat(lines: Iterable[Line]) -> Iterator[Line]:
-    """Those lines and all below, from the top down."""
-    for line in lines:
-        yield line
-        yield from flat(line.below)
+    def entry(self, queue: Queue) -> QueueEntry:
+        """The entry of a queue; an empty one for a retired queue."""
+        for entry in flatten(self.roots):
+            if entry.queue.pk == queue.pk:
+                return entry
+        return QueueEntry(queue=queue, shares=(), waiting=0, waiting_cards=0, can_open=False)
 
 
-def queues_alive() -> list[Queue]:
+def flatten(entries: Iterable[QueueEntry]) -> Iterator[QueueEntry]:
+    """Those entries and all below, from the top down."""
+    for entry in entries:
+        yield entry
+        yield from flatten(entry.below)
+
+
+def queues_active() -> list[Queue]:
     """All queues that are not retired, by name."""
     return list(
         Queue.objects.filter(retired_at=None)
@@ -111,82 +114,82 @@ def queues_alive() -> list[Queue]:
     )
 
 
-def queue_tree(user: accounts.Person) -> Tree:
-    """The tree as that person sees it."""
-    queues = queues_alive()
-    sight = sight_of(user, queues)
-    views, stock = queue_views(queues), stock_by_chip()
+def queue_tree(user: accounts.Person) -> QuotaTree:
+    """The tree as that user sees it."""
+    queues = queues_active()
+    visibility = visibility_of(user, queues)
+    views, capacity = queue_views(queues), capacity_by_chip()
     by_chip = {
-        chip: standings(views, chip=chip, capacity=stock.get(chip, Stock()).total)
+        chip: standings(views, chip=chip, capacity=capacity.get(chip, ChipCapacity()).total)
         for chip in (*chips_of(views), TOTAL)
     }
-    waiting = _waiting()
+    waiting = _pending_counts()
     children: dict[int | None, list[Queue]] = defaultdict(list)
     known = {queue.pk for queue in queues}
     for queue in queues:
         children[queue.parent_id if queue.parent_id in known else None].append(queue)
 
-    def grown(queue: Queue) -> Line:
-        below = [grown(child) for child in children[queue.pk]]
+    def build(queue: Queue) -> QueueEntry:
+        below = [build(child) for child in children[queue.pk]]
         claims, cards = waiting.get(queue.pk, (0, 0))
-        return Line(
+        return QueueEntry(
             queue=queue,
             shares=_shares(views, queue, by_chip),
-            waiting=claims + sum(line.waiting for line in below),
-            waiting_cards=cards + sum(line.waiting_cards for line in below),
-            opened=sight.opens(queue.pk),
+            waiting=claims + sum(entry.waiting for entry in below),
+            waiting_cards=cards + sum(entry.waiting_cards for entry in below),
+            can_open=visibility.can_open(queue.pk),
             below=below,
         )
 
-    return Tree(
-        tops=tuple(grown(queue) for queue in children[None]),
-        stock=stock,
+    return QuotaTree(
+        roots=tuple(build(queue) for queue in children[None]),
+        capacity=capacity,
         scales={
             chip: max(
                 1,
-                stock.get(chip, Stock()).total,
+                capacity.get(chip, ChipCapacity()).total,
                 *(max(one.guaranteed, one.used) for one in found.values()),
             )
             for chip, found in by_chip.items()
         },
-        chips=tuple(sorted({*chips_of(views), *stock} - {TOTAL})),
-        sight=sight,
+        chips=tuple(sorted({*chips_of(views), *capacity} - {TOTAL})),
+        visibility=visibility,
     )
 
 
 def queue_views(queues: Sequence[Queue]) -> Mapping[str, QueueView]:
-    """As the scheduler sees them, by uid, with what their claims hold now."""
+    """Scheduler views of the queues by uid, with their current usage."""
     used: dict[int, Counter[str]] = defaultdict(Counter)
     rows = (
         Allocation.objects.filter(released_at=None)
         .order_by()
         .values_list("claim__queue_id", "claim__chip")
-        .annotate(held=Count("id"))
+        .annotate(allocated=Count("id"))
     )
-    for queue, chip, held in rows:
-        used[queue][chip] += held
+    for queue, chip, allocated in rows:
+        used[queue][chip] += allocated
     return {queue.uid: queue_view(queue, used[queue.pk]) for queue in queues}
 
 
-def stock_by_chip() -> Mapping[str, Stock]:
-    """What the fleet has, by chip and in all."""
-    held = Allocation.objects.filter(card=OuterRef("pk"), released_at=None)
-    usable = Q(~Exists(held), state=CardState.USABLE, node__ready=True, node__cordoned=False)
+def capacity_by_chip() -> Mapping[str, ChipCapacity]:
+    """Capacity of the fleet by chip and in total."""
+    allocated = Allocation.objects.filter(card=OuterRef("pk"), released_at=None)
+    usable = Q(~Exists(allocated), state=CardState.USABLE, node__ready=True, node__cordoned=False)
     rows = (
         Card.objects.order_by()
         .values_list("chip")
         .annotate(total=Count("id"), free=Count("id", filter=usable))
     )
-    stock = {chip: Stock(total=total, free=free) for chip, total, free in rows}
-    every = Stock(
-        total=sum(one.total for one in stock.values()),
-        free=sum(one.free for one in stock.values()),
+    capacity = {chip: ChipCapacity(total=total, free=free) for chip, total, free in rows}
+    every = ChipCapacity(
+        total=sum(one.total for one in capacity.values()),
+        free=sum(one.free for one in capacity.values()),
     )
-    return {**stock, TOTAL: every}
+    return {**capacity, TOTAL: every}
 
 
-def _waiting() -> Mapping[int, tuple[int, int]]:
-    """Claims that wait and the cards that they ask for, by queue."""
+def _pending_counts() -> Mapping[int, tuple[int, int]]:
+    """Pending claims and their cards by queue."""
     rows = (
         Claim.objects.filter(state=ClaimState.PENDING)
         .order_by()
@@ -200,20 +203,95 @@ def _shares(
     views: Mapping[str, QueueView],
     queue: Queue,
     by_chip: Mapping[str, Mapping[str, Standing]],
-) -> tuple[Share, ...]:
-    """What it states something for, or holds; all chips together only where it states something for them."""
+) -> tuple[QueueShare, ...]:
+    """Chips with quota or usage; all chips together only if there is such a quota."""
     nothing = Standing()
     total = by_chip[TOTAL][queue.uid]
     shares = [
-        Share(
+        QueueShare(
             chip=chip,
             standing=standing,
-            judged=standing.guaranteed > 0 or not total.guaranteed,
+            borrowing_known=standing.guaranteed > 0 or not total.guaranteed,
         )
         for chip, found in by_chip.items()
         if (standing := found[queue.uid]) != nothing and chip != TOTAL
     ]
     stated = views[queue.uid].total
     if total.guaranteed or stated.cap is not None:
-        shares.append(Share(chip=TOTAL, standing=total, judged=total.guaranteed > 0))
+        shares.append(QueueShare(chip=TOTAL, standing=total, borrowing_known=total.guaranteed > 0))
     return tuple(shares)
+
+
+class _QueueState(NamedTuple):
+    pk: int
+    name: str
+    parent: int | None
+    state: str
+
+
+def intake_refusal(queue: Queue) -> str:
+    """Why the queue, or one above it, does not accept new claims; empty if it does."""
+    return intake_refusal_of_any((queue,))
+
+
+def intake_refusal_of_any(queues: Iterable[Queue]) -> str:
+    """Why one of the queues, or one above it, does not accept new claims; empty if all do."""
+    active = Queue.objects.filter(retired_at=None).values_list("pk", "name", "parent", "state")
+    rows = {row.pk: row for row in map(_QueueState._make, active)}
+    above = {row.parent for row in rows.values()}
+    reasons = (_intake_refusal(queue, rows, above) for queue in queues)
+    return next(filter(None, reasons), "")
+
+
+def _intake_refusal(
+    queue: Queue, rows: Mapping[int, _QueueState], with_others_below: Collection[int | None]
+) -> str:
+    if queue.pk not in rows:
+        return f"queue {queue.name} does not exist any more; choose another"
+    if queue.pk in with_others_below:
+        return f"queue {queue.name} has queues below it; choose one of those"
+    seen: set[int] = set()
+    above: int | None = queue.pk
+    while above is not None and above in rows and above not in seen:
+        seen.add(above)
+        row = rows[above]
+        if row.state == QueueState.DRAINING:
+            return f"queue {row.name} is being drained and takes nothing new; choose another"
+        if row.state == QueueState.CLOSED:
+            return f"queue {row.name} is closed and takes nothing new; choose another"
+        above = row.parent
+    return ""
+
+
+def queues_for(team: Team) -> QuerySet[Queue]:
+    """Queues that the team may submit to."""
+    below = Queue.objects.filter(parent=OuterRef("pk"), retired_at=None)
+    return Queue.objects.filter(~Exists(below), Q(team=None) | Q(team=team), retired_at=None)
+
+
+def queues_visible(user: accounts.Person) -> QuerySet[Queue]:
+    """Queues that the user's teams may submit to, with the number of pending and running claims."""
+    return (
+        Queue.objects.filter(Q(team=None) | Q(team__in=accounts.teams_of(user)), retired_at=None)
+        .select_related("team", "parent")
+        .prefetch_related("entitlements")
+        .annotate(
+            waiting=Count("claims", filter=Q(claims__state=ClaimState.PENDING)),
+            running=Count("claims", filter=Q(claims__state__in=ALLOCATED_STATES)),
+        )
+    )
+
+
+def priority_classes() -> list[PriorityClass]:
+    """Priority classes, highest first."""
+    return list(PriorityClass.objects.order_by("-value"))
+
+
+def queue_default(team: Team) -> Queue | None:
+    """The team's default queue: its own open queue before those for every team."""
+    return (
+        queues_for(team)
+        .filter(state=QueueState.OPEN)
+        .order_by(F("team").asc(nulls_last=True), "id")
+        .first()
+    )

@@ -1,69 +1,82 @@
-"""What the scheduler sees of the rows, as values."""
+"""The scheduler's snapshot: nodes, queues and claims as values, read incrementally from their rows."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
 
 from django.db import connection
 from django.db.models import Count, Q
 
+from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, Queue
-from apps.quotas.selectors.claim_rows import Told, live_claims
-from apps.quotas.selectors.node_rows import nodes_now
-from apps.quotas.selectors.queue_rows import stated_queues
-from apps.quotas.selectors.shelves import server_started
-from controlplane.domain.claims import ClaimState, GangShape
+from apps.quotas.models import Entitlement as Entitlements
+from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES, PendingReasons, active_claims
+from apps.quotas.selectors.row_versions import RowVersionCache, row_versions, server_identity
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.claims import GangShape
+from controlplane.domain.network import domains_in
+from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas import TOTAL, Entitlement
+from controlplane.domain.resources import Bytes, Millicpu, Resources
 from controlplane.domain.scheduling.snapshots import (
+    Binding,
+    CardView,
     ClaimView,
+    NodeView,
     QueueView,
     RunningView,
     Snapshot,
 )
-
-HOLDING = (ClaimState.ADMITTED, ClaimState.REVOKING)
+from controlplane.ports.registry import geometries_on
 
 
 def snapshot() -> Snapshot:
-    """Everything the scheduler needs. Call it in one short transaction."""
-    return snapshot_and_reasons()[0]
+    """The scheduler's snapshot. Call it in one short transaction."""
+    return snapshot_and_pending_reasons()[0]
 
 
-def snapshot_and_reasons() -> tuple[Snapshot, Told]:
-    """Everything the scheduler needs, and what each claim that waits was told last.
+def snapshot_and_pending_reasons() -> tuple[Snapshot, PendingReasons]:
+    """The scheduler's snapshot, and the stored reasons of pending claims.
 
-    Call it in one short transaction. What this process read before and has not changed is not read again.
+    Call it in one short transaction. Rows that this process has read before are read again only if they changed.
     """
-    server = server_started()
-    claims = live_claims(server=server)
+    server = server_identity()
+    claims = active_claims(server=server)
     holders = {
         card: claim.uid
         for claim in claims.running
         for replica in claim.replicas
         for card in replica.cards
     }
-    nodes = nodes_now(
-        held=holders, kept=kept_cards(), promised=_promised(claims.running), server=server
+    nodes = cached_nodes(
+        held=holders,
+        nominated=nominated_cards(),
+        allocated=_allocated_resources(claims.running),
+        server=server,
     )
     used: dict[str, Counter[str]] = defaultdict(Counter)
     for claim in claims.running:
         used[claim.queue][claim.chip] += sum(replica.count for replica in claim.replicas)
-    live = used.keys() | {kind.queue for kind in claims.waiting.by_kind}
+    in_use = used.keys() | {kind.queue for kind in claims.pending.by_kind}
     queues = {
         uid: replace(view, used=used[uid]) if uid in used else view
-        for uid, (view, retired) in stated_queues(server=server).items()
-        if not retired or uid in live
+        for uid, (view, retired) in cached_queues(server=server).items()
+        if not retired or uid in in_use
     }
-    seen = Snapshot(nodes=nodes, claims=claims.waiting, queues=queues, running=claims.running)
-    return seen, claims.told
+    seen = Snapshot(nodes=nodes, claims=claims.pending, queues=queues, running=claims.running)
+    return seen, claims.reasons
 
 
-def kept_cards() -> dict[str, str]:
-    """For whom cards were freed, by uid of the card: the uid of a claim, or ``work:`` and that of its work."""
+def nominated_cards() -> dict[str, str]:
+    """Beneficiaries of nominated cards by card uid: uid of a claim, or ``work:`` and uid of a workload."""
     with connection.cursor() as cursor:
-        # Looked for one by one: joined, all cards and all claims that ever were are read for a few.
+        # Scalar subqueries: a join may read all cards and all claims that ever existed.
         cursor.execute(
             """
             SELECT (SELECT card.uid FROM fleet_card AS card WHERE card.id = kept.card_id),
@@ -77,7 +90,7 @@ def kept_cards() -> dict[str, str]:
 
 
 def claim_view(claim: Claim) -> ClaimView:
-    """What a claim asks for."""
+    """The claim as the scheduler sees it."""
     return ClaimView(
         uid=claim.uid,
         queue=claim.queue.uid,
@@ -96,39 +109,38 @@ def claim_view(claim: Claim) -> ClaimView:
     )
 
 
-def _promised(running: Sequence[RunningView]) -> Mapping[str, tuple[int, int]]:
-    """CPU and memory that claims hold, by node uid."""
-    promised: dict[str, tuple[int, int]] = {}
+def _allocated_resources(running: Sequence[RunningView]) -> Mapping[str, tuple[int, int]]:
+    """CPU and memory allocated to claims, by node uid."""
+    allocated: dict[str, tuple[int, int]] = {}
     for claim in running:
         limits = claim.shape.limits
         for replica in claim.replicas:
-            cpu, memory = promised.get(replica.node, (0, 0))
+            cpu, memory = allocated.get(replica.node, (0, 0))
             more = limits[replica.role]
-            promised[replica.node] = cpu + more.cpu, memory + more.memory
-    return promised
+            allocated[replica.node] = cpu + more.cpu, memory + more.memory
+    return allocated
 
 
-def queues_stated() -> Mapping[str, QueueView]:
-    """Every queue, retired ones included, as if nobody held anything."""
-    return {uid: queue.view for uid, queue in stated_queues(server=server_started()).items()}
+def queues_without_usage() -> Mapping[str, QueueView]:
+    """Every queue, including retired ones, without usage."""
+    return {uid: queue.view for uid, queue in cached_queues(server=server_identity()).items()}
 
 
 def queues_locked(uids: Collection[str]) -> Mapping[str, QueueView]:
-    """``queues_stated``, and until the transaction ends no queue is changed, and nothing admitted below the same.
+    """``queues_without_usage``; until the transaction ends no queue changes and nothing is admitted below the top.
 
-    Whoever changes queues locks all of them, and whoever admits locks those at the top: those and the named ones
-    stand for all.
+    Changes of queues lock all of them, and admissions lock the top-level ones: these and the given ones suffice.
     """
     few = Queue.objects.filter(Q(parent=None) | Q(uid__in=uids)).order_by("pk")
     list(few.select_for_update(no_key=True, of=("self",)).values_list("pk"))
-    return queues_stated()
+    return queues_without_usage()
 
 
 def cards_used() -> Mapping[str, Mapping[str, int]]:
-    """Cards that each queue's own claims hold, by its uid and the chip."""
+    """Cards allocated to each queue's own claims, by queue uid and chip."""
     used: dict[str, dict[str, int]] = defaultdict(dict)
-    # Said of the claims as well, or all that ever were are read for the few that hold something.
-    held = Allocation.objects.filter(released_at=None, claim__state__in=HOLDING).order_by()
+    # Filter claims as well, or all claims that ever existed are read.
+    held = Allocation.objects.filter(released_at=None, claim__state__in=ALLOCATED_STATES).order_by()
     for queue, chip, cards in held.values_list("claim__queue__uid", "claim__chip").annotate(
         Count("id")
     ):
@@ -137,17 +149,267 @@ def cards_used() -> Mapping[str, Mapping[str, int]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """A claim that holds something, as far as its person is concerned."""
+class RunningClaimOwner:
+    """Queue and user of a running claim."""
 
     queue: str
     person: str
 
 
-def running_of(people: Collection[int]) -> tuple[Held, ...]:
-    """Claims of those people that hold something."""
-    rows = Claim.objects.filter(person__in=people, state__in=HOLDING)
+def running_claims_of(users: Collection[int]) -> tuple[RunningClaimOwner, ...]:
+    """Running claims of those users."""
+    rows = Claim.objects.filter(person__in=users, state__in=ALLOCATED_STATES)
     return tuple(
-        Held(queue=queue, person=person)
+        RunningClaimOwner(queue=queue, person=person)
         for queue, person in rows.values_list("queue__uid", "person__username")
+    )
+
+
+class NodeRow(NamedTuple):
+    """The columns of one node."""
+
+    pk: int
+    uid: str
+    name: str
+    cluster: str
+    binding: str
+    cpu: int
+    memory: int
+    ready: bool
+    cordoned: bool
+    #: JSON; empty if not read.
+    labels: str
+
+
+class _NodeUsage(NamedTuple):
+    """The part of a node that changes with every admission and release."""
+
+    #: For each card: the claim that uses it, and the claim it is nominated for.
+    held: tuple[str | None, ...]
+    nominated: tuple[str, ...]
+    allocated: tuple[int, int]
+
+
+class _CachedNode(NamedTuple):
+    """A cached node."""
+
+    uids: tuple[str, ...]
+    #: The node without usage.
+    idle: NodeView
+    #: The node with its last usage.
+    seen: dict[_NodeUsage, NodeView]
+
+
+#: A node's row is written at every heartbeat, so the version is a hash of the columns that are read. Cards are in
+#: a subquery per node: with a join, they may be aggregated again for each node while the database has no
+#: statistics, as after a large cluster was registered.
+_NODE_VERSIONS = """
+    SELECT string_agg(node.id || '(' || md5(row(
+               node.uid, node.name, cluster.uid, cluster.binding, node.cpu, node.memory, node.ready,
+               node.cordoned, node.labels,
+               (SELECT string_agg(card.ctid::text || card.xmin::text, '' ORDER BY card.id)
+                  FROM fleet_card AS card WHERE card.node_id = node.id))::text), ' ' ORDER BY node.name, node.id)
+      FROM fleet_node AS node
+      JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id
+     WHERE node.removed_at IS NULL
+"""
+_NODE_ROWS = """
+    SELECT node.id, node.uid, node.name, cluster.uid, cluster.binding, node.cpu, node.memory,
+           node.ready, node.cordoned, node.labels::text
+      FROM fleet_node AS node JOIN fleet_cluster AS cluster ON cluster.id = node.cluster_id
+     WHERE node.id = ANY(%s)
+"""
+
+
+def cached_nodes(
+    *,
+    held: Mapping[str, str],
+    nominated: Mapping[str, str],
+    allocated: Mapping[str, tuple[int, int]],
+    server: object,
+) -> tuple[NodeView, ...]:
+    """Every node with its cards, by name; reads only nodes that changed since the last call.
+
+    :param held: uid of the claim that uses a card, by card uid.
+    :param nominated: beneficiary of a nominated card, by card uid.
+    :param allocated: allocated CPU and memory by node uid.
+    :param server: see ``server_identity``.
+    """
+    return tuple(
+        [
+            _node_in_use(host, held, nominated, allocated.get(host.idle.uid, (0, 0)))
+            for host in _NODE_CACHE.values(row_versions(_NODE_VERSIONS), server=server)
+        ]
+    )
+
+
+def _read_nodes(keys: Collection[int]) -> Mapping[int, _CachedNode]:
+    cards: dict[int, list[CardView]] = {}
+    rows = Card.objects.filter(node__in=keys).order_by("node", "index")
+    found = list(rows.values_list("node_id", "id", "parent_id", "uid", "index", "chip", "state"))
+    # A card is allocated whole or in slices, never both.
+    divided = {parent for _, _, parent, *_, state in found if state != CardState.UNKNOWN}
+    for node_id, pk, _, uid, index, chip, state in found:
+        if pk not in divided:
+            view = CardView(uid=uid, index=index, chip=chip, state=CardState(state))
+            cards.setdefault(node_id, []).append(view)
+    with connection.cursor() as cursor:
+        cursor.execute(_NODE_ROWS, [list(keys)])
+        nodes = [NodeRow(*row) for row in cursor.fetchall()]
+    hosts = {}
+    for node in nodes:
+        idle = _idle_node(node, tuple(cards.get(node.pk, ())))
+        hosts[node.pk] = _CachedNode(tuple(card.uid for card in idle.cards), idle, {})
+    return hosts
+
+
+_NODE_CACHE: RowVersionCache[_CachedNode] = RowVersionCache(_read_nodes)
+
+
+def _idle_node(node: NodeRow, cards: tuple[CardView, ...]) -> NodeView:
+    """The node with those cards, in index order."""
+    labels = _parsed_labels(node.labels)
+    return NodeView(
+        uid=node.uid,
+        name=node.name,
+        cluster=node.cluster,
+        cards=cards,
+        capacity=Resources(cpu=Millicpu(node.cpu), memory=Bytes(node.memory)),
+        schedulable=node.ready and not node.cordoned,
+        geometries=geometries_on(labels, {card.chip for card in cards}),
+        domains=domains_in(labels),
+        labels=labels,
+        binding=Binding(node.binding),
+    )
+
+
+def _node_in_use(
+    host: _CachedNode,
+    held: Mapping[str, str],
+    nominated: Mapping[str, str],
+    allocated: tuple[int, int],
+) -> NodeView:
+    holders = tuple(map(held.get, host.uids))
+    nominees = tuple(nominated.get(uid, "") for uid in host.uids) if nominated else ()
+    usage = _NodeUsage(holders, nominees if any(nominees) else (), allocated)
+    view = host.seen.get(usage)
+    if view is None:
+        host.seen.clear()
+        view = host.seen[usage] = _with_usage(host.idle, usage)
+    return view
+
+
+def _with_usage(idle: NodeView, usage: _NodeUsage) -> NodeView:
+    nominees = usage.nominated or ("",) * len(idle.cards)
+    cards = tuple(
+        card
+        if holder is None and not nominee
+        else replace(card, held_by=holder, nominated_for=nominee)
+        for card, holder, nominee in zip(idle.cards, usage.held, nominees, strict=True)
+    )
+    cpu, memory = usage.allocated
+    allocated = Resources(cpu=Millicpu(cpu), memory=Bytes(memory))
+    return replace(idle, cards=cards, promised=allocated)
+
+
+@lru_cache(maxsize=4096)
+def _parsed_labels(text: str) -> Mapping[str, str]:
+    value: Mapping[str, str] = json.loads(text)
+    return value
+
+
+_PARENT = "parent__uid"
+
+
+class _QueueRow(NamedTuple):
+    """The columns of one queue."""
+
+    uid: str
+    name: str
+    state: str
+    weight: float
+    borrows: bool
+    lends: bool
+    reclaims: bool
+    preempts: bool
+    running_per_person: int | None
+    retired_at: datetime | None
+    #: Uid of the queue above.
+    parent: str | None
+
+
+_QUEUE_COLUMNS = (*_QueueRow._fields[:-1], _PARENT)
+
+#: A queue's uid never changes, so the parent's uid depends only on the queue's own row.
+_QUEUE_VERSIONS = """
+    SELECT string_agg(queue.id || queue.ctid::text || queue.xmin::text || coalesce(stated.versions, ''),
+                      ' ' ORDER BY queue.id)
+      FROM quotas_queue AS queue
+      LEFT JOIN (SELECT queue_id, string_agg(ctid::text || xmin::text, '' ORDER BY id) AS versions
+                   FROM quotas_entitlement GROUP BY queue_id) AS stated ON stated.queue_id = queue.id
+"""
+
+
+class CachedQueue(NamedTuple):
+    """A queue without usage."""
+
+    view: QueueView
+    retired: bool
+
+
+def cached_queues(*, server: object) -> Mapping[str, CachedQueue]:
+    """Every queue by uid, including retired ones, in order of creation.
+
+    :param server: see ``server_identity``.
+    """
+    found = _QUEUE_CACHE.values(row_versions(_QUEUE_VERSIONS), server=server)
+    return {configured.view.uid: configured for configured in found}
+
+
+def queue_view(queue: Queue, used: Mapping[str, int]) -> QueueView:
+    """The queue as the scheduler sees it, with the usage of its own claims."""
+    configured = {
+        one.chip: Entitlement(reserved=one.reserved, guaranteed=one.guaranteed, cap=one.cap)
+        for one in queue.entitlements.all()
+    }
+    parent = queue.parent.uid if queue.parent else None
+    own = [getattr(queue, name) for name in _QUEUE_COLUMNS if name != _PARENT]
+    return _queue_view(_QueueRow._make([*own, parent]), configured, used)
+
+
+def _read_queues(keys: Collection[int]) -> Mapping[int, CachedQueue]:
+    rows = Queue.objects.filter(pk__in=keys).values_list("pk", *_QUEUE_COLUMNS)
+    found = {pk: _QueueRow._make(columns) for pk, *columns in rows}
+    configured: dict[int, dict[str, Entitlement]] = defaultdict(dict)
+    every = Entitlements.objects.filter(queue__in=keys).order_by()
+    for queue, chip, reserved, guaranteed, cap in every.values_list(
+        "queue_id", "chip", "reserved", "guaranteed", "cap"
+    ):
+        configured[queue][chip] = Entitlement(reserved=reserved, guaranteed=guaranteed, cap=cap)
+    return {
+        pk: CachedQueue(_queue_view(row, configured[pk], {}), row.retired_at is not None)
+        for pk, row in found.items()
+    }
+
+
+_QUEUE_CACHE: RowVersionCache[CachedQueue] = RowVersionCache(_read_queues)
+
+
+def _queue_view(
+    row: _QueueRow, configured: Mapping[str, Entitlement], used: Mapping[str, int]
+) -> QueueView:
+    return QueueView(
+        uid=row.uid,
+        name=row.name,
+        parent=row.parent,
+        total=configured.get(TOTAL, Entitlement()),
+        entitlements={chip: one for chip, one in configured.items() if chip != TOTAL},
+        weight=row.weight,
+        used=used,
+        open=row.state != QueueState.CLOSED and row.retired_at is None,
+        borrows=row.borrows,
+        lends=row.lends,
+        reclaims=row.reclaims,
+        preempts=row.preempts,
+        running_per_person=row.running_per_person,
     )

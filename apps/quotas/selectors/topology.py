@@ -1,4 +1,7 @@
-"""Who sits where: the network as a tree of domains, with what is free in each, down to the card."""
+"""The topology of the fleet: network domains as a tree, with allocated and free cards in each.
+
+``topology_document`` is the compact form for the map: columns and numbers in place of repeated names.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.quotas.models import Claim, Queue
-from apps.quotas.selectors.openings import Stand, Use, fleet_now
-from apps.quotas.selectors.sights import Sight, sight_of
-from apps.quotas.selectors.snapshots import HOLDING
+from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
+from apps.quotas.selectors.free_capacity import CardUse, NodeOccupancy, fleet_nodes
+from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
+from controlplane.domain.geometry import Geometry
 
 FLEET = "fleet"
 CLUSTER = "cluster"
 NODE = "node"
 
 
-class ClaimRow(NamedTuple):
-    """A claim that holds cards; primary keys of queue and team."""
+class AllocatedClaim(NamedTuple):
+    """A claim with allocated cards; ``queue`` and ``team`` are primary keys."""
 
     pk: int
     queue: int
@@ -34,7 +39,7 @@ class ClaimRow(NamedTuple):
 
 
 class NoSuchDomain(LookupError):
-    """The address names no part of the fleet."""
+    """No domain has that key."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,20 +49,20 @@ class Domain:
     #: ``fleet``, ``cluster``, a level such as ``spine``, or ``node``.
     kind: str
     name: str
-    #: Names it in an address: ``spine:alpha/s1``; empty for the fleet.
+    #: Identifies it in URLs: ``spine:alpha/s1``; empty for the fleet.
     key: str
     parent: Domain | None = None
     below: list[Domain] = field(default_factory=list)
-    #: Of a node.
-    stand: Stand | None = None
+    #: Only of a node.
+    occupancy: NodeOccupancy | None = None
     nodes: int = 0
-    #: Nodes on which nothing runs.
+    #: Idle nodes.
     whole: int = 0
-    #: Cards by ``Use``.
+    #: Cards by ``CardUse``.
     uses: Counter[str] = field(default_factory=Counter)
-    #: Cards that are fragments, averaged over what people ask for.
+    #: Fragmented cards, averaged over typical requests.
     fragments: float = 0.0
-    #: The most cards of one node that are free.
+    #: The most free cards of one node.
     largest: int = 0
 
     @property
@@ -65,22 +70,22 @@ class Domain:
         return self.uses.total()
 
     @property
-    def held(self) -> int:
-        return self.uses[Use.HELD]
+    def allocated(self) -> int:
+        return self.uses[CardUse.HELD]
 
     @property
     def free(self) -> int:
-        """Cards that anybody could be given, fragments among them."""
-        return self.uses[Use.FREE] + self.uses[Use.FRAGMENT]
+        """Free cards that are not reserved, including fragments."""
+        return self.uses[CardUse.FREE] + self.uses[CardUse.FRAGMENT]
 
     @property
     def idle(self) -> int:
-        """Cards that nobody holds, and not everybody can have: kept, broken, or to get no new work."""
-        return self.uses[Use.KEPT] + self.uses[Use.BROKEN] + self.uses[Use.NO_NEW_WORK]
+        """Unallocated cards that are not free: reserved, unhealthy or cordoned."""
+        return self.uses[CardUse.KEPT] + self.uses[CardUse.BROKEN] + self.uses[CardUse.NO_NEW_WORK]
 
     @property
     def fragment_percent(self) -> int:
-        """Of the free cards."""
+        """Fragments in percent of the free cards."""
         return round(100 * self.fragments / self.free) if self.free else 0
 
     @property
@@ -88,14 +93,14 @@ class Domain:
         """From the fleet down to it."""
         return [*(self.parent.trail if self.parent else ()), self]
 
-    def every(self) -> Iterator[Domain]:
-        """It and all below, each before those below it."""
+    def walk(self) -> Iterator[Domain]:
+        """The domain and all below, in depth-first order."""
         yield self
         for domain in self.below:
-            yield from domain.every()
+            yield from domain.walk()
 
     def add_up(self) -> None:
-        """Let it and those below know what is in them."""
+        """Compute the sums of the domain and those below."""
         for domain in self.below:
             domain.add_up()
             self.nodes += domain.nodes
@@ -106,93 +111,100 @@ class Domain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """A card, and who is on it."""
+class CardCell:
+    """A card, and the claim that uses it."""
 
     index: int
     chip: str
-    use: Use
-    claim: ClaimRow | None = None
-    #: The reader may know what the work is called.
+    use: CardUse
+    claim: AllocatedClaim | None = None
+    #: Whether the reader may see the name of the workload.
     named: bool = False
     team: str = ""
     queue: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topology:
-    """The fleet as one person sees it."""
+class FleetTopology:
+    """The topology as one user sees it."""
 
     root: Domain
     by_key: Mapping[str, Domain]
-    sight: Sight
+    visibility: QueueVisibility
     #: Names by primary key.
     teams: Mapping[int, str]
     queues: Mapping[int, str]
 
     def at(self, key: str) -> Domain:
-        """The domain of that key. Where only one cluster has such a name, the cluster may be left out.
+        """The domain of that key. The cluster may be left out if the name is unique.
 
         :raises NoSuchDomain: if there is none.
         """
         if found := self.by_key.get(key):
             return found
         kind, _, name = key.partition(":")
-        alike = [one for one in self.by_key.values() if (one.kind, one.name) == (kind, name)]
-        if len(alike) != 1:
+        matches = [one for one in self.by_key.values() if (one.kind, one.name) == (kind, name)]
+        if len(matches) != 1:
             raise NoSuchDomain(f"the fleet has no {key!r}")
-        return alike[0]
+        return matches[0]
 
-    def names(self, claim: ClaimRow) -> bool:
-        """Whether they may know what that work is called."""
-        sight = self.sight
-        return sight.company or claim.team in sight.teams or claim.queue in sight.managed
+    def can_name(self, claim: AllocatedClaim) -> bool:
+        """Whether the user may see the name of that workload."""
+        visibility = self.visibility
+        return (
+            visibility.everything
+            or claim.team in visibility.teams
+            or claim.queue in visibility.managed
+        )
 
-    def cells(self, stand: Stand) -> Sequence[Cell]:
+    def cells(self, occupancy: NodeOccupancy) -> Sequence[CardCell]:
         """The cards of a node."""
-        claims = claims_on_cards(set(stand.claims))
-        cards = zip(stand.indices, stand.chips, stand.uses, stand.claims, strict=True)
+        claims = allocated_claims(set(occupancy.claims))
+        cards = zip(
+            occupancy.indices, occupancy.chips, occupancy.uses, occupancy.claims, strict=True
+        )
         return [
-            self._cell(index, chip, Use(use), claims.get(held)) for index, chip, use, held in cards
+            self._cell(index, chip, CardUse(use), claims.get(allocated))
+            for index, chip, use, allocated in cards
         ]
 
-    def _cell(self, index: int, chip: str, use: Use, claim: ClaimRow | None) -> Cell:
+    def _cell(self, index: int, chip: str, use: CardUse, claim: AllocatedClaim | None) -> CardCell:
         if claim is None:
-            return Cell(index=index, chip=chip, use=use)
-        return Cell(
+            return CardCell(index=index, chip=chip, use=use)
+        return CardCell(
             index=index,
             chip=chip,
             use=use,
             claim=claim,
-            named=self.names(claim),
+            named=self.can_name(claim),
             team=self.teams[claim.team],
             queue=self.queues[claim.queue],
         )
 
 
-def topology_of(user: accounts.Person) -> Topology:
-    """The whole fleet, as that person sees it."""
+def fleet_topology(user: accounts.Person) -> FleetTopology:
+    """The topology of the whole fleet, as that user sees it."""
     queues = list(Queue.objects.order_by("name"))
-    root, by_key = _tree(fleet_now())
-    return Topology(
+    root, by_key = _tree(fleet_nodes())
+    return FleetTopology(
         root=root,
         by_key=by_key,
-        sight=sight_of(user, queues),
+        visibility=visibility_of(user, queues),
         teams=dict(Team.objects.values_list("pk", "name")),
         queues={queue.pk: queue.name for queue in queues},
     )
 
 
-def claims_on_cards(keys: Iterable[int] | None = None) -> Mapping[int, ClaimRow]:
-    """The claims of those primary keys, by them; without keys, all that hold cards."""
+def allocated_claims(keys: Iterable[int] | None = None) -> Mapping[int, AllocatedClaim]:
+    """Claims by primary key; without keys, all with allocated cards."""
     rows = Claim.objects.order_by()
-    rows = rows.filter(pk__in=keys) if keys is not None else rows.filter(state__in=HOLDING)
+    rows = rows.filter(pk__in=keys) if keys is not None else rows.filter(state__in=ALLOCATED_STATES)
     columns = ("pk", "queue_id", "team_id", "card_count", "admitted_at")
     work = ("work_kind", "work_uid", "work_name")
-    return {row[0]: ClaimRow(*row) for row in rows.values_list(*columns, *work)}
+    return {row[0]: AllocatedClaim(*row) for row in rows.values_list(*columns, *work)}
 
 
-def _tree(stands: Iterable[Stand]) -> tuple[Domain, dict[str, Domain]]:
+def _tree(occupancies: Iterable[NodeOccupancy]) -> tuple[Domain, dict[str, Domain]]:
     root = Domain(kind=FLEET, name="", key="")
     by_key = {"": root}
 
@@ -203,17 +215,123 @@ def _tree(stands: Iterable[Stand]) -> tuple[Domain, dict[str, Domain]]:
             parent.below.append(found)
         return found
 
-    for stand in stands:
-        cluster = stand.cluster
+    for occupancy in occupancies:
+        cluster = occupancy.cluster
         domain = below(root, CLUSTER, cluster, f"{CLUSTER}:{cluster}")
-        for level, name in stand.domains.items():
+        for level, name in occupancy.domains.items():
             domain = below(domain, level, name, f"{level}:{cluster}/{name}")
-        node = below(domain, NODE, stand.name, f"{NODE}:{cluster}/{stand.name}")
-        node.stand = stand
+        node = below(domain, NODE, occupancy.name, f"{NODE}:{cluster}/{occupancy.name}")
+        node.occupancy = occupancy
         node.nodes = 1
-        node.whole = int(stand.opening.whole)
-        node.uses = Counter(stand.uses)
-        node.fragments = stand.opening.fragments
-        node.largest = stand.opening.free
+        node.whole = int(occupancy.opening.whole)
+        node.uses = Counter(occupancy.uses)
+        node.fragments = occupancy.opening.fragments
+        node.largest = occupancy.opening.free
     root.add_up()
     return root, by_key
+
+
+class _Numbering:
+    """Numbers values in order of first use."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, int] = {}
+
+    def of(self, thing: Any) -> int:
+        return self._known.setdefault(thing, len(self._known))
+
+    def __iter__(self) -> Any:
+        return iter(self._known)
+
+
+def topology_document(topology: FleetTopology) -> dict[str, Any]:
+    """The topology as compact JSON for the map.
+
+    - ``domains``: ``[kind, name, key, number of the one above]``, the fleet first, nodes left out;
+    - ``nodes``: ``[name, number of its domain, chips, uses, claims, gaps, fragments]``: a ``CardUse`` for each
+      card, then ``number, cards`` for neighbours of one claim (-1: of none), positions before which a ring or
+      group begins, tenths of cards that are fragments;
+      chips are written as claims are;
+    - ``claims``: ``[queue, team, cards, second since, kind of work, its uid, its name]``; the last two are empty
+      where the reader may not know them.
+    """
+    domains = [one for one in topology.root.walk() if one.kind != NODE]
+    places = {one.key: number for number, one in enumerate(domains)}
+    claims = allocated_claims()
+    chips, numbers = _Numbering(), _Numbering()
+    nodes = [
+        _node(one.occupancy, places[domain.key], claims, chips, numbers)
+        for domain in domains
+        for one in domain.below
+        if one.occupancy is not None
+    ]
+    queues, teams = _Numbering(), _Numbering()
+    written = [_claim(topology, claims[pk], queues, teams) for pk in numbers]
+    return {
+        "domains": [
+            [one.kind, one.name, one.key, places[one.parent.key] if one.parent else -1]
+            for one in domains
+        ],
+        "nodes": nodes,
+        "claims": written,
+        "chips": list(chips),
+        "queues": [topology.queues[pk] for pk in queues],
+        "teams": [topology.teams[pk] for pk in teams],
+    }
+
+
+def _node(
+    occupancy: NodeOccupancy,
+    place: int,
+    claims: Mapping[int, AllocatedClaim],
+    chips: _Numbering,
+    numbers: _Numbering,
+) -> list[Any]:
+    # Claims that were created after the cards were read are left out.
+    return [
+        occupancy.name,
+        place,
+        run_lengths(map(chips.of, occupancy.chips)),
+        occupancy.uses,
+        run_lengths(numbers.of(pk) if pk in claims else -1 for pk in occupancy.claims),
+        list(group_starts(occupancy.indices, occupancy.geometries)),
+        round(10 * occupancy.opening.fragments),
+    ]
+
+
+def run_lengths(numbers: Iterable[int]) -> list[int]:
+    """Run-length encoding: ``[7, 4, 9, 4]`` is four times 7, then four times 9."""
+    lengths: list[int] = []
+    for number in numbers:
+        if lengths and lengths[-2] == number:
+            lengths[-1] += 1
+        else:
+            lengths += (number, 1)
+    return lengths
+
+
+@lru_cache(maxsize=256)
+def group_starts(indices: tuple[int, ...], geometries: tuple[Geometry, ...]) -> tuple[int, ...]:
+    """Positions of cards with which another ring or NUMA node begins."""
+    groups = [group for geometry in geometries for group in (geometry.rings or geometry.numa)]
+    ring = {index: number for number, group in enumerate(groups) for index in group}
+    return tuple(
+        place
+        for place in range(1, len(indices))
+        if ring.get(indices[place]) != ring.get(indices[place - 1])
+    )
+
+
+def _claim(
+    topology: FleetTopology, claim: AllocatedClaim, queues: _Numbering, teams: _Numbering
+) -> list[Any]:
+    named = topology.can_name(claim)
+    return [
+        queues.of(claim.queue),
+        teams.of(claim.team),
+        claim.cards,
+        int(claim.since.timestamp()) if claim.since else 0,
+        claim.work_kind,
+        claim.work_uid if named else "",
+        claim.work_name if named else "",
+    ]

@@ -1,14 +1,23 @@
-"""Questions about the ledger: its records, what has not been summed yet, and whether it agrees with the cards."""
+"""The usage ledger: visible records, days to roll up, discrepancies, and usage reports.
+
+A report reads days as they were rolled up, except those with newer records, which are summed from their records.
+This, and the usage of claims since their last record, is one statement, so that a claim that ends meanwhile is
+counted once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from enum import StrEnum
+from typing import Any
 
 from django.db.models import (
     Count,
+    DateField,
     DateTimeField,
     DurationField,
     ExpressionWrapper,
@@ -19,34 +28,35 @@ from django.db.models import (
     QuerySet,
     Subquery,
     Sum,
+    Value,
 )
-from django.db.models.functions import Coalesce, TruncDate
+from django.db.models.functions import Cast, Coalesce, TruncDate, TruncMonth
 
 from apps.accounts import selectors as accounts
-from apps.accounts.models import Team
+from apps.accounts.models import Team, User
 from apps.quotas.models import Allocation, CardRate, Claim, Queue, UsageDay, UsageRecord
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.permissions import Permission
-from controlplane.domain.usage import DAY, MICROSECOND, Cost, Span, cost_of, midnight_of
+from controlplane.domain.usage import DAY, MICROSECOND, Cost, Period, Span, cost_of, midnight_of
 
-#: No transaction that records use takes longer: what it wrote may be seen that much after it was written.
-PATIENCE = timedelta(minutes=10)
-#: On which day a record is.
-DAY_OF = TruncDate("since", tzinfo=UTC)
+#: Maximum duration of a transaction that records usage: records may become visible that late.
+MAX_TRANSACTION_TIME = timedelta(minutes=10)
+#: The day of a record.
+RECORD_DAY = TruncDate("since", tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageScope:
-    """Whose use somebody sees: of their teams, and of everybody in queues that they look after."""
+    """Whose usage a user sees: that of their teams, and that of all teams in queues that they manage."""
 
-    #: All there is: for administrators of the company.
+    #: Everything: for company administrators.
     everything: bool = False
     teams: QuerySet[Team] = field(default_factory=Team.objects.none)
-    #: Keys of queues.
+    #: Primary keys of queues.
     queues: frozenset[int] = frozenset()
 
     def over(self, path: str = "") -> Q:
-        """As a condition on rows whose queue and team are at that path."""
+        """A filter for rows whose queue and team are at that path."""
         if self.everything:
             return Q()
         seen = Q(**{f"{path}team__in": self.teams})
@@ -54,14 +64,14 @@ class UsageScope:
 
 
 def usage_scope(user: accounts.Person) -> UsageScope:
-    """Their teams; for queue admins the queues of their teams with all below; for the company everything."""
+    """The user's teams; for queue admins also their teams' queues and those below; everything for the company."""
     if accounts.is_company_administrator(user):
         return UsageScope(everything=True)
-    return UsageScope(teams=accounts.teams_of(user), queues=_looked_after(user))
+    return UsageScope(teams=accounts.teams_of(user), queues=_managed_queues(user))
 
 
-def _looked_after(user: accounts.Person) -> frozenset[int]:
-    """Keys of the queues of teams where they manage queues, and of those below."""
+def _managed_queues(user: accounts.Person) -> frozenset[int]:
+    """Primary keys of queues of teams in which the user manages queues, and of those below."""
     teams = frozenset(
         accounts.teams_where(user, Permission.MANAGE_QUEUES).values_list("pk", flat=True)
     )
@@ -78,49 +88,49 @@ def _looked_after(user: accounts.Person) -> frozenset[int]:
 
 
 def records_visible(user: accounts.Person) -> QuerySet[UsageRecord]:
-    """Lines of the ledger."""
+    """Records of the ledger that the user may see."""
     rows = UsageRecord.objects.filter(usage_scope(user).over())
     return rows.select_related("queue", "team", "person", "claim")
 
 
 def days_visible(user: accounts.Person) -> QuerySet[UsageDay]:
-    """The ledger summed by day, as of the last roll."""
+    """Daily sums that the user may see, as of the last roll-up."""
     rows = UsageDay.objects.filter(usage_scope(user).over())
     return rows.select_related("queue", "team", "person")
 
 
-def days_touched() -> list[date]:
-    """Days (UTC) of which records came since the last roll, or so shortly before that it may have missed them."""
+def days_to_roll_up() -> list[date]:
+    """Days (UTC) with records since the last roll-up, or shortly before it, which it may have missed."""
     rolled = UsageDay.objects.aggregate(at=Max("rolled_at"))["at"]
     rows = UsageRecord.objects.order_by()
     if rolled is not None:
-        rows = rows.filter(recorded_at__gt=rolled - PATIENCE)
-    return sorted(rows.values_list(DAY_OF, flat=True).distinct())
+        rows = rows.filter(recorded_at__gt=rolled - MAX_TRANSACTION_TIME)
+    return sorted(rows.values_list(RECORD_DAY, flat=True).distinct())
 
 
 def records_by_day(days: Sequence[date]) -> QuerySet[UsageRecord]:
-    """The records of those days."""
+    """Records of those days."""
     chosen = Q(pk__in=())
     for day in days:
         chosen |= Q(since__gte=midnight_of(day), since__lt=midnight_of(day) + DAY)
     return UsageRecord.objects.filter(chosen)
 
 
-def rates() -> dict[str, Decimal]:
-    """What an hour of one card costs, by chip; chips without a rate are not in it."""
+def card_rates() -> dict[str, Decimal]:
+    """Price of a card-hour by chip, without chips that have no rate."""
     return dict(CardRate.objects.values_list("chip", "per_hour"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkUsage:
-    """What a job or a deployment used, what it holds now included."""
+    """Usage of a job or a deployment, including current allocations."""
 
     card_microseconds: int
     cost: Cost
 
 
 def usage_of_work(uid: str, *, at: datetime) -> WorkUsage | None:
-    """Of all claims of that work together; None if it never held a card. Takes three statements."""
+    """Usage of all claims of that workload; None if it never had a card. Takes three statements."""
     used: dict[str, int] = {}
     for chip, amount in (
         UsageRecord.objects.filter(work_uid=uid)
@@ -139,17 +149,17 @@ def usage_of_work(uid: str, *, at: datetime) -> WorkUsage | None:
         used[chip] = used.get(chip, 0) + amount
     if not used:
         return None
-    return WorkUsage(card_microseconds=sum(used.values()), cost=cost_of(used, rates()))
+    return WorkUsage(card_microseconds=sum(used.values()), cost=cost_of(used, card_rates()))
 
 
 def metered_from(path: str = "") -> Coalesce:
-    """Since when what a claim holds is not in the ledger yet."""
+    """Start of the usage of a claim that is not in the ledger yet."""
     return Coalesce(f"{path}metered_until", f"{path}admitted_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discrepancy:
-    """A claim of which the ledger says something else than its allocations, in card-microseconds."""
+    """A claim whose ledger records differ from its allocations, in card-microseconds."""
 
     claim: str
     recorded: int
@@ -163,14 +173,14 @@ class Discrepancy:
 
 
 def usage_discrepancies(*, since: datetime | None = None) -> list[Discrepancy]:
-    """Claims whose records do not add up to their allocations, to the microsecond; none if all is well.
+    """Claims whose records do not add up to their allocations, to the microsecond.
 
-    Of a claim that holds cards the part counts that should be recorded already. With ``since`` only claims
-    are compared that held cards after that.
+    Of a running claim, only the part that should be recorded already is compared. With ``since``, only claims that
+    had cards after that are compared.
     """
     ended = Coalesce("released_at", metered_from("claim__"), output_field=DateTimeField())
     lasted = ExpressionWrapper(ended - F("allocated_at"), output_field=DurationField())
-    held = Allocation.objects.filter(claim=OuterRef("pk")).order_by().values("claim")
+    allocated = Allocation.objects.filter(claim=OuterRef("pk")).order_by().values("claim")
     recorded = UsageRecord.objects.filter(claim=OuterRef("pk")).order_by().values("claim")
     claims = Claim.objects.exclude(admitted_at=None).order_by("pk")
     if since is not None:
@@ -178,10 +188,213 @@ def usage_discrepancies(*, since: datetime | None = None) -> list[Discrepancy]:
     rows = claims.values_list(
         "uid",
         Subquery(recorded.annotate(sum=Sum("card_microseconds")).values("sum")),
-        Subquery(held.annotate(sum=Sum(lasted)).values("sum"), output_field=DurationField()),
+        Subquery(allocated.annotate(sum=Sum(lasted)).values("sum"), output_field=DurationField()),
     )
     found = (
         Discrepancy(claim=uid, recorded=amount or 0, allocated=(time or timedelta()) // MICROSECOND)
         for uid, amount, time in rows.iterator()
     )
     return [one for one in found if one.recorded != one.allocated]
+
+
+#: Maximum days of a report.
+MAX_REPORT_DAYS = 366
+#: Usage: (time, group key, chip) → card-microseconds.
+Amounts = Mapping[tuple[date | None, Any, str], int]
+
+
+class Grouping(StrEnum):
+    TEAM = "team"
+    QUEUE = "queue"
+    PERSON = "person"
+    CHIP = "chip"
+    WORK = "work"
+
+
+class ReportInterval(StrEnum):
+    """Time interval of report rows."""
+
+    WHOLE = "whole"
+    MONTH = "month"
+    DAY = "day"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GroupColumns:
+    """Columns of a grouping."""
+
+    column: str
+    #: The same column from an allocation.
+    allocated: str
+    #: Looks up names of keys; None if the key is the name.
+    names: Callable[[Sequence[Any]], Mapping[Any, str]] | None = None
+
+
+def _team_names(keys: Sequence[Any]) -> Mapping[Any, str]:
+    return dict(Team.objects.filter(pk__in=keys).values_list("pk", "name"))
+
+
+def _queue_names(keys: Sequence[Any]) -> Mapping[Any, str]:
+    return dict(Queue.objects.filter(pk__in=keys).values_list("pk", "name"))
+
+
+def _person_names(keys: Sequence[Any]) -> Mapping[Any, str]:
+    return dict(User.objects.filter(pk__in=keys).values_list("pk", "username"))
+
+
+_GROUP_COLUMNS: Mapping[Grouping, _GroupColumns] = {
+    Grouping.TEAM: _GroupColumns(column="team_id", allocated="claim__team_id", names=_team_names),
+    Grouping.QUEUE: _GroupColumns(
+        column="queue_id", allocated="claim__queue_id", names=_queue_names
+    ),
+    Grouping.PERSON: _GroupColumns(
+        column="person_id", allocated="claim__person_id", names=_person_names
+    ),
+    Grouping.CHIP: _GroupColumns(column="chip", allocated="card__chip"),
+    Grouping.WORK: _GroupColumns(column="work_kind", allocated="claim__work_kind"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRow:
+    """Usage of one group in one interval, of all chips."""
+
+    #: First day of the month, or the day; None for the whole period.
+    when: date | None
+    #: Name of the group; empty if unknown.
+    name: str
+    card_microseconds: int
+    cost: Cost
+    #: Share of the total usage, 0 to 1.
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageReport:
+    """A usage report; rows by time, then by usage, largest first."""
+
+    period: Period
+    at: datetime
+    rows: tuple[ReportRow, ...]
+    card_microseconds: int
+    cost: Cost
+    #: Card-microseconds by chip, largest first, in the period and on each day.
+    chips: Mapping[str, int]
+    days: Mapping[str, Mapping[date, int]]
+
+
+def usage_report(
+    user: accounts.Person, *, period: Period, by: Grouping, per: ReportInterval, at: datetime
+) -> UsageReport:
+    """The report as far as the user may see it; current allocations count up to ``at``."""
+    query, priced = _report_query(user, period, at=at), card_rates()
+    amounts = _amounts(query, by=by, per=per)
+    by_day = _amounts(query, by=Grouping.CHIP, per=ReportInterval.DAY)
+    days: dict[str, dict[date, int]] = defaultdict(dict)
+    for (day, _, chip), amount in by_day.items():
+        if day is not None:
+            days[chip][day] = amount
+    chips = {chip: sum(found.values()) for chip, found in days.items()}
+    chips = dict(sorted(chips.items(), key=lambda pair: (-pair[1], pair[0])))
+    return UsageReport(
+        period=period,
+        at=at,
+        rows=_rows(amounts, by=by, priced=priced),
+        card_microseconds=sum(chips.values()),
+        cost=cost_of(chips, priced),
+        chips=chips,
+        days={chip: days[chip] for chip in chips},
+    )
+
+
+def _rows(
+    amounts: Amounts, *, by: Grouping, priced: Mapping[str, Decimal]
+) -> tuple[ReportRow, ...]:
+    used: dict[tuple[date | None, Any], dict[str, int]] = defaultdict(dict)
+    for (when, key, chip), amount in amounts.items():
+        used[when, key][chip] = amount
+    total = sum(amounts.values())
+    naming = _GROUP_COLUMNS[by].names
+    names = naming(sorted({key for _, key in used if key is not None})) if naming else {}
+    rows = (
+        ReportRow(
+            when=when,
+            name=names.get(key, "") if naming else key,
+            card_microseconds=sum(chips.values()),
+            cost=cost_of(chips, priced),
+            share=sum(chips.values()) / total,
+        )
+        for (when, key), chips in used.items()
+    )
+    return tuple(
+        sorted(rows, key=lambda row: (row.when or date.min, -row.card_microseconds, row.name))
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReportQuery:
+    """Scope and period of a report, and the days that have to be summed from records."""
+
+    scope: UsageScope
+    period: Period
+    touched: Sequence[date]
+    at: datetime
+
+
+def _report_query(user: accounts.Person, period: Period, *, at: datetime) -> _ReportQuery:
+    # Including today: a claim may end before its record is read.
+    days = {*days_to_roll_up(), Span(since=at, until=at).day}
+    touched = sorted(day for day in days if period.first <= day <= period.last)
+    return _ReportQuery(scope=usage_scope(user), period=period, touched=touched, at=at)
+
+
+def _amounts(query: _ReportQuery, *, by: Grouping, per: ReportInterval) -> Amounts:
+    found: dict[tuple[date | None, Any, str], int] = defaultdict(int)
+    for when, since, key, chip, amount in _read(query, by=by, per=per):
+        if since is None:
+            found[when, key, chip] += amount
+            continue
+        allocated = query.period.span.within(Span(since=since, until=query.at))
+        for part in allocated.by_day():
+            found[_bucket(per, part.day), key, chip] += amount * part.microseconds
+    return found
+
+
+def _read(
+    query: _ReportQuery, *, by: Grouping, per: ReportInterval
+) -> QuerySet[Any, tuple[Any, ...]]:
+    """(when, since, key, chip, amount): sums of card-microseconds; with a ``since``, allocated cards."""
+    key, scope = _GROUP_COLUMNS[by], query.scope
+    days = (query.period.first, query.period.last)
+    rolled = UsageDay.objects.filter(scope.over(), day__range=days)
+    rolled = rolled.exclude(day__in=query.touched)
+    records = records_by_day(query.touched).filter(scope.over())
+    allocated = Allocation.objects.filter(scope.over("claim__"), released_at=None)
+    never, nowhen = Cast(Value(None), DateTimeField()), Cast(Value(None), DateField())
+    summed = Sum("card_microseconds")
+    return (
+        rolled.order_by()
+        .values_list(_when(per, F("day")), never, key.column, "chip")
+        .annotate(amount=summed)
+        .union(
+            records.order_by()
+            .values_list(_when(per, RECORD_DAY), never, key.column, "chip")
+            .annotate(amount=summed),
+            allocated.order_by()
+            .values_list(nowhen, metered_from("claim__"), key.allocated, "card__chip")
+            .annotate(amount=Count("id")),
+            all=True,
+        )
+    )
+
+
+def _when(per: ReportInterval, day: Any) -> Any:
+    if per is ReportInterval.WHOLE:
+        return Cast(Value(None), DateField())
+    return day if per is ReportInterval.DAY else TruncMonth(day, output_field=DateField())
+
+
+def _bucket(per: ReportInterval, day: date) -> date | None:
+    if per is ReportInterval.WHOLE:
+        return None
+    return day if per is ReportInterval.DAY else day.replace(day=1)

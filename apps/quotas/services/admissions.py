@@ -1,11 +1,14 @@
-"""Cards are given to claims: to each all that a plan says, or nothing."""
+"""Admission of claims: each gets all cards of its placement or none; and nominations of freed cards.
+
+A nominated card is reserved for a while for the claim that it was freed for.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.db import connection, models, transaction
@@ -13,12 +16,12 @@ from django.db.models import F, Func, Q, Value
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.quotas.models import Allocation, Claim, ClaimTransition, Nomination
-from apps.quotas.selectors.node_rows import NodeRow
 from apps.quotas.selectors.snapshots import (
+    NodeRow,
     cards_used,
-    kept_cards,
+    nominated_cards,
     queues_locked,
-    running_of,
+    running_claims_of,
 )
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import CLAIM, ClaimEvent, ClaimState
@@ -33,17 +36,17 @@ from controlplane.persistence.pipelines import pipelined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admissions:
-    """What became of a number of placements; both by the uid of the claim."""
+    """Outcome of placements, by claim uid."""
 
     admitted: tuple[str, ...] = ()
-    #: Why the others were dropped: the world had changed.
+    #: Why the other placements were dropped.
     conflicts: Mapping[str, str] = field(default_factory=dict)
 
 
 def claim_admit(*, claim: Claim, placement: Placement, at: datetime) -> None:
-    """Give the claim its cards, all of them, and tell its owner.
+    """Allocate all cards of the placement to the claim, and notify its owner.
 
-    :raises PlacementConflict: if it no longer waits, or what it was to get can no longer be given.
+    :raises PlacementConflict: if it is no longer pending, or the placement is no longer valid.
     """
     outcome = claims_admit(placements=(placement,), at=at)
     if placement.claim in outcome.conflicts:
@@ -53,28 +56,28 @@ def claim_admit(*, claim: Claim, placement: Placement, at: datetime) -> None:
 
 @transaction.atomic(savepoint=False)
 def claims_admit(*, placements: Sequence[Placement], at: datetime) -> Admissions:
-    """Give each claim its cards and tell its owner; a placement that no longer holds is dropped by itself.
+    """Allocate the cards of each placement and notify the owners; an invalid placement is dropped alone.
 
-    Statements do not grow in number with the placements.
+    The number of statements does not depend on the number of placements.
     """
     cards = _locked_cards(placements)
     claims = _locked_claims(placements)
-    books, kept = _books(placements, cards, claims)
-    entered: list[tuple[Claim, Placement]] = []
+    books, nominated = _commit_state(placements, cards, claims)
+    validated: list[tuple[Claim, Placement]] = []
     conflicts: dict[str, str] = {}
     for placement in placements:
         claim = claims.get(placement.claim)
         try:
-            entered.append(_entered(claim, placement, books))
+            validated.append(_validated(claim, placement, books))
         except PlacementConflict as conflict:
             conflicts[placement.claim] = str(conflict)
-    _write(entered, {card.uid: card for card in cards}, at=at)
-    if not claims.keys().isdisjoint(kept.values()):
-        Nomination.objects.filter(claim__in=[claim for claim, _ in entered]).delete()
-    return Admissions(admitted=tuple(claim.uid for claim, _ in entered), conflicts=conflicts)
+    _write(validated, {card.uid: card for card in cards}, at=at)
+    if not claims.keys().isdisjoint(nominated.values()):
+        Nomination.objects.filter(claim__in=[claim for claim, _ in validated]).delete()
+    return Admissions(admitted=tuple(claim.uid for claim, _ in validated), conflicts=conflicts)
 
 
-def _entered(claim: Claim | None, placement: Placement, books: Books) -> tuple[Claim, Placement]:
+def _validated(claim: Claim | None, placement: Placement, books: Books) -> tuple[Claim, Placement]:
     if claim is None:
         raise PlacementConflict("the claim does not exist")
     if claim.state != ClaimState.PENDING:
@@ -84,10 +87,10 @@ def _entered(claim: Claim | None, placement: Placement, books: Books) -> tuple[C
     return claim, books.enter(applicant, placement)
 
 
-# -- What is looked at once more, under locks --
+# -- Validation under locks --
 
 
-class _Card(NamedTuple):
+class _LockedCard(NamedTuple):
     pk: int
     uid: str
     #: Its index on the node.
@@ -97,8 +100,8 @@ class _Card(NamedTuple):
     node: int
 
 
-def _locked_cards(placements: Sequence[Placement]) -> list[_Card]:
-    """The cards that are named, and all of nodes that choose themselves, in the order in which all lock them."""
+def _locked_cards(placements: Sequence[Placement]) -> list[_LockedCard]:
+    """Cards of the placements, and all cards of nodes that choose cards themselves, locked in the common order."""
     replicas = [replica for placement in placements for replica in placement.replicas]
     named = [uid for replica in replicas for uid in replica.cards]
     which = Q(_any_of("uid", named))
@@ -106,7 +109,7 @@ def _locked_cards(placements: Sequence[Placement]) -> list[_Card]:
         which |= Q(node__uid__in=choosing, node__cluster__binding=Cluster.Binding.NODE)
     rows = Card.objects.select_for_update(no_key=True, of=("self",)).filter(which).order_by("uid")
     return [
-        _Card._make(row)
+        _LockedCard._make(row)
         for row in rows.values_list("pk", "uid", "index", "chip", "state", "node_id")
     ]
 
@@ -116,29 +119,30 @@ def _locked_claims(placements: Sequence[Placement]) -> dict[str, Claim]:
         Claim.objects.select_for_update(no_key=True, of=("self",))
         .filter(_any_of("uid", [placement.claim for placement in placements]))
         .select_related("queue", "person")
-        # What is asked for was looked at by the plan, and is nothing that changes.
+        # The request is immutable and was validated by the plan.
         .only("uid", "state", "queue__uid", "person__username")
         .order_by("uid")
     )
     return {claim.uid: claim for claim in rows}
 
 
-def _books(
-    placements: Sequence[Placement], cards: Sequence[_Card], claims: Mapping[str, Claim]
+def _commit_state(
+    placements: Sequence[Placement], cards: Sequence[_LockedCard], claims: Mapping[str, Claim]
 ) -> tuple[Books, Mapping[str, str]]:
-    """What is given out now, and ``kept_cards``."""
+    """Current usage for validation, and ``nominated_cards``."""
     hosts = {replica.node for placement in placements for replica in placement.replicas}
-    by_node: dict[int, list[_Card]] = {}
+    by_node: dict[int, list[_LockedCard]] = {}
     for card in cards:
         by_node.setdefault(card.node, []).append(card)
     holding = Allocation.objects.filter(
         _any_of("card", [card.pk for card in cards]), released_at=None
     )
-    held = dict(holding.order_by().values_list("card__uid", "claim__uid"))
-    # Behind what is held: a card that is given back in between is seen as held, or as kept for an heir.
-    kept = kept_cards()
+    holders = dict(holding.order_by().values_list("card__uid", "claim__uid"))
+    # Read after the allocations: a card that is released in between appears allocated or nominated.
+    nominated = nominated_cards()
     nodes = [
-        _node_view(node, by_node.get(node.pk, ()), held=held, kept=kept) for node in _nodes(hosts)
+        _node_view(node, by_node.get(node.pk, ()), holders=holders, nominated=nominated)
+        for node in _nodes(hosts)
     ]
     stated = queues_locked({claim.queue.uid for claim in claims.values()})
     used = cards_used()
@@ -146,9 +150,9 @@ def _books(
         uid: replace(view, used=used[uid]) if uid in used else view for uid, view in stated.items()
     }
     limited = any(queue.running_per_person is not None for queue in queues.values())
-    people = {claim.person_id for claim in claims.values() if claim.person_id} if limited else set()
-    running = running_of(people) if people else ()
-    return Books(nodes=nodes, queues=queues, running=running), kept
+    users = {claim.person_id for claim in claims.values() if claim.person_id} if limited else set()
+    running = running_claims_of(users) if users else ()
+    return Books(nodes=nodes, queues=queues, running=running), nominated
 
 
 def _nodes(uids: Collection[str]) -> list[NodeRow]:
@@ -170,9 +174,13 @@ def _nodes(uids: Collection[str]) -> list[NodeRow]:
 
 
 def _node_view(
-    node: NodeRow, cards: Iterable[_Card], *, held: Mapping[str, str], kept: Mapping[str, str]
+    node: NodeRow,
+    cards: Iterable[_LockedCard],
+    *,
+    holders: Mapping[str, str],
+    nominated: Mapping[str, str],
 ) -> NodeView:
-    """As far as books ask: what its plug-in thinks of its cards is for the plan."""
+    """The node as far as validation needs it; geometry of cards matters only to the plan."""
     return NodeView(
         uid=node.uid,
         name=node.name,
@@ -183,8 +191,8 @@ def _node_view(
                 index=card.place,
                 chip=card.chip,
                 state=CardState(card.state),
-                held_by=held.get(card.uid),
-                nominated_for=kept.get(card.uid, ""),
+                held_by=holders.get(card.uid),
+                nominated_for=nominated.get(card.uid, ""),
             )
             for card in sorted(cards, key=lambda card: card.place)
         ),
@@ -195,7 +203,7 @@ def _node_view(
 
 
 def _any_of(column: str, values: Sequence[object]) -> Func:
-    """``IN`` with one document, however many there are: thousands take longer to write than to look up."""
+    """``IN`` with one JSON parameter: thousands of parameters take longer to send than the lookup."""
     kind = "bigint" if column == "card" else "text"
     return Func(
         F(column),
@@ -206,11 +214,11 @@ def _any_of(column: str, values: Sequence[object]) -> Func:
     )
 
 
-# -- What is written --
+# -- Writes --
 
 
 def _write(
-    entered: Sequence[tuple[Claim, Placement]], cards: Mapping[str, _Card], *, at: datetime
+    validated: Sequence[tuple[Claim, Placement]], cards: Mapping[str, _LockedCard], *, at: datetime
 ) -> None:
     steps = [
         Step(
@@ -225,18 +233,18 @@ def _write(
                 "metered_until": at,
             },
         )
-        for claim, placement in entered
+        for claim, placement in validated
     ]
     with pipelined():
         move_each(steps, CLAIM, ClaimEvent.ADMIT, into=ClaimTransition, at=at, locked=True)
-        _allocate(entered, cards, at=at)
-        publish_each("claim.admitted", ({"claim_uid": claim.uid} for claim, _ in entered))
+        _allocate(validated, cards, at=at)
+        publish_each("claim.admitted", ({"claim_uid": claim.uid} for claim, _ in validated))
 
 
 def _allocate(
-    entered: Sequence[tuple[Claim, Placement]], cards: Mapping[str, _Card], *, at: datetime
+    validated: Sequence[tuple[Claim, Placement]], cards: Mapping[str, _LockedCard], *, at: datetime
 ) -> None:
-    """A row for each card, thousands in one statement of one document."""
+    """Insert a row per card, thousands in one statement with one JSON parameter."""
     replicas = [
         {
             "claim": claim.pk,
@@ -245,7 +253,7 @@ def _allocate(
             "replica": replica.index,
             "cards": [cards[uid].pk for uid in replica.cards],
         }
-        for claim, placement in entered
+        for claim, placement in validated
         for replica in placement.replicas
         if replica.cards
     ]
@@ -263,7 +271,9 @@ def _allocate(
         )
 
 
-def _placement_json(placement: Placement, cards: Mapping[str, _Card]) -> list[dict[str, object]]:
+def _placement_json(
+    placement: Placement, cards: Mapping[str, _LockedCard]
+) -> list[dict[str, object]]:
     return [
         {
             "role": replica.role,
@@ -273,3 +283,67 @@ def _placement_json(placement: Placement, cards: Mapping[str, _Card]) -> list[di
         }
         for replica in placement.replicas
     ]
+
+
+#: Duration of a nomination. All claims that are evicted for one claim have stopped by then.
+NOMINATION_TTL = timedelta(minutes=10)
+
+
+def nominations_create(*, released: Iterable[Claim], at: datetime) -> None:
+    """Nominate the cards of evicted claims for their beneficiaries, if these are still pending.
+
+    Call it in the transaction that releases them, before their cards are released. Unusable cards are not
+    nominated, and existing nominations are kept.
+    """
+    beneficiaries = {
+        claim.pk: claim.revoked_for
+        for claim in released
+        if claim.revoked_for is not None and claim.revoked_for.state == ClaimState.PENDING
+    }
+    if not beneficiaries:
+        return
+    held = Allocation.objects.filter(
+        claim__in=beneficiaries, released_at=None, card__state=CardState.USABLE
+    ).order_by("card__uid")
+    Nomination.objects.bulk_create(
+        (
+            Nomination(
+                card_id=each.card_id, claim=beneficiaries[each.claim_id], until=at + NOMINATION_TTL
+            )
+            for each in held
+        ),
+        ignore_conflicts=True,
+    )
+
+
+def nominations_reassign(*, claims: Iterable[Claim]) -> None:
+    """Reassign nominations for workloads to their new claims."""
+    by_work = {claim.work_uid: claim for claim in claims if claim.work_uid}
+    nominated = Nomination.objects.filter(claim=None, work_uid__in=by_work)
+    for work in (
+        nominated.order_by().values_list("work_uid", flat=True).distinct() if by_work else ()
+    ):
+        nominated.filter(work_uid=work).update(claim=by_work[work], work_uid="")
+
+
+def nominations_prune(*, at: datetime) -> int:
+    """Delete nominations that expired or whose claim is no longer pending; return their number."""
+    with connection.cursor() as cursor:
+        # Called before each cycle and mostly without effect. A scalar subquery: a join may read all claims that
+        # ever existed.
+        cursor.execute(
+            """
+            DELETE FROM quotas_nomination AS kept
+             WHERE kept.until <= %s
+                OR (SELECT claim.state FROM quotas_claim AS claim WHERE claim.id = kept.claim_id) <> %s
+            """,
+            [at, ClaimState.PENDING.value],
+        )
+        pruned: int = cursor.rowcount
+    return pruned
+
+
+def nominations_release(*, claims: Collection[str]) -> int:
+    """Delete the nominations of those claims, given by uid; return their number."""
+    deleted, _ = Nomination.objects.filter(claim__uid__in=claims).delete() if claims else (0, {})
+    return deleted

@@ -1,23 +1,25 @@
-"""Claims are asked for, told why they wait, revoked and released."""
+"""Claims: requested, given a pending reason, evicted and released."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Q
 
 from apps.accounts.models import Team, User
 from apps.quotas.models import Allocation, Claim, ClaimTransition, Nomination, Queue
-from apps.quotas.selectors.intakes import intake_refusal_of_any
-from apps.quotas.services.nominations import nominations_made, nominations_taken_up
-from apps.quotas.services.trees import queue_pin
-from apps.quotas.services.usage import usage_close_each
+from apps.quotas.selectors.queues import intake_refusal_of_any
+from apps.quotas.selectors.snapshots import queues_locked
+from apps.quotas.services.admissions import nominations_create, nominations_reassign
+from apps.quotas.services.queue_trees import queue_lock_shared
+from apps.quotas.services.usage import usage_record_releases
 from controlplane.domain.claims import (
     CLAIM,
     UNTOLD,
@@ -26,13 +28,14 @@ from controlplane.domain.claims import (
     GangShape,
     ReleaseReason,
 )
-from controlplane.domain.scheduling.plans import Refusal
+from controlplane.domain.scheduling.plans import Refusal, Revocation
+from controlplane.domain.scheduling.snapshots import QueueView
 from controlplane.outbox.messages import publish, publish_each
 from controlplane.persistence.moves import Step, move, move_each
 from controlplane.persistence.pipelines import pipelined
 from controlplane.persistence.updates import insert_each
 
-#: Columns of a claim that hold more than a word or a number.
+#: Large columns of a claim.
 _DOCUMENTS = (
     "shape",
     "chips",
@@ -44,51 +47,51 @@ _DOCUMENTS = (
 )
 
 
-class QueueTakesNothing(Exception):
-    """The queue takes no new claims; says why, and what to do."""
+class QueueNotAccepting(Exception):
+    """The queue does not accept new claims; the message says why, and what to do."""
 
 
 class PendingLimitExceeded(Exception):
-    """A user has too many pending claims; says who, how many, the limit, and what to do."""
+    """A user has too many pending claims; the message has the user, count, limit, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What people know a claim as: claims come and go, the work stays."""
+class ClaimWorkload:
+    """The workload of a claim; it may have many claims over time."""
 
     #: ``job`` or ``deployment``.
     kind: str
     uid: str
     name: str
-    #: Who asked for it.
+    #: The user who submitted it.
     person: User | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What a claim asks beyond cards, and what may be done with it."""
+class ClaimTerms:
+    """Constraints and preferences of a claim beyond cards, and how it may be preempted."""
 
-    #: Its owner can save, stop and go on later.
+    #: The owner can checkpoint, stop and resume later.
     preemptible: bool = False
-    #: How long it is expected to run on the first chip.
+    #: Expected runtime on the first chip.
     runtime: timedelta | None = None
-    #: How fast it runs on each chip against the first; absent means 1.
+    #: Speed on each chip relative to the first; absent means 1.
     speeds: Mapping[str, float] = field(default_factory=dict)
-    #: Labels that its nodes bear.
+    #: Required node labels.
     selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: frozenset[str] = frozenset()
-    #: Level of the network under one domain of which all of it must be, and the same as a wish.
+    #: Network level within one domain of which all replicas must be, and the same as a preference.
     within: str = ""
     near: str = ""
-    #: Number of the first chips that are equally good.
+    #: Number of the first chips that are equally preferred.
     equal_chips: int = 1
-    #: Since when it is in line, if it takes up work that was revoked.
+    #: Queueing time, if it resumes an evicted workload.
     in_line_since: datetime | None = None
-    #: It is for work that the queue took before: one that takes nothing new takes it all the same.
+    #: The workload was accepted before: accepted even if the queue does not accept new claims.
     continues: bool = False
 
     def where_json(self) -> dict[str, Any]:
-        """What is asked of nodes, without what is not."""
+        """Node constraints as JSON, without empty ones."""
         asked = {
             "selector": dict(self.selector),
             "tolerations": sorted(self.tolerations),
@@ -100,8 +103,8 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What an owner asks for."""
+class ClaimRequest:
+    """A request of an owner for a claim."""
 
     #: Kind and uid.
     owner: tuple[str, str]
@@ -110,13 +113,13 @@ class Request:
     shape: GangShape
     chips: Sequence[str]
     priority: int = 0
-    work: Work | None = None
-    terms: Terms = field(default_factory=Terms)
+    work: ClaimWorkload | None = None
+    terms: ClaimTerms = field(default_factory=ClaimTerms)
 
     def claim(self) -> Claim:
-        """The row, not saved yet.
+        """The unsaved row.
 
-        :raises ValueError: if it accepts no chip; it would wait for ever.
+        :raises ValueError: if it accepts no chip; it would be pending forever.
         """
         if not self.chips:
             raise ValueError("a claim must accept at least one chip, got none")
@@ -152,16 +155,16 @@ def claim_request(
     shape: GangShape,
     chips: Sequence[str],
     priority: int = 0,
-    work: Work | None = None,
-    terms: Terms | None = None,
+    work: ClaimWorkload | None = None,
+    terms: ClaimTerms | None = None,
 ) -> Claim:
     """A new pending claim of ``owner`` (kind, uid).
 
-    :raises ValueError: if it accepts no chip; it would wait for ever.
-    :raises QueueTakesNothing: if the queue, or one above it, takes no new claims.
+    :raises ValueError: if it accepts no chip; it would be pending forever.
+    :raises QueueNotAccepting: if the queue, or one above it, does not accept new claims.
     :raises PendingLimitExceeded: if its user would have too many pending claims.
     """
-    request = Request(
+    request = ClaimRequest(
         owner=owner,
         team=team,
         queue=queue,
@@ -169,44 +172,44 @@ def claim_request(
         chips=chips,
         priority=priority,
         work=work,
-        terms=terms or Terms(),
+        terms=terms or ClaimTerms(),
     )
     return claims_request(requests=(request,))[0]
 
 
 @transaction.atomic
-def claims_request(*, requests: Sequence[Request]) -> list[Claim]:
+def claims_request(*, requests: Sequence[ClaimRequest]) -> list[Claim]:
     """``claim_request`` for many: a new pending claim for each of them, or none at all.
 
-    :raises ValueError: if one accepts no chip; it would wait for ever.
-    :raises QueueTakesNothing: if one of the queues, or one above it, takes no new claims.
+    :raises ValueError: if one accepts no chip; it would be pending forever.
+    :raises QueueNotAccepting: if one of the queues, or one above it, does not accept new claims.
     :raises PendingLimitExceeded: if a user would have too many pending claims.
     """
-    _check_pending(requests)
+    _check_pending_limits(requests)
     claims = [request.claim() for request in requests]
     insert_each(claims, numbered=True)
-    # Asked under the locks: the queues are not changed until the claims are committed.
+    # Checked under the locks: the queues do not change until the claims are committed.
     queues = {each.queue.pk: each.queue for each in requests}
-    queue_pin(*queues.values())
+    queue_lock_shared(*queues.values())
     fresh = {each.queue.pk: each.queue for each in requests if not each.terms.continues}
     if fresh and (refusal := intake_refusal_of_any(fresh.values())):
-        raise QueueTakesNothing(refusal)
-    nominations_taken_up(claims=claims)
-    # Once for all of them: the scheduler looks at everything that waits.
+        raise QueueNotAccepting(refusal)
+    nominations_reassign(claims=claims)
+    # One message for all of them: the scheduler considers all pending claims.
     if claims:
         publish("claim.requested", claim_uid=claims[0].uid)
     return claims
 
 
-def pending_check(*, user: User, more: int) -> None:
-    """Whether the user may submit so many more claims. Holds other submissions of the user until the commit.
+def pending_limit_check(*, user: User, more: int) -> None:
+    """Check that the user may submit ``more`` claims. Blocks other submissions of the user until the commit.
 
-    :raises PendingLimitExceeded: if that would be too many.
+    :raises PendingLimitExceeded: if the limit would be exceeded.
     """
     limit = settings.NINEFOLD_PENDING_PER_USER
     if not limit:
         return
-    # Two submissions at once would each count without the other.
+    # Concurrent submissions would not count each other.
     User.objects.select_for_update(no_key=True).get(pk=user.pk)
     pending = Claim.objects.filter(person=user, state=ClaimState.PENDING).count()
     if pending + more > limit:
@@ -216,8 +219,8 @@ def pending_check(*, user: User, more: int) -> None:
         )
 
 
-def _check_pending(requests: Sequence[Request]) -> None:
-    """For what is submitted now; what goes on after an eviction or a failure was submitted before."""
+def _check_pending_limits(requests: Sequence[ClaimRequest]) -> None:
+    """Check limits for new submissions; claims after an eviction or a failure were submitted before."""
     users: dict[int, User] = {}
     more: Counter[int] = Counter()
     for each in requests:
@@ -226,15 +229,15 @@ def _check_pending(requests: Sequence[Request]) -> None:
             users[user.pk] = user
             more[user.pk] += 1
     for key in sorted(users):
-        pending_check(user=users[key], more=more[key])
+        pending_limit_check(user=users[key], more=more[key])
 
 
-def claims_refused(*, refusals: Sequence[Refusal]) -> None:
-    """Keep the reason with each claim that still waits, where it changed; one statement for all of them."""
+def claims_reasons_update(*, refusals: Sequence[Refusal]) -> None:
+    """Store changed reasons of claims that are still pending; one statement for all of them."""
     if not refusals:
         return
     with connection.cursor() as cursor:
-        # A claim that was admitted meanwhile keeps the reason of its admission: its state is asked under its lock.
+        # A claim that was admitted meanwhile keeps that reason: its state is checked under its lock.
         cursor.execute(
             """
             UPDATE quotas_claim AS claim
@@ -243,7 +246,7 @@ def claims_refused(*, refusals: Sequence[Refusal]) -> None:
              WHERE claim.uid = told.uid AND claim.state = %(waiting)s AND claim.explanation <> told.reason
             """,
             {
-                # One document is written much faster than lists of texts are.
+                # One JSON parameter is much faster than arrays of texts.
                 "told": json.dumps(
                     [
                         {"uid": each.claim, "reason": each.reason, "numbers": dict(each.numbers)}
@@ -265,10 +268,10 @@ def claim_revoke(
     why: str,
     for_claim: Claim | None = None,
 ) -> None:
-    """Ask the owner to save and stop. The cards stay held until it has released.
+    """Evict the claim: its owner has to checkpoint and stop. The cards stay allocated until the release.
 
-    :param for_claim: a waiting claim for which its cards are kept then.
-    :raises IllegalTransition: if the claim holds nothing.
+    :param for_claim: the pending claim for which its cards are nominated then.
+    :raises IllegalTransition: if the claim has no cards.
     """
     move(
         claim,
@@ -285,46 +288,139 @@ def claim_revoke(
 
 
 def claim_release(*, uid: str, reason: ReleaseReason, at: datetime) -> bool:
-    """Free the cards. Only the owner calls it, and only when nothing of it runs any more.
+    """Release the cards. Called only by the owner, when nothing of the claim runs any more.
 
-    Says whether this call released it: False if it was released before, or never existed.
+    Returns whether this call released it: False if it was released before, or does not exist.
     """
     return uid in claims_release(uids=(uid,), reason=reason, at=at)
 
 
 @transaction.atomic
 def claims_release(*, uids: Sequence[str], reason: ReleaseReason, at: datetime) -> frozenset[str]:
-    """``claim_release`` for many; the uids of those that this call released."""
+    """``claim_release`` for many; returns the uids of those that this call released."""
     rows = Claim.objects.select_for_update(no_key=True, of=("self",)).select_related("revoked_for")
-    # What was asked for, and where it runs, are documents that nobody needs now.
+    # Request and placement are large and not needed here.
     rows = rows.defer(*_DOCUMENTS, *(f"revoked_for__{name}" for name in _DOCUMENTS))
     claims = list(rows.filter(uid__in=uids).exclude(state=ClaimState.RELEASED).order_by("uid"))
     with pipelined():
-        ends = usage_close_each(claims=claims, at=at)
-        nominations_made(released=claims, at=at)
+        ends = usage_record_releases(claims=claims, at=at)
+        nominations_create(released=claims, at=at)
         for ended in set(ends.values()):
             those = [pk for pk, end in ends.items() if end == ended]
             Allocation.objects.filter(claim__in=those, released_at=None).update(released_at=ended)
         steps = []
         for claim in claims:
-            # A revocation's own reason outlives the owner's: it was preempted, even if it then "finished".
-            kept = ReleaseReason(claim.release_reason) if claim.release_reason else reason
+            # The reason of an eviction takes precedence: it was preempted, even if it then "finished".
+            final_reason = ReleaseReason(claim.release_reason) if claim.release_reason else reason
             changes = {
-                "release_reason": kept,
+                "release_reason": final_reason,
                 "released_at": ends[claim.pk],
                 "metered_until": claim.metered_until,
             }
-            steps.append(Step(row=claim, reason=kept, changes=changes))
+            steps.append(Step(row=claim, reason=final_reason, changes=changes))
         move_each(steps, CLAIM, ClaimEvent.RELEASE, into=ClaimTransition, at=at, locked=True)
         Nomination.objects.filter(claim__in=ends).delete()
-        # Once for all of them: the scheduler looks at everything that is free.
+        # One message for all of them: the scheduler considers all free cards.
         publish_each("claim.released", ({"claim_uid": claim.uid} for claim in claims[:1]))
     return frozenset(claim.uid for claim in claims)
 
 
-def claim_progress(*, uid: str, progress: float, checkpointed_at: datetime | None = None) -> None:
-    """The owner tells how far it is (0 to 1) and when it last saved."""
+def claim_progress_update(
+    *, uid: str, progress: float, checkpointed_at: datetime | None = None
+) -> None:
+    """Store the progress (0 to 1) and the time of the last checkpoint, as reported by the owner."""
     changes: dict[str, object] = {"progress": progress}
     if checkpointed_at is not None:
         changes["checkpointed_at"] = checkpointed_at
     Claim.objects.filter(uid=uid).update(**changes)
+
+
+@transaction.atomic
+def claims_revoke(
+    *,
+    revocations: Sequence[Revocation],
+    queues: Mapping[str, QueueView],
+    grace: timedelta,
+    at: datetime,
+) -> tuple[str, ...]:
+    """Evict each claim for its beneficiary; returns the uids of the evicted claims.
+
+    Skips claims whose beneficiary is no longer pending, and those that are stopping or have stopped. Skips all if
+    the queues have changed since the plan: the next cycle decides with the new quotas.
+
+    :param queues: queues of the plan's snapshot.
+    """
+    uids = {uid for each in revocations for uid in (each.claim, each.beneficiary)}
+    rows = Claim.objects.select_for_update(no_key=True, of=("self",)).filter(uid__in=uids)
+    claims = {claim.uid: claim for claim in rows.order_by("uid")}
+    if not _unchanged(queues):
+        return ()
+    steps = []
+    for revocation in revocations:
+        victim, beneficiary = claims.get(revocation.claim), claims.get(revocation.beneficiary)
+        if victim is None or victim.state != ClaimState.ADMITTED or not victim.preemptible:
+            continue
+        if beneficiary is None or beneficiary.state != ClaimState.PENDING:
+            continue
+        changes = {
+            "release_reason": ReleaseReason.PREEMPTED,
+            "revoke_by": at + grace,
+            "revoked_for": beneficiary,
+        }
+        steps.append(Step(row=victim, reason=revocation.reason, changes=changes))
+    move_each(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at, locked=True)
+    publish_each("claim.revoking", ({"claim_uid": step.row.uid} for step in steps))
+    return tuple(step.row.uid for step in steps)
+
+
+@transaction.atomic
+def claims_evict(
+    *,
+    cards: Mapping[int, str],
+    nodes: Mapping[str, str],
+    grace: timedelta,
+    at: datetime,
+    reason: ReleaseReason = ReleaseReason.FAULT,
+    kinds: Collection[str] = (),
+) -> tuple[Claim, ...]:
+    """Evict every claim that uses one of these cards or runs on one of these nodes: the whole gang.
+
+    Call it in the transaction that isolates the cards, under their locks, so that none is allocated meanwhile. The
+    grace period of claims that are stopping already is shortened. The cards stay allocated until the release.
+
+    :param cards: primary key → why.
+    :param nodes: uid → why; includes claims that run there without cards.
+    :param kinds: kinds of workload, such as ``job``; empty means all.
+    :return: the claims that this call evicted.
+    """
+    holding = Allocation.objects.filter(card__in=cards, released_at=None)
+    claim_explanation = {
+        claim: cards[card] for claim, card in holding.values_list("claim_id", "card_id")
+    }
+    which = Q(pk__in=claim_explanation)
+    for node in nodes:
+        which |= Q(placement__contains=[{"node": node}])
+    rows = Claim.objects.select_for_update(no_key=True, of=("self",)).filter(which)
+    rows = rows.filter(state__in=(ClaimState.ADMITTED, ClaimState.REVOKING))
+    if kinds:
+        rows = rows.filter(work_kind__in=kinds)
+    steps, late = [], []
+    for claim in rows.order_by("uid"):
+        if claim.state == ClaimState.REVOKING:
+            late.append(claim.pk)
+            continue
+        why = claim_explanation.get(claim.pk) or next(
+            nodes[part["node"]] for part in claim.placement if part["node"] in nodes
+        )
+        changes = {"release_reason": reason, "revoke_by": at + grace, "revoked_for": None}
+        steps.append(Step(row=claim, reason=why, changes=changes))
+    Claim.objects.filter(pk__in=late, revoke_by__gt=at + grace).update(revoke_by=at + grace)
+    move_each(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at, locked=True)
+    publish_each("claim.revoking", ({"claim_uid": step.row.uid} for step in steps))
+    return tuple(step.row for step in steps)
+
+
+def _unchanged(queues: Mapping[str, QueueView]) -> bool:
+    stated = {uid: replace(view, used={}) for uid, view in queues.items()}
+    now = queues_locked(stated)
+    return all(now.get(uid) == view for uid, view in stated.items())

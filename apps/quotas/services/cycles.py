@@ -1,4 +1,4 @@
-"""What cycles leave behind of themselves, for whoever watches the product."""
+"""Durations of scheduling cycles, for metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ADD = """
 """
 
 
-def cycle_measured(*, seconds: Mapping[str, float]) -> None:
+def cycle_durations_record(*, seconds: Mapping[str, float]) -> None:
     """Add one cycle to the histogram of each of its phases."""
     rows = [
         (name, spent, [int(spent <= bound) for bound in CYCLE_SECONDS])

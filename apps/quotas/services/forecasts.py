@@ -1,20 +1,28 @@
-"""Forecasts are written down: all of one look ahead, or nothing of it."""
+"""Stores forecasts, and what-if requests and their results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 
-from apps.quotas.models import Claim, ClaimForecast, ForecastRun
+from apps.accounts import selectors as accounts
+from apps.accounts.models import User
+from apps.quotas.models import Claim, ClaimForecast, ForecastRun, Queue, WhatIf
 from apps.quotas.selectors.forecasts import HORIZON
 from controlplane.domain.claims import ClaimState
+from controlplane.domain.permissions import Permission
 from controlplane.domain.scheduling.forecast import Forecast
+from controlplane.domain.scheduling.questions import WhatIfState, changes_as_json
+from controlplane.domain.scheduling.what_if import Change
+from controlplane.outbox.messages import publish
 
-#: Looks ahead that are remembered.
-_KEPT_RUNS = 200
-_TOLD = (
+#: Forecast runs that are stored.
+_MAX_RUNS = 200
+_FORECAST_FIELDS = (
     "starts_at",
     "earliest",
     "latest",
@@ -30,20 +38,20 @@ _TOLD = (
 @transaction.atomic
 def forecasts_write(
     *,
-    told: Mapping[str, Forecast],
+    forecasted: Mapping[str, Forecast],
     order: Sequence[str],
     at: datetime,
     ended_at: datetime,
 ) -> int:
-    """Keep what was foretold of claims that still wait, and forget the rest; says how many are kept.
+    """Store the forecasts of claims that are still pending, and delete all others; return the count.
 
-    :param order: uids of all that waited, as the scheduler takes them.
+    :param order: uids of all pending claims in scheduling order.
     """
     places = {uid: place for place, uid in enumerate(order, start=1)}
     waiting = Claim.objects.filter(state=ClaimState.PENDING, uid__in=places).values_list(
         "uid", "pk"
     )
-    keys = {uid: pk for uid, pk in waiting if uid in told}
+    keys = {uid: pk for uid, pk in waiting if uid in forecasted}
     ClaimForecast.objects.exclude(claim_id__in=keys.values()).delete()
     ClaimForecast.objects.bulk_create(
         (
@@ -59,20 +67,96 @@ def forecasts_write(
                 place=places[uid],
                 made_at=at,
             )
-            for uid, each in told.items()
+            for uid, each in forecasted.items()
             if uid in keys
         ),
         batch_size=500,
         update_conflicts=True,
         unique_fields=["claim"],
-        update_fields=_TOLD,
+        update_fields=_FORECAST_FIELDS,
     )
     run = ForecastRun.objects.create(
         at=at,
         ended_at=ended_at,
         waiting=len(order),
-        looked_at=sum(uid in told for uid in order),
+        looked_at=sum(uid in forecasted for uid in order),
         horizon=round(HORIZON.total_seconds()),
     )
-    ForecastRun.objects.filter(pk__lte=run.pk - _KEPT_RUNS).delete()
+    ForecastRun.objects.filter(pk__lte=run.pk - _MAX_RUNS).delete()
     return len(keys)
+
+
+#: Maximum open what-if requests of one user.
+MAX_OPEN = 3
+#: Retention of what-ifs.
+WHAT_IF_RETENTION = timedelta(days=30)
+
+
+class WhatIfRefused(ValueError):
+    """The request is invalid; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIfRequest:
+    """A what-if request."""
+
+    changes: Sequence[Change]
+    queue: Queue
+    #: The claim in question; None to compare only the effects on all claims.
+    claim: Claim | None = None
+
+
+@transaction.atomic
+def what_if_create(*, question: WhatIfRequest, actor: User) -> WhatIf:
+    """Store the request; a controller computes the result.
+
+    :raises PermissionRefused: if the claim is of none of the actor's teams; without a claim, if the actor is not a
+        company administrator.
+    :raises WhatIfRefused: if it changes nothing, the claim is not pending, or the actor has too many open
+        requests.
+    """
+    claim = question.claim
+    if claim is None:
+        accounts.require(actor, Permission.VIEW, team=None)
+    else:
+        accounts.require(actor, Permission.VIEW, team=claim.team)
+        if claim.state != ClaimState.PENDING:
+            raise WhatIfRefused("it does not wait any more, so nothing can make it start earlier")
+    if not question.changes:
+        raise WhatIfRefused("nothing would be different; say at least one thing that would be")
+    # Locked, so that concurrent requests count each other.
+    asking = User.objects.select_for_update(no_key=True).get(pk=actor.pk)
+    open_count = WhatIf.objects.filter(person=asking, state=WhatIfState.ASKED).count()
+    if open_count >= MAX_OPEN:
+        raise WhatIfRefused(
+            f"{open_count} of your questions are not answered yet; ask again when they are"
+        )
+    row = WhatIf.objects.create(
+        person=asking,
+        team=claim.team if claim else None,
+        claim=claim,
+        queue=question.queue,
+        changes=changes_as_json(question.changes),
+    )
+    publish("what_if.asked", what_if_uid=row.uid)
+    return row
+
+
+def what_if_answer(*, uid: str, answer: Mapping[str, Any], at: datetime) -> bool:
+    """Store the result; False if it is closed already."""
+    return _close(uid, state=WhatIfState.ANSWERED, answer=dict(answer), answered_at=at)
+
+
+def what_if_refuse(*, uid: str, why: str, at: datetime) -> bool:
+    """Store why it was refused; False if it is closed already."""
+    return _close(uid, state=WhatIfState.REFUSED, refusal=why, answered_at=at)
+
+
+def what_ifs_prune(*, at: datetime) -> int:
+    """Delete what-ifs after their retention; return their number."""
+    return WhatIf.objects.filter(created_at__lt=at - WHAT_IF_RETENTION).delete()[0]
+
+
+def _close(uid: str, **fields: Any) -> bool:
+    open_requests = WhatIf.objects.filter(uid=uid, state=WhatIfState.ASKED)
+    return bool(open_requests.update(**fields))

@@ -1,15 +1,15 @@
-"""The ledger is written: when a claim gives its cards back, at each midnight, and summed by day.
+"""Writes the usage ledger: at each release, at each midnight, and sums by day; and checks it.
 
 Every record begins where the one before it ended, at ``Claim.metered_until``, and is written under the
-claim's lock. A claim whose end and whose midnight are recorded at the same moment is thus never counted
-twice; the unique constraint of the records is the last word.
+claim's lock. So a claim whose release and midnight are recorded concurrently is never counted twice; a
+unique constraint on the records enforces this.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 from django.db import transaction
@@ -18,32 +18,37 @@ from django.db.models import Count, Q, Sum
 from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.quotas.models import Allocation, CardRate, Claim, UsageDay, UsageRecord
-from apps.quotas.selectors.snapshots import HOLDING
-from apps.quotas.selectors.usage import days_touched, records_by_day
+from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
+from apps.quotas.selectors.usage import (
+    Discrepancy,
+    days_to_roll_up,
+    records_by_day,
+    usage_discrepancies,
+)
 from controlplane.domain.usage import Span, cards_by_day, midnight_before
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.updates import insert_each
 
 log = logging.getLogger(__name__)
 
-#: Claims whose midnight is recorded in one transaction.
+#: Claims per transaction of ``usage_record_midnights``.
 BATCH = 500
 
 
-def usage_close_each(*, claims: Sequence[Claim], at: datetime) -> Mapping[int, datetime]:
-    """Record what the claims have held since their last records. For the transaction that releases them.
+def usage_record_releases(*, claims: Sequence[Claim], at: datetime) -> Mapping[int, datetime]:
+    """Record the usage of claims since their last records. Call it in the transaction that releases them.
 
-    The caller holds the claims' locks and their cards are still allocated. Gives back, by primary key, the instant
-    up to which each counts, which is when it ends: ``at``, or the end of the last record where the clock has been
-    set back since then. Two statements, however many they are.
+    The caller holds the claims' locks and their cards are still allocated. Returns, by primary key, the end of
+    each claim's usage, which is its release time: ``at``, or the end of the last record if the clock was set back
+    since then. Two statements for any number of claims.
     """
-    held = _held_by_chip([claim for claim in claims if _metered(claim) is not None])
+    allocated = _allocated_by_chip([claim for claim in claims if _metered(claim) is not None])
     ends: dict[int, datetime] = {}
     records: list[UsageRecord] = []
     for claim in claims:
         ends[claim.pk] = end = _end(claim, at)
         if _metered(claim) is not None and end == at:
-            records += _records(claim, held[claim.pk], until=at)
+            records += _records(claim, allocated[claim.pk], until=at)
             claim.metered_until = at
     insert_each(records)
     return ends
@@ -60,46 +65,48 @@ def _end(claim: Claim, at: datetime) -> datetime:
     return at
 
 
-def _held_by_chip(claims: Sequence[Claim]) -> Mapping[int, Mapping[str, int]]:
-    """Cards that each of the claims holds, by its primary key and the chip."""
-    held: dict[int, dict[str, int]] = {claim.pk: {} for claim in claims}
+def _allocated_by_chip(claims: Sequence[Claim]) -> Mapping[int, Mapping[str, int]]:
+    """Allocated cards of each claim, by its primary key and the chip."""
+    allocated: dict[int, dict[str, int]] = {claim.pk: {} for claim in claims}
     if claims:
-        rows = Allocation.objects.filter(claim__in=held, released_at=None).order_by()
+        rows = Allocation.objects.filter(claim__in=allocated, released_at=None).order_by()
         for pk, chip, cards in rows.values_list("claim_id", "card__chip").annotate(Count("id")):
-            held[pk][chip] = cards
-    return held
+            allocated[pk][chip] = cards
+    return allocated
 
 
-def usage_cut(*, at: datetime) -> int:
-    """Record what claims that hold cards held up to the last midnight (UTC); says how many claims that were.
+def usage_record_midnights(*, at: datetime) -> int:
+    """Record the usage of running claims up to the last midnight (UTC); return their number.
 
-    A claim that somebody else works on is left out: its release records all, and else the next turn does.
+    Locked claims are skipped: their release, or else the next run, records them.
     """
     midnight, count, after = midnight_before(at), 0, 0
-    while claims := _cut_some(midnight, after=after):
+    while claims := _record_midnight_batch(midnight, after=after):
         count += len(claims)
         after = claims[-1].pk
     return count
 
 
 @transaction.atomic
-def _cut_some(midnight: datetime, *, after: int) -> list[Claim]:
+def _record_midnight_batch(midnight: datetime, *, after: int) -> list[Claim]:
     behind = Q(metered_until__lt=midnight) | Q(metered_until=None, admitted_at__lt=midnight)
     claims = list(
         Claim.objects.select_for_update(no_key=True, skip_locked=True)
-        .filter(behind, state__in=HOLDING, pk__gt=after)
+        .filter(behind, state__in=ALLOCATED_STATES, pk__gt=after)
         .order_by("pk")[:BATCH]
     )
-    held = _held_by_chip(claims)
+    allocated = _allocated_by_chip(claims)
     UsageRecord.objects.bulk_create(
-        record for claim in claims for record in _records(claim, held[claim.pk], until=midnight)
+        record
+        for claim in claims
+        for record in _records(claim, allocated[claim.pk], until=midnight)
     )
-    Claim.objects.filter(pk__in=held).update(metered_until=midnight)
+    Claim.objects.filter(pk__in=allocated).update(metered_until=midnight)
     return claims
 
 
 def _metered(claim: Claim) -> datetime | None:
-    """Where its next record begins; None for one that never held anything."""
+    """Start of its next record; None for a claim that never had cards."""
     return claim.metered_until or claim.admitted_at
 
 
@@ -109,7 +116,7 @@ def _records(claim: Claim, cards: Mapping[str, int], *, until: datetime) -> Iter
         return
     span = Span(since=since, until=until)
     for chip, count in sorted(cards.items()):
-        for piece, amount in cards_by_day(cards=count, span=span):
+        for part, amount in cards_by_day(cards=count, span=span):
             yield UsageRecord(
                 claim=claim,
                 queue_id=claim.queue_id,
@@ -120,17 +127,17 @@ def _records(claim: Claim, cards: Mapping[str, int], *, until: datetime) -> Iter
                 work_uid=claim.work_uid,
                 work_name=claim.work_name,
                 cards=count,
-                since=piece.since,
-                until=piece.until,
+                since=part.since,
+                until=part.until,
                 card_microseconds=amount,
             )
 
 
 @transaction.atomic
-def usage_roll() -> int:
-    """Sum the records of every day for which some came since the last roll; says how many days that were."""
+def usage_roll_up() -> int:
+    """Sum the records of every day with records since the last roll-up; return the number of days."""
     lock_in_transaction(AdvisoryLock.ROLL_USAGE)
-    days = days_touched()
+    days = days_to_roll_up()
     for day in days:
         _roll(day)
     return len(days)
@@ -148,8 +155,8 @@ def _roll(day: date) -> None:
 
 
 @transaction.atomic
-def rate_set(*, chip: str, per_hour: Decimal | None, actor: User) -> CardRate | None:
-    """What an hour of one card of that chip is charged at from now on, in past reports too; None: no rate."""
+def card_rate_set(*, chip: str, per_hour: Decimal | None, actor: User) -> CardRate | None:
+    """Set the price of a card-hour of that chip, which applies to past reports too; None deletes the rate."""
     before = CardRate.objects.filter(chip=chip).first()
     rate = None
     if per_hour is None:
@@ -164,3 +171,29 @@ def rate_set(*, chip: str, per_hour: Decimal | None, actor: User) -> CardRate | 
         after=None if per_hour is None else str(per_hour),
     )
     return rate
+
+
+#: Claims that ended earlier were checked by earlier runs.
+CHECK_WINDOW = timedelta(days=2)
+_MAX_NAMED = 3
+
+
+class LedgerDisagrees(Exception):
+    """Ledger records differ from allocations."""
+
+    def __init__(self, found: list[Discrepancy]) -> None:
+        named = "; ".join(map(str, found[:_MAX_NAMED]))
+        more = f"; and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
+        super().__init__(
+            f"the ledger differs from the allocations of {len(found)} claims: {named}{more}. "
+            "manage.py usage_check lists all"
+        )
+
+
+def usage_ledger_check(*, at: datetime) -> None:
+    """Compare the ledger with the allocations of recent claims.
+
+    :raises LedgerDisagrees: if they differ, so that the status page shows it.
+    """
+    if found := usage_discrepancies(since=at - CHECK_WINDOW):
+        raise LedgerDisagrees(found)

@@ -1,7 +1,9 @@
-"""Why a claim waits and when it starts: a page, and the same as a panel of the pages of jobs and deployments."""
+"""The page of a claim: why it is pending, its forecast; and labels and formats of claims for other pages."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -9,57 +11,150 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
 
 from apps.accounts.web.requests import SignedIn
 from apps.quotas.models import Claim
-from apps.quotas.selectors.bars import bars_of
-from apps.quotas.selectors.claims import claims_of_sight, nodes_by_uid, work_last
-from apps.quotas.selectors.forecasts import Awaited
-from apps.quotas.selectors.rearrangements import may_propose
-from apps.quotas.selectors.sights import Sight
-from apps.quotas.selectors.whys import why_of
-from apps.quotas.web.words import name_of, numbers_of, outlook_in_words
+from apps.quotas.selectors.claims import (
+    claim_explanation,
+    claim_node_names,
+    claims_readable,
+    latest_claim_of_work,
+)
+from apps.quotas.selectors.defragmentation import may_propose
+from apps.quotas.selectors.forecasts import VisibleForecast, WorkloadSummary
+from apps.quotas.selectors.quota_bars import quota_bars
+from apps.quotas.selectors.visibility import QueueVisibility
 from controlplane.web.pages import show
 
+#: Labels of the numbers of a reason; see ``controlplane.domain.scheduling.explain`` and ``obstacles``.
+NUMBERS: Mapping[str, str | Promise] = {
+    "wanted": lazy("Cards that it needs"),
+    "used": lazy("Cards that the queue holds"),
+    "cap": lazy("Most that the queue may hold"),
+    "guaranteed": lazy("Cards that the queue is guaranteed"),
+    "kept": lazy("Cards kept for others"),
+    "free": lazy("Cards that are free"),
+    "lendable": lazy("Of those, cards that may be borrowed"),
+    "cards": lazy("Cards"),
+    "claims": lazy("Claims that were told to stop"),
+    "nodes": lazy("Nodes"),
+    "placed": lazy("Claims that the cycle placed first"),
+    "looked_at": lazy("Searches for room before it"),
+    "largest_node": lazy("Cards of the largest node"),
+    "best": lazy("Replicas that would fit at best"),
+    "best_node": lazy("Free cards on the best node"),
+    "replicas": lazy("Replicas"),
+    "total": lazy("Cards of the kind in all"),
+    "running": lazy("Claims that run"),
+    "limit": lazy("Most that one person may run at once"),
+}
 
-def found_for(request: SignedIn, uid: str) -> tuple[Claim, Sight]:
-    """The claim, if they may look at it; of work that was revoked, the one that waits again.
+
+def reason_numbers(claim: Claim) -> list[tuple[str | Promise, object]]:
+    """The numbers of the claim's reason with their labels, in the order of the reason."""
+    return [
+        (NUMBERS.get(name, name.replace("_", " ")), value)
+        for name, value in claim.explanation_numbers.items()
+    ]
+
+
+def format_clock(at: datetime, *, now: datetime) -> str:
+    """``14:20`` today, ``22 Nov, 14:20`` on another day; in UTC, as every time on a page."""
+    local, today = at.astimezone(UTC), now.astimezone(UTC)
+    hour = date_format(local, "H:i")
+    if local.date() == today.date():
+        return hour
+    return _("%(day)s, %(hour)s") % {"day": date_format(local, "MONTH_DAY_FORMAT"), "hour": hour}
+
+
+def format_start(forecast: VisibleForecast, *, now: datetime) -> str:
+    """``Starts about 14:20 UTC, between 13:50 and 15:10.``"""
+    if forecast.unseen:
+        return _("Too many wait before it for a forecast to have come to it.")
+    if forecast.starts_at is None:
+        return _("Does not start within the day that was looked at.")
+    when = f"{format_clock(forecast.starts_at, now=now)} UTC"
+    if forecast.starts_at <= now + timedelta(minutes=1):
+        return _("It is next: there is room for it.")
+    if forecast.earliest is None or forecast.earliest == forecast.latest:
+        return _("Starts about %(when)s.") % {"when": when}
+    since = format_clock(forecast.earliest, now=now)
+    if forecast.latest is None:
+        return _(
+            "Starts about %(when)s, not before %(since)s; if work runs long, after the day."
+        ) % {
+            "when": when,
+            "since": since,
+        }
+    return _("Starts about %(when)s, between %(since)s and %(until)s.") % {
+        "when": when,
+        "since": since,
+        "until": format_clock(forecast.latest, now=now),
+    }
+
+
+def format_start_short(claim: Claim, *, now: datetime) -> str:
+    """Predicted start of a claim for a table cell; empty without a forecast."""
+    forecast = getattr(claim, "forecast", None)
+    if forecast is None:
+        return ""
+    if forecast.starts_at is None:
+        return _("not within a day")
+    return _("about %(when)s") % {"when": f"{format_clock(forecast.starts_at, now=now)} UTC"}
+
+
+def claim_label(claim: Claim, *, visibility: QueueVisibility) -> str:
+    """Name of the workload, or only its team if the reader may not see the name."""
+    if visibility.can_name(claim):
+        return claim.work_name or claim.owner_uid[:8]
+    return _("team %(team)s") % {"team": claim.team.name}
+
+
+def claim_or_404(request: SignedIn, uid: str) -> tuple[Claim, QueueVisibility]:
+    """The claim, if the user may see it; of an evicted workload, the claim that is pending again.
 
     :raises Http404: if there is none.
     """
-    claims, sight = claims_of_sight(request.user)
-    claim = work_last(get_object_or_404(claims, uid=uid))
-    return claim, sight
+    claims, visibility = claims_readable(request.user)
+    claim = latest_claim_of_work(get_object_or_404(claims, uid=uid))
+    return claim, visibility
 
 
 @login_required
 def claim(request: SignedIn, uid: str) -> HttpResponse:
-    """The reason with its numbers, the queue, the place and the forecast; it asks anew until it has its cards."""
-    found, sight = found_for(request, uid)
+    """Reason with numbers, queue, position and forecast; polls while the claim is pending."""
+    found, visibility = claim_or_404(request, uid)
     at = timezone.now()
-    why = why_of(found, user=request.user)
+    explanation = claim_explanation(found, user=request.user)
     context = {
-        "why": why,
+        "explanation": explanation,
         "claim": found,
-        "name": name_of(found, sight=sight),
-        "numbers": numbers_of(found),
-        "bars": bars_of(why.shares, tree=why.tree),
-        "outlook": outlook_in_words(why.outlook, now=at) if why.outlook else "",
-        "waits_for": [awaited(each) for each in why.outlook.waits_for] if why.outlook else [],
-        "nodes": sorted(set(nodes_by_uid([found]).values())),
-        "work_href": work_href(found.work_kind, found.work_uid) if why.named else "",
-        "opened": why.line.opened,
-        # Enough are free, only not together: moves would help it.
-        "scattered": why.waits
-        and any(cards >= found.card_count for cards in why.free.values())
+        "name": claim_label(found, visibility=visibility),
+        "numbers": reason_numbers(found),
+        "bars": quota_bars(explanation.shares, tree=explanation.tree),
+        "outlook": format_start(explanation.outlook, now=at) if explanation.outlook else "",
+        "waits_for": [workload_link(each) for each in explanation.outlook.waits_for]
+        if explanation.outlook
+        else [],
+        "nodes": sorted(set(claim_node_names([found]).values())),
+        "workload_url": workload_url(found.work_kind, found.work_uid) if explanation.named else "",
+        "can_open": explanation.entry.can_open,
+        # Enough cards are free, but fragmented: defragmentation would help.
+        "scattered": explanation.is_pending
+        and any(cards >= found.card_count for cards in explanation.free.values())
         and may_propose(request.user),
     }
-    return show(request, "quotas/claim.html", context, fragment="panel", changing=why.waits)
+    return show(
+        request, "quotas/claim.html", context, fragment="panel", changing=explanation.is_pending
+    )
 
 
-def awaited(each: Awaited) -> dict[str, Any]:
-    """Somebody whose end it waits for, in words, and where that leads."""
+def workload_link(each: WorkloadSummary) -> dict[str, Any]:
+    """Label and URL of a workload."""
     cards = each.cards
     if not each.name:
         words = _("work of team %(team)s on %(cards)d cards") % {"team": each.team, "cards": cards}
@@ -69,11 +164,11 @@ def awaited(each: Awaited) -> dict[str, Any]:
         "team": each.team,
         "cards": cards,
     }
-    return {"words": words, "href": work_href(each.work_kind, each.work_uid)}
+    return {"words": words, "href": workload_url(each.work_kind, each.work_uid)}
 
 
-def work_href(kind: str, uid: str) -> str:
-    """The page of a job or a deployment; empty where there is none."""
+def workload_url(kind: str, uid: str) -> str:
+    """URL of the page of a job or a deployment; empty if there is none."""
     if kind not in ("job", "deployment") or not uid:
         return ""
     return reverse(kind, args=[uid])

@@ -1,53 +1,136 @@
-"""The queue tree, and the page of one queue: who waits, who runs, what it held, what was changed."""
+"""Pages of the queue tree and of a queue: pending and running claims, usage, changes, queues below."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
 
+from django import forms
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
 
 from apps.accounts.web.requests import SignedIn
-from apps.quotas.models import QueueChange
-from apps.quotas.selectors.bars import bars_of, drawn, fleet_bars
+from apps.quotas.models import Claim, QueueChange
+from apps.quotas.selectors.allocations import (
+    QueueOccupancy,
+    UsageWindow,
+    queue_changes,
+    queue_occupancy,
+)
 from apps.quotas.selectors.claims import (
-    borrowing,
-    claims_holding,
-    claims_waiting,
-    nodes_by_uid,
-    places_in,
+    claim_node_names,
+    claims_allocated,
+    claims_borrowing,
+    claims_pending,
+    queue_positions,
 )
-from apps.quotas.selectors.occupancy import Occupancy, Window, changes_of, occupancy_of
-from apps.quotas.selectors.queues import Line, Tree, flat, queue_tree
-from apps.quotas.selectors.trees import queue_names
-from apps.quotas.web.listing import (
-    ClaimFilter,
-    RunningRow,
-    WaitingRow,
-    running_columns,
-    waiting_columns,
-)
-from apps.quotas.web.words import name_of, outlook_brief
+from apps.quotas.selectors.queue_trees import queue_names
+from apps.quotas.selectors.queues import QueueEntry, QuotaTree, flatten, queue_tree
+from apps.quotas.selectors.quota_bars import fleet_bars, queue_bars, quota_bars
+from apps.quotas.selectors.visibility import QueueVisibility
+from apps.quotas.web.claims import claim_label, format_start_short
 from controlplane.domain.queue_documents import changes, from_json
 from controlplane.domain.quotas import TOTAL
 from controlplane.web.pages import Tab, keyset
-from controlplane.web.tables import Table
+from controlplane.web.sentences import said
+from controlplane.web.tables import Column, FilterForm, Table
+
+
+class ClaimFilter(FilterForm):
+    team = forms.CharField(label=lazy("Team"), required=False)
+    chip = forms.CharField(label=lazy("Chip"), required=False)
+    lookups: ClassVar = {"team": "team__name__icontains", "chip": "chips__icontains"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingClaimRow:
+    claim: Claim
+    #: Position in its queue, from 1; None if it is no longer pending.
+    place: int | None
+    name: str
+    #: Whether the reader may see the name of the workload.
+    named: bool
+    #: Predicted start; empty without a forecast.
+    starts: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningClaimRow:
+    claim: Claim
+    name: str
+    named: bool
+    #: Names of its nodes.
+    nodes: tuple[str, ...]
+    #: It uses cards beyond its queue's guarantee.
+    borrowed: bool
+
+
+def pending_columns(visibility: QueueVisibility, at: datetime) -> tuple[Column, ...]:
+    return (
+        Column(key="line", label=lazy("Place"), sort="line", csv=lambda row: row.line),
+        Column(
+            key="work", label=lazy("Work"), csv=lambda row: claim_label(row, visibility=visibility)
+        ),
+        Column(key="cards", label=lazy("Cards"), sort="card_count", numeric=True, csv=_cards),
+        Column(key="chips", label=lazy("Chips"), csv=lambda row: " / ".join(row.chips)),
+        Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
+        Column(key="since", label=lazy("Waits since"), sort="since", csv=_since),
+        Column(key="why", label=lazy("Why it waits"), csv=lambda row: said(row.explanation)),
+        Column(
+            key="starts",
+            label=lazy("Starts"),
+            csv=lambda row: format_start_short(row, now=at) or "–",
+        ),
+    )
+
+
+def running_columns(visibility: QueueVisibility) -> tuple[Column, ...]:
+    return (
+        Column(
+            key="work", label=lazy("Work"), csv=lambda row: claim_label(row, visibility=visibility)
+        ),
+        Column(key="cards", label=lazy("Cards"), sort="card_count", numeric=True, csv=_cards),
+        Column(key="chip", label=lazy("Chip"), sort="chip"),
+        Column(key="where", label=lazy("Where"), csv=lambda row: len(row.placement)),
+        Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
+        Column(key="admitted_at", label=lazy("Since"), sort="admitted_at", csv=_admitted),
+        Column(key="progress", label=lazy("Progress"), sort="progress", numeric=True),
+        Column(key="saved", label=lazy("Last saved"), sort="checkpointed_at", csv=_saved),
+    )
+
+
+def _cards(row: Claim) -> int:
+    return row.card_count
+
+
+def _since(row: Claim) -> str:
+    return (row.in_line_since or row.created_at).isoformat()
+
+
+def _admitted(row: Claim) -> str:
+    return row.admitted_at.isoformat() if row.admitted_at else ""
+
+
+def _saved(row: Claim) -> str:
+    return row.checkpointed_at.isoformat() if row.checkpointed_at else ""
 
 
 @login_required
 def queues(request: SignedIn) -> HttpResponse:
-    """``?chip=`` shows the bars of one chip alone."""
+    """The queue tree; ``?chip=`` shows only the bars of one chip."""
     tree = queue_tree(request.user)
     chip = request.GET.get("chip", "")
     chip = chip if chip in tree.chips else ""
     context = {
         "tree": tree,
-        "lines": drawn(tree.tops, tree=tree, chip=chip),
+        "entries": queue_bars(tree.roots, tree=tree, chip=chip),
         "fleet": fleet_bars(tree, chip=chip),
         "chips": tree.chips,
         "chip": chip,
@@ -55,24 +138,24 @@ def queues(request: SignedIn) -> HttpResponse:
     return render(request, "quotas/queues.html", context)
 
 
-def found_in(tree: Tree, uid: str) -> Line:
-    """The queue of that uid, if its page opens to whoever looks.
+def entry_or_404(tree: QuotaTree, uid: str) -> QueueEntry:
+    """The queue of that uid, if the user may open its page.
 
     :raises Http404: if there is none.
     """
-    for line in flat(tree.tops):
-        if line.queue.uid == uid and line.opened:
-            return line
+    for entry in flatten(tree.roots):
+        if entry.queue.uid == uid and entry.can_open:
+            return entry
     raise Http404
 
 
 @login_required
 def queue(request: SignedIn, uid: str) -> HttpResponseBase:
-    """``?tab=`` is ``waiting``, ``running``, ``usage``, ``changes`` or ``below``."""
+    """A queue; ``?tab=`` is ``waiting``, ``running``, ``usage``, ``changes`` or ``below``."""
     tree = queue_tree(request.user)
-    line = found_in(tree, uid)
-    parts: Mapping[str, Callable[[SignedIn, Tree, Line], dict[str, Any]]] = {
-        "waiting": _waiting,
+    entry = entry_or_404(tree, uid)
+    parts: Mapping[str, Callable[[SignedIn, QuotaTree, QueueEntry], dict[str, Any]]] = {
+        "waiting": _pending,
         "running": _running,
         "usage": _usage,
         "changes": _changes,
@@ -81,87 +164,87 @@ def queue(request: SignedIn, uid: str) -> HttpResponseBase:
     tab = request.GET.get("tab", "waiting")
     if tab not in parts:
         raise Http404
-    part = parts[tab](request, tree, line)
+    part = parts[tab](request, tree, entry)
     table = part.get("table")
     if isinstance(table, Table) and table.wants_csv:
-        return table.csv(filename=f"{line.queue}-{tab}.csv")
+        return table.csv(filename=f"{entry.queue}-{tab}.csv")
     context = {
-        "queue": line.queue,
-        "line": line,
-        "above": _above(tree, line),
-        "bars": bars_of(line.shares, tree=tree),
-        "tabs": _tabs(line, tab),
-        "may_change": tree.sight.company or line.queue.pk in tree.sight.managed,
+        "queue": entry.queue,
+        "entry": entry,
+        "above": _above(tree, entry),
+        "bars": quota_bars(entry.shares, tree=tree),
+        "tabs": _tabs(entry, tab),
+        "may_change": tree.visibility.everything or entry.queue.pk in tree.visibility.managed,
         **part,
     }
     return render(request, f"quotas/queue_{tab}.html", context)
 
 
-def _above(tree: Tree, line: Line) -> list[Line]:
-    """Those above it, from the top down."""
-    return [one for one in flat(tree.tops) if line in flat(one.below)]
+def _above(tree: QuotaTree, entry: QueueEntry) -> list[QueueEntry]:
+    """The queues above it, from the top down."""
+    return [one for one in flatten(tree.roots) if entry in flatten(one.below)]
 
 
-def _tabs(line: Line, current: str) -> list[Tab]:
-    words = {
-        "waiting": (_("Waiting"), line.waiting),
+def _tabs(entry: QueueEntry, current: str) -> list[Tab]:
+    labels = {
+        "waiting": (_("Waiting"), entry.waiting),
         "running": (_("Running"), None),
         "usage": (_("Use over time"), None),
         "changes": (_("Changes"), None),
-        "below": (_("Queues below"), len(line.below)),
+        "below": (_("Queues below"), len(entry.below)),
     }
-    if not line.below:
-        del words["below"]
-    page = reverse("queue", args=[line.queue.uid])
+    if not entry.below:
+        del labels["below"]
+    page = reverse("queue", args=[entry.queue.uid])
     return [
-        Tab(label=word, href=f"{page}?tab={name}", current=name == current, count=count)
-        for name, (word, count) in words.items()
+        Tab(label=label, href=f"{page}?tab={name}", current=name == current, count=count)
+        for name, (label, count) in labels.items()
     ]
 
 
-def _waiting(request: SignedIn, tree: Tree, line: Line) -> dict[str, Any]:
+def _pending(request: SignedIn, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
     at = timezone.now()
     table = Table(
         request,
-        claims_waiting(line.keys),
-        columns=waiting_columns(tree.sight, at),
+        claims_pending(entry.subtree_ids),
+        columns=pending_columns(tree.visibility, at),
         filters=ClaimFilter(request.GET),
         default_sort="line",
     )
-    places = places_in(line.keys)
+    places = queue_positions(entry.subtree_ids)
     return {
         "table": table,
         "rows": [
-            WaitingRow(
+            PendingClaimRow(
                 claim=claim,
                 place=places.get(claim.pk),
-                name=name_of(claim, sight=tree.sight),
-                named=tree.sight.names(claim),
-                starts=outlook_brief(claim, now=at),
+                name=claim_label(claim, visibility=tree.visibility),
+                named=tree.visibility.can_name(claim),
+                starts=format_start_short(claim, now=at),
             )
             for claim in ([] if table.wants_csv else table.rows)
         ],
     }
 
 
-def _running(request: SignedIn, tree: Tree, line: Line) -> dict[str, Any]:
+def _running(request: SignedIn, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
     table = Table(
         request,
-        claims_holding(line.keys),
-        columns=running_columns(tree.sight),
+        claims_allocated(entry.subtree_ids),
+        columns=running_columns(tree.visibility),
         filters=ClaimFilter(request.GET),
         default_sort="-admitted_at",
     )
     shown = [] if table.wants_csv else table.rows
-    nodes = nodes_by_uid(shown)
-    beyond = borrowing(line.keys, _rights(line))
+    nodes = claim_node_names(shown)
+    beyond = claims_borrowing(entry.subtree_ids, _rights(entry))
     return {
         "table": table,
         "rows": [
-            RunningRow(
+            RunningClaimRow(
                 claim=claim,
-                name=name_of(claim, sight=tree.sight),
-                named=tree.sight.names(claim),
+                name=claim_label(claim, visibility=tree.visibility),
+                named=tree.visibility.can_name(claim),
                 nodes=tuple(sorted({nodes.get(part["node"], "–") for part in claim.placement})),
                 borrowed=claim.pk in beyond,
             )
@@ -170,51 +253,55 @@ def _running(request: SignedIn, tree: Tree, line: Line) -> dict[str, Any]:
     }
 
 
-def _rights(line: Line) -> dict[tuple[int, str], int]:
-    """What each queue there is guaranteed of each chip. Where only a total is stated, no one chip is borrowed."""
+def _rights(entry: QueueEntry) -> dict[tuple[int, str], int]:
+    """Guarantee of each queue there by chip. With a guarantee for all chips only, no single chip is borrowed."""
     rights = {}
-    for one in flat([line]):
+    for one in flatten([entry]):
         for share in one.shares:
-            right = share.standing.guaranteed if share.judged else share.standing.used
+            right = share.standing.guaranteed if share.borrowing_known else share.standing.used
             rights[one.queue.pk, share.chip] = right
     return rights
 
 
-def _usage(request: SignedIn, tree: Tree, line: Line) -> dict[str, Any]:
-    chips = [share.chip for share in line.shares] or [TOTAL]
+def _usage(request: SignedIn, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
+    chips = [share.chip for share in entry.shares] or [TOTAL]
     chip = request.GET.get("chip", chips[0])
-    asked = request.GET.get("window", Window.DAY)
-    window = Window(asked) if asked in set(Window) else Window.DAY
-    words = {
-        Window.DAY: _("24 hours"),
-        Window.WEEK: _("7 days"),
-        Window.MONTH: _("30 days"),
+    requested = request.GET.get("window", UsageWindow.DAY)
+    window = UsageWindow(requested) if requested in set(UsageWindow) else UsageWindow.DAY
+    labels = {
+        UsageWindow.DAY: _("24 hours"),
+        UsageWindow.WEEK: _("7 days"),
+        UsageWindow.MONTH: _("30 days"),
     }
     return {
         "chip": chip if chip in chips else chips[0],
         "chips": chips,
         "window": window,
         "windows": [
-            Tab(label=word, href=f"?tab=usage&chip={chip}&window={one}", current=one is window)
-            for one, word in words.items()
+            Tab(label=label, href=f"?tab=usage&chip={chip}&window={one}", current=one is window)
+            for one, label in labels.items()
         ],
     }
 
 
 @login_required
 def queue_usage(request: SignedIn, uid: str) -> HttpResponse:
-    """Cards held over time, as a chart's JSON; ``?chip=`` and ``?window=``."""
-    line = found_in(queue_tree(request.user), uid)
-    chip, asked = request.GET.get("chip", TOTAL), request.GET.get("window", "")
-    if asked not in set(Window):
+    """Allocated cards over time as JSON for a chart; ``?chip=`` and ``?window=``."""
+    entry = entry_or_404(queue_tree(request.user), uid)
+    chip, requested = request.GET.get("chip", TOTAL), request.GET.get("window", "")
+    if requested not in set(UsageWindow):
         raise Http404
-    found = occupancy_of(
-        line.queue, below=line.keys, chip=chip, window=Window(asked), at=timezone.now()
+    found = queue_occupancy(
+        entry.queue,
+        below=entry.subtree_ids,
+        chip=chip,
+        window=UsageWindow(requested),
+        at=timezone.now(),
     )
     return JsonResponse(_chart(found))
 
 
-def _chart(found: Occupancy) -> dict[str, Any]:
+def _chart(found: QueueOccupancy) -> dict[str, Any]:
     x = [start.isoformat() for start in found.starts]
     series: list[dict[str, Any]] = [
         {"name": _("held"), "kind": "line", "x": x, "y": list(found.used)}
@@ -235,19 +322,19 @@ def _chart(found: Occupancy) -> dict[str, Any]:
     }
 
 
-def _changes(request: SignedIn, _tree: Tree, line: Line) -> dict[str, Any]:
-    page = keyset(changes_of(line.queue), before=request.GET.get("before", ""))
+def _changes(request: SignedIn, _tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
+    page = keyset(queue_changes(entry.queue), before=request.GET.get("before", ""))
     names = queue_names()
-    return {"page": page, "rows": [_change(row, line.queue.uid, names) for row in page.rows]}
+    return {"page": page, "rows": [_change(row, entry.queue.uid, names) for row in page.rows]}
 
 
 def _change(row: QueueChange, uid: str, names: Mapping[str, str]) -> dict[str, Any]:
-    """One change, and what of it was about this queue."""
-    before = {one: from_json(kept) for one, kept in row.before.items() if kept}
-    after = {one: from_json(kept) for one, kept in row.after.items() if kept}
-    told = [each.message for each in changes(before, after, names=names) if each.uid == uid]
-    return {"change": row, "told": told}
+    """A change, with its differences for this queue."""
+    before = {one: from_json(document) for one, document in row.before.items() if document}
+    after = {one: from_json(document) for one, document in row.after.items() if document}
+    messages = [each.message for each in changes(before, after, names=names) if each.uid == uid]
+    return {"change": row, "messages": messages}
 
 
-def _below(_request: SignedIn, tree: Tree, line: Line) -> dict[str, Any]:
-    return {"lines": drawn(line.below, tree=tree)}
+def _below(_request: SignedIn, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
+    return {"entries": queue_bars(entry.below, tree=tree)}

@@ -1,4 +1,4 @@
-"""Who sits where: the fleet from the spine down to the card."""
+"""The topology page: allocated and free cards of the fleet, from the network down to the card."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from django.utils.translation import pgettext_lazy
 from django.views.decorators.gzip import gzip_page
 
 from apps.accounts.web.requests import SignedIn
-from apps.quotas.selectors.openings import Use
-from apps.quotas.selectors.rearrangements import may_propose
+from apps.quotas.selectors.defragmentation import may_propose
+from apps.quotas.selectors.free_capacity import CardUse
 from apps.quotas.selectors.topology import (
     CLUSTER,
     FLEET,
     NODE,
     Domain,
     NoSuchDomain,
-    topology_of,
+    fleet_topology,
+    topology_document,
 )
-from apps.quotas.selectors.topology_documents import document
 from controlplane.web.pages import Tab, show
 
-#: From so many hundredths of the free cards on, moves are suggested.
-WORTH_A_LOOK = 5
+#: Defragmentation is suggested from this percentage of fragments among free cards.
+SUGGESTION_PERCENT = 5
 
-KINDS: dict[str, str | Promise] = {
+KIND_LABELS: dict[str, str | Promise] = {
     FLEET: _("fleet"),
     CLUSTER: _("cluster"),
     "superpod": _("superpod"),
@@ -40,15 +40,15 @@ KINDS: dict[str, str | Promise] = {
     "rack": _("rack"),
     NODE: _("node"),
 }
-WORDS: dict[Use, Promise] = {
-    Use.HELD: _("held"),
-    Use.FREE: _("free"),
-    Use.FRAGMENT: _("fragment"),
-    Use.KEPT: _("kept"),
-    Use.NO_NEW_WORK: _("no new work"),
-    Use.BROKEN: _("not usable"),
+USE_LABELS: dict[CardUse, Promise] = {
+    CardUse.HELD: _("held"),
+    CardUse.FREE: _("free"),
+    CardUse.FRAGMENT: _("fragment"),
+    CardUse.KEPT: _("kept"),
+    CardUse.NO_NEW_WORK: _("no new work"),
+    CardUse.BROKEN: _("not usable"),
 }
-COLOURS: dict[str, Promise] = {
+COLOUR_LABELS: dict[str, Promise] = {
     "state": _("State"),
     "queue": _("Queue"),
     "team": _("Team"),
@@ -57,8 +57,8 @@ COLOURS: dict[str, Promise] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A domain on the way down, or below."""
+class DomainLink:
+    """A domain with its label and URL."""
 
     domain: Domain
     kind: str | Promise
@@ -67,29 +67,31 @@ class Step:
 
 @login_required
 def topology(request: SignedIn) -> HttpResponse:
-    """The domain named by ``?at=``, and what is below it."""
-    seen = topology_of(request.user)
+    """The domain with the key ``?at=``, and the domains below it."""
+    seen = fleet_topology(request.user)
     here = _here(seen.at, request.GET.get("at", ""))
     by = request.GET.get("by", "state")
-    if by not in COLOURS:
+    if by not in COLOUR_LABELS:
         raise Http404
     context: dict[str, Any] = {
         "here": here,
-        "kind": KINDS.get(here.kind, here.kind),
-        "trail": [_step(domain, by) for domain in here.trail[:-1]],
-        "rows": [_step(domain, by) for domain in here.below],
-        "cells": [(cell, WORDS[cell.use]) for cell in seen.cells(here.stand)] if here.stand else [],
-        "legend": [(use.value, word, here.uses[use]) for use, word in WORDS.items()],
+        "kind": KIND_LABELS.get(here.kind, here.kind),
+        "trail": [_domain_link(domain, by) for domain in here.trail[:-1]],
+        "rows": [_domain_link(domain, by) for domain in here.below],
+        "cells": [(cell, USE_LABELS[cell.use]) for cell in seen.cells(here.occupancy)]
+        if here.occupancy
+        else [],
+        "legend": [(use.value, label, here.uses[use]) for use, label in USE_LABELS.items()],
         "by": by,
         "colours": [
-            Tab(label=label, href=_address(here, colour), current=colour == by)
-            for colour, label in COLOURS.items()
+            Tab(label=label, href=_domain_url(here, colour), current=colour == by)
+            for colour, label in COLOUR_LABELS.items()
         ],
         "words": {
-            "uses": {use.value: str(word) for use, word in WORDS.items()},
-            "kinds": {kind: str(word) for kind, word in KINDS.items()},
+            "uses": {use.value: str(label) for use, label in USE_LABELS.items()},
+            "kinds": {kind: str(label) for kind, label in KIND_LABELS.items()},
         },
-        "suggests": here.fragment_percent >= WORTH_A_LOOK and may_propose(request.user),
+        "suggests": here.fragment_percent >= SUGGESTION_PERCENT and may_propose(request.user),
     }
     return show(request, "quotas/topology.html", context, fragment="zoomed", changing=True)
 
@@ -97,9 +99,10 @@ def topology(request: SignedIn) -> HttpResponse:
 @login_required
 @gzip_page
 def topology_cards(request: SignedIn) -> HttpResponse:
-    """Every card, as the picture is drawn from it."""
+    """All cards as JSON for the map."""
     return JsonResponse(
-        document(topology_of(request.user)), json_dumps_params={"separators": (",", ":")}
+        topology_document(fleet_topology(request.user)),
+        json_dumps_params={"separators": (",", ":")},
     )
 
 
@@ -111,11 +114,13 @@ def _here(at: Any, key: str) -> Domain:
     return found
 
 
-def _step(domain: Domain, by: str) -> Step:
-    return Step(domain=domain, kind=KINDS.get(domain.kind, domain.kind), href=_address(domain, by))
+def _domain_link(domain: Domain, by: str) -> DomainLink:
+    return DomainLink(
+        domain=domain, kind=KIND_LABELS.get(domain.kind, domain.kind), href=_domain_url(domain, by)
+    )
 
 
-def _address(domain: Domain, by: str) -> str:
+def _domain_url(domain: Domain, by: str) -> str:
     asked = {"at": domain.key, "by": by if by != "state" else ""}
     query = urlencode({name: value for name, value in asked.items() if value}, safe=":/")
     return f"{reverse('topology')}?{query}" if query else reverse("topology")

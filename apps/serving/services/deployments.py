@@ -67,7 +67,7 @@ def _require_open_queue(queue: Queue) -> None:
 def _require_pending_limit(user: User, *, more: int) -> None:
     """:raises SpecRefused: if the replicas, which are created later, exceed the user's pending claims."""
     try:
-        quotas.pending_check(user=user, more=more)
+        quotas.pending_limit_check(user=user, more=more)
     except quotas.PendingLimitExceeded as refusal:
         raise SpecRefused([Finding(field="replicas", message=str(refusal))]) from None
 
@@ -362,14 +362,14 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
         ),
         chips=backend.chips,
         priority=0,
-        work=quotas.Work(
+        work=quotas.ClaimWorkload(
             kind=WORKLOAD_KIND,
             uid=deployment.uid,
             name=deployment.name,
             person=deployment.created_by,
         ),
         # The deployment was requested before this replica.
-        terms=quotas.Terms(preemptible=has_firm, continues=True),
+        terms=quotas.ClaimTerms(preemptible=has_firm, continues=True),
     )
     replica.claim_uid = claim.uid
     replica.save(update_fields=["claim_uid"])

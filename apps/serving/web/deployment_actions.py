@@ -143,7 +143,7 @@ def _checked(
         replicas = deployment.replica_count if deployment else values["replicas"]
         context["replicas"] = replicas
         context["cards"] = replicas * values["cards"]
-        context["place"] = quotas.place_of(queue=queue, chips=[values["chip"]])
+        context["place"] = quotas.queue_position(queue=queue, chips=[values["chip"]])
     return render(request, "serving/deployment_check.html", context)
 
 

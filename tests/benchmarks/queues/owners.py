@@ -144,17 +144,17 @@ class Owners:
                     self._early.remove(claim.uid)
                     self._start(claim.uid)
 
-    def _asked(self, work: Work, queues: Mapping[str, Queue]) -> services.Request:
+    def _asked(self, work: Work, queues: Mapping[str, Queue]) -> services.ClaimRequest:
         wants = work.piece.work
-        return services.Request(
+        return services.ClaimRequest(
             owner=("load", f"{work.name}-{work.starts}"),
             team=self.team,
             queue=queues[leaf(self.load, work.piece.queue)],
             shape=shape_of(wants),
             chips=(CHIP,),
             priority=wants.priority,
-            work=services.Work(kind="load", uid=work.name, name=work.name),
-            terms=services.Terms(
+            work=services.ClaimWorkload(kind="load", uid=work.name, name=work.name),
+            terms=services.ClaimTerms(
                 preemptible=True,
                 within=wants.within,
                 near=wants.near,

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from django.utils import timezone
 
 from apps.quotas import reconcilers
-from apps.quotas.selectors.policies import CYCLE
+from apps.quotas.selectors.cycles import CYCLE_BUDGET
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.outbox import messages
 from tests.benchmarks.queues.bells import Bell
@@ -22,7 +22,7 @@ from tests.benchmarks.queues.processors import Spent, spent
 
 #: Seconds after which it looks without being woken.
 BEAT = 1.0
-POLICY = Policy(cycle=CYCLE)
+POLICY = Policy(cycle=CYCLE_BUDGET)
 
 
 @dataclass(slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from apps.jobs.models import Job
 from apps.quotas.models import Claim, Queue, WhatIf
-from apps.quotas.reconcilers import forecasts_refresh, what_ifs_answer
-from apps.quotas.services.what_ifs import Question, what_if_ask
+from apps.quotas.reconcilers import forecasts_refresh, what_ifs_reconcile
+from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.what_if import MoreNodes
 from tests.e2e.demo.clock import NOW, before
@@ -18,11 +18,13 @@ def foretold(waiting: Job) -> WhatIf:
     claim = claim_of(waiting)
     running = Claim.objects.filter(chip__in=claim.chips).exclude(placement=[]).latest("id")
     node = running.placement[0]["node"]
-    asked = what_if_ask(
-        question=Question(changes=[MoreNodes(like=node, nodes=2)], queue=claim.queue, claim=claim),
+    asked = what_if_create(
+        question=WhatIfRequest(
+            changes=[MoreNodes(like=node, nodes=2)], queue=claim.queue, claim=claim
+        ),
         actor=waiting.created_by,
     )
-    what_ifs_answer(policy=Policy(), at=NOW)
+    what_ifs_reconcile(policy=Policy(), at=NOW)
     asked.refresh_from_db()
     return asked
 

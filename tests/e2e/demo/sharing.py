@@ -7,8 +7,8 @@ from dataclasses import replace
 from django.utils import timezone
 
 from apps.quotas.models import QueueChange
-from apps.quotas.selectors.trees import tree_documents
-from apps.quotas.services.trees import tree_apply
+from apps.quotas.selectors.queue_trees import tree_documents
+from apps.quotas.services.queue_trees import tree_apply
 from controlplane.domain.queue_documents import QueueDocument
 from controlplane.domain.queue_edits import TreeAct, TreeEdit
 from controlplane.domain.queues import QueueState

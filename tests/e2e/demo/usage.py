@@ -7,7 +7,7 @@ from decimal import Decimal
 from random import Random
 
 from apps.quotas.models import CardRate
-from apps.quotas.services.usage import usage_roll
+from apps.quotas.services.usage import usage_roll_up
 from tests.e2e.demo.clock import NOW
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
 from tests.e2e.demo.people import People
@@ -39,4 +39,4 @@ def used(who: People, where: Fleet) -> None:
             usage.release(claim, at=day + timedelta(minutes=chance.randint(30, 1400)))
     for chip, per_hour in RATES.items():
         CardRate.objects.create(chip=chip, per_hour=per_hour)
-    usage_roll()
+    usage_roll_up()

@@ -1,4 +1,4 @@
-"""A company in which something has happened, and who administers it."""
+"""A company with rows in every table, and its administrator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["committed_company", "company", "installation"]
 
 @dataclass(frozen=True, kw_only=True)
 class LivedIn:
-    """A company in which something has happened: every table has rows."""
+    """A company with rows in every table."""
 
     company: Company
     boss: User

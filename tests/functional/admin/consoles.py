@@ -1,4 +1,4 @@
-"""The console of queues as a person uses it: a page is opened, a few fields are changed, it is sent."""
+"""Helpers for the queue console: open a page, change fields, submit it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.integration.company import Company, entitle
 
 
 def at(name: str, *args: object, **query: str | list[str]) -> str:
-    """The address of a page of the console."""
+    """URL of a page of the console."""
     return reverse(f"admin:quotas_queue_{name}", args=args, query=query or None)
 
 
@@ -25,7 +25,7 @@ def edit_page(queue: Queue) -> str:
 
 
 def filled(browser: Client, address: str, **changes: object) -> dict[str, Any]:
-    """What the page would send, with those fields changed; None takes one away."""
+    """Form data of the page with those changes; None removes a field."""
     context = browser.get(address).context
     forms = [context["saving"]]
     if context.get("form") is not None:
@@ -45,7 +45,7 @@ def filled(browser: Client, address: str, **changes: object) -> dict[str, Any]:
 
 
 def look(browser: Client, address: str, **changes: object) -> Any:
-    """The live preview of a page whose fields were changed so."""
+    """The live preview of a page with those changes."""
     sent = filled(browser, address, **changes)
     response = browser.post(address, sent, headers={"HX-Request": "true"})
     assert response.status_code == 200
@@ -53,7 +53,7 @@ def look(browser: Client, address: str, **changes: object) -> Any:
 
 
 def save(browser: Client, address: str, **changes: object) -> Any:
-    """Change those fields of a page and press its button."""
+    """Submit a page with those changes."""
     return browser.post(address, filled(browser, address, **changes, save="1"))
 
 
@@ -65,7 +65,7 @@ def queue(
     parent: Queue | None = None,
     **cpu: Any,
 ) -> Queue:
-    """A queue that states that much of the cpu."""
+    """A queue with that quota of the chip ``cpu``."""
     made = Queue.objects.create(name=name, team=team, parent=parent)
     if cpu:
         entitle(made, **cpu)
@@ -73,7 +73,7 @@ def queue(
 
 
 def borrowing(company: Company, lender: Queue, borrower: Queue, *, person: User) -> Claim:
-    """All cards are held by a claim of the borrower that can save and stop; the lender's own work waits."""
+    """All cards are allocated to a preemptible claim of the borrower; a claim of the lender is pending."""
     running = usage.waiting(
         queue=borrower, team=company.other_team, person=person, cards=2, name="secret sweep"
     )

@@ -1,4 +1,4 @@
-"""Addresses of the admin, and what it answers."""
+"""URLs of the admin, and its responses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def page(model: type[Model], name: str = "changelist", *args: object) -> str:
 
 
 def act(browser: Client, model: type[Model], action: str, *rows: Model) -> list[str]:
-    """Run an action on those rows; say what the administrator is told."""
+    """Run an action on those rows; return the messages."""
     response = browser.post(
         page(model), {"action": action, "_selected_action": [row.pk for row in rows]}
     )

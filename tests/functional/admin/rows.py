@@ -1,4 +1,4 @@
-"""A row of any table, for pages that only have to be able to show it."""
+"""A row of any table, for pages that only render it."""
 
 from __future__ import annotations
 

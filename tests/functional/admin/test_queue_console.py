@@ -1,4 +1,4 @@
-"""One queue in the console: edited, made, moved, set to a state, retired; always looked at first."""
+"""The queue console for one queue: create, edit, move, set state, retire; each with a preview."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def refusals(response: object) -> str:
     return " ".join(review.refusals)
 
 
-def test_the_tree_tells_what_each_queue_has_and_what_is_wrong_with_it(
+def test_the_tree_shows_quota_usage_and_warnings_of_each_queue(
     company: Company, browser: Client
 ) -> None:
     top = consoles.queue(company, "top", guaranteed=2, reserved=1, cap=6)
@@ -34,8 +34,8 @@ def test_the_tree_tells_what_each_queue_has_and_what_is_wrong_with_it(
     rows = {row.queue.name: row for row in response.context["rows"]}
     assert list(rows) == ["default", "top", "low"]
     cell = rows["top"].cells[0]
-    assert (cell.words, cell.more) == ("1 of 2, cap 6", "1 reserved")
-    assert (cell.below, cell.too_much) == ("3 of 2 guaranteed below", True)
+    assert (cell.text, cell.details) == ("1 of 2, cap 6", "1 reserved")
+    assert (cell.below, cell.overcommitted) == ("3 of 2 guaranteed below", True)
     assert "the queues below top are guaranteed 3" in " ".join(rows["top"].warnings)
     assert rows["low"].waiting == ()
     assert [row.queue.name for row in browser.get(page(Queue), {"q": "lo"}).context["rows"]] == [
@@ -44,9 +44,7 @@ def test_the_tree_tells_what_each_queue_has_and_what_is_wrong_with_it(
     ]
 
 
-def test_what_is_filled_in_is_saved_with_its_reason_and_a_trace(
-    company: Company, browser: Client
-) -> None:
+def test_a_change_is_saved_with_note_and_audit_event(company: Company, browser: Client) -> None:
     response = save(
         browser,
         edit_page(company.queue),
@@ -67,7 +65,7 @@ def test_what_is_filled_in_is_saved_with_its_reason_and_a_trace(
     assert (entry.actor_name, entry.object_uid) == ("boss", company.queue.uid)
 
 
-def test_what_is_refused_stays_as_it_was_typed_and_saves_nothing(
+def test_a_refused_change_keeps_the_input_and_saves_nothing(
     company: Company, browser: Client
 ) -> None:
     entitle(company.queue, guaranteed=2, cap=2)
@@ -99,18 +97,18 @@ def test_what_is_refused_stays_as_it_was_typed_and_saves_nothing(
         ({"cards-cpu-cap": "-1"}, "Cap", "greater than or equal to 0"),
     ],
 )
-def test_a_field_that_makes_no_sense_is_named_in_the_preview(
+def test_an_invalid_field_is_named_in_the_preview(
     company: Company, browser: Client, changes: dict[str, str], label: str, words: str
 ) -> None:
     review = look(browser, edit_page(company.queue), **changes).context["review"]
 
-    (mistake,) = review.mistakes
-    assert mistake.label == label
-    assert words in mistake.message
+    (error,) = review.form_errors
+    assert error.label == label
+    assert words in error.message
     assert review.blocked
 
 
-def test_the_preview_names_who_would_stop_and_the_next_cycle_stops_them(
+def test_the_preview_lists_claims_that_the_next_cycle_evicts(
     company: Company, browser: Client
 ) -> None:
     mine = consoles.queue(company, "mine", team=company.team)
@@ -142,9 +140,7 @@ def test_the_preview_names_who_would_stop_and_the_next_cycle_stops_them(
     assert running.state == ClaimState.REVOKING
 
 
-def test_a_tree_that_somebody_else_changed_is_shown_and_nothing_typed_is_lost(
-    company: Company, browser: Client
-) -> None:
+def test_a_concurrent_change_is_shown_and_the_input_kept(company: Company, browser: Client) -> None:
     address = edit_page(company.queue)
     sent = filled(browser, address, weight="3", save="1")
     other = Client()
@@ -153,8 +149,8 @@ def test_a_tree_that_somebody_else_changed_is_shown_and_nothing_typed_is_lost(
 
     response = browser.post(address, sent)
 
-    (meanwhile,) = response.context["meanwhile"]
-    assert (meanwhile.change.actor_name, meanwhile.change.note) == ("rival", "was first")
+    (entry,) = response.context["concurrent_changes"]
+    assert (entry.change.actor_name, entry.change.note) == ("rival", "was first")
     assert 'name="weight" value="3"' in response.content.decode()
     assert QueueChange.objects.count() == 1
     # What theirs would do to it is told: it would take the description away again.
@@ -166,7 +162,7 @@ def test_a_tree_that_somebody_else_changed_is_shown_and_nothing_typed_is_lost(
     assert (company.queue.weight, company.queue.description) == (3, "both")
 
 
-def test_a_queue_is_made_below_another_with_a_chip_of_its_own(
+def test_a_queue_is_created_below_another_with_its_own_chip(
     company: Company, browser: Client
 ) -> None:
     top = consoles.queue(company, "top", team=company.team, guaranteed=2)
@@ -184,7 +180,7 @@ def test_a_queue_is_made_below_another_with_a_chip_of_its_own(
     assert [(one.chip, one.guaranteed) for one in made.entitlements.all()] == [("nvidia-h800", 4)]
 
 
-def test_a_queue_moves_and_never_below_itself(company: Company, browser: Client) -> None:
+def test_a_queue_is_moved_but_not_below_itself(company: Company, browser: Client) -> None:
     top, other = consoles.queue(company, "top"), consoles.queue(company, "other")
     consoles.queue(company, "low", parent=top)
     address = at("move", top.pk)
@@ -210,7 +206,7 @@ def test_a_queue_is_set_to_draining(company: Company, browser: Client) -> None:
     assert company.queue.state == QueueState.DRAINING
 
 
-def test_only_an_empty_queue_is_retired_and_its_history_stays(
+def test_only_an_empty_queue_is_retired_and_its_history_kept(
     company: Company, browser: Client
 ) -> None:
     address = at("retire", company.queue.pk)
@@ -228,7 +224,7 @@ def test_only_an_empty_queue_is_retired_and_its_history_stays(
     assert "default" not in [row.queue.name for row in browser.get(page(Queue)).context["rows"]]
 
 
-def test_a_form_of_another_site_changes_nothing(company: Company, boss: User) -> None:
+def test_a_cross_site_request_is_rejected(company: Company, boss: User) -> None:
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(boss)
     addresses = (edit_page(company.queue), at("state", company.queue.pk), at("import"), at("bulk"))

@@ -1,4 +1,4 @@
-"""Who sees and changes what in the console: queue admins their team's part, administrators of the company all."""
+"""Permissions in the queue console: queue admins for queues of their team, company administrators for all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.integration.company import Company, entitle
 
 @pytest.fixture
 def given(company: Company) -> Queue:
-    """A queue of the team below one for everybody, beside one of another team."""
+    """A queue of the team below one for every team, with a sibling of another team."""
     science = consoles.queue(company, "science", guaranteed=8)
     consoles.queue(company, "secret-queue", team=company.other_team, parent=science)
     return consoles.queue(company, "speech", team=company.team, parent=science, guaranteed=4)
@@ -51,7 +51,7 @@ def pages_of(queue: Queue) -> Iterator[str]:
         (Role.ADMINISTRATOR, 200),
     ],
 )
-def test_each_role_opens_the_console_or_is_kept_out(
+def test_access_to_the_console_by_role(
     company: Company, given: Queue, role: Role, status: int
 ) -> None:
     client = Client()
@@ -65,15 +65,15 @@ def test_each_role_opens_the_console_or_is_kept_out(
     assert not QueueChange.objects.exists()
 
 
-def test_a_queue_admin_sees_their_branch_and_what_stands_above_it(
+def test_a_queue_admin_sees_queues_of_their_team_and_ancestors(
     company: Company, given: Queue, quinn: Client
 ) -> None:
     response = quinn.get(page(Queue))
 
     rows = {row.queue.name: row for row in response.context["rows"]}
     assert list(rows) == ["science", "speech"]
-    assert not rows["science"].acts
-    labels = [str(act.label) for act in rows["speech"].acts]
+    assert not rows["science"].actions
+    labels = [str(action.label) for action in rows["speech"].actions]
     assert "Edit" in labels
     assert "Move to…" not in labels
     assert "Retire" not in labels
@@ -81,7 +81,7 @@ def test_a_queue_admin_sees_their_branch_and_what_stands_above_it(
     assert company.other_team.name not in response.content.decode()
 
 
-def test_queues_of_others_are_nowhere_for_a_queue_admin(
+def test_a_queue_admin_cannot_see_queues_of_other_teams(
     company: Company, given: Queue, quinn: Client
 ) -> None:
     for name in ("secret-queue", "science", "default"):
@@ -91,12 +91,12 @@ def test_queues_of_others_are_nowhere_for_a_queue_admin(
             assert quinn.post(address, {"save": "1"}).status_code == 404 or "export" in address
     assert quinn.get(at("export")).status_code == 403
     bulk = quinn.get(at("bulk", uid=[Queue.objects.get(name="secret-queue").uid]))
-    assert [line.document.name for line in bulk.context["lines"]] == ["speech"]
+    assert [line.document.name for line in bulk.context["grid_rows"]] == ["speech"]
     assert bulk.context["edited"] == []
     assert not QueueChange.objects.exists()
 
 
-def test_of_the_queue_that_was_given_only_its_use_is_theirs(
+def test_a_queue_admin_cannot_change_quota_of_the_assigned_queue(
     company: Company, given: Queue, quinn: Client
 ) -> None:
     forged = {
@@ -118,7 +118,7 @@ def test_of_the_queue_that_was_given_only_its_use_is_theirs(
     assert (given.state, given.running_per_person) == (QueueState.DRAINING, 3)
 
 
-def test_below_the_given_queue_they_do_as_they_like_within_what_it_has(
+def test_a_queue_admin_manages_queues_below_the_assigned_queue_within_its_quota(
     company: Company, given: Queue, quinn: Client
 ) -> None:
     address = at("add", below=given.uid)
@@ -134,7 +134,7 @@ def test_below_the_given_queue_they_do_as_they_like_within_what_it_has(
     assert made.retired_at is not None
 
 
-def test_a_file_does_not_reach_further_than_its_sender(
+def test_an_import_respects_the_permissions_of_the_user(
     company: Company, given: Queue, quinn: Client
 ) -> None:
     text = "queues: {science: {cards: {cpu: {guaranteed: 99}}}}"
@@ -146,7 +146,7 @@ def test_a_file_does_not_reach_further_than_its_sender(
     assert not QueueChange.objects.exists()
 
 
-def test_a_change_of_others_is_not_shown_and_not_taken_back(
+def test_changes_of_other_teams_are_not_shown_or_reverted(
     company: Company, given: Queue, quinn: Client, browser: Client
 ) -> None:
     secret = Queue.objects.get(name="secret-queue")
@@ -154,13 +154,13 @@ def test_a_change_of_others_is_not_shown_and_not_taken_back(
     change = QueueChange.objects.get()
 
     assert "hush" not in quinn.get(at("changes")).content.decode()
-    assert quinn.get(at("past", change.uid)).status_code == 404
-    assert quinn.post(at("past", change.uid), {"save": "1"}).status_code == 404
+    assert quinn.get(at("change_detail", change.uid)).status_code == 404
+    assert quinn.post(at("change_detail", change.uid), {"save": "1"}).status_code == 404
     secret.refresh_from_db()
     assert secret.weight == 2
 
 
-def test_work_of_other_teams_is_told_by_team_and_size_only(
+def test_workloads_of_other_teams_are_shown_by_team_and_size_only(
     company: Company, given: Queue, quinn: Client
 ) -> None:
     entitle(given, guaranteed=2)

@@ -1,4 +1,4 @@
-"""Roles in the admin: each sees what it is about, of its own team, and nothing tells of others."""
+"""Roles in the admin: each sees only its tables, with rows of its own team."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_each_role_sees_its_tables_and_no_others(shared: Shared, role: Role) -> 
 
 
 @pytest.mark.parametrize("role", [Role.QUEUE_ADMIN, Role.ADMINISTRATOR])
-def test_rows_of_other_teams_are_nowhere(shared: Shared, role: Role) -> None:
+def test_rows_of_other_teams_are_not_visible(shared: Shared, role: Role) -> None:
     client = shared.as_(role)
     listed = client.get(page(Queue)).content.decode()
     assert ">mine<" in listed
@@ -177,7 +177,7 @@ def test_an_operator_cordons_nodes_and_adds_no_cluster(shared: Shared) -> None:
     assert client.post(address, {"name": "mine now"}).status_code == 403
 
 
-def test_a_role_elsewhere_gives_nothing_here(shared: Shared) -> None:
+def test_a_role_in_another_team_gives_no_access(shared: Shared) -> None:
     user = factories.person("mixed", team=shared.company.team, role=Role.VIEWER)
     Membership.objects.create(user=user, team=shared.company.other_team, role=Role.QUEUE_ADMIN)
     client = Client()

@@ -1,4 +1,4 @@
-"""Why a claim waits, when it starts, what would be different, and what a guarantee takes back, over REST."""
+"""Claims by REST: explanation, forecast, what-if and reclaim preview."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from apps.quotas.models import Claim, Queue, WhatIf
-from apps.quotas.reconcilers import forecasts_refresh, what_ifs_answer
+from apps.quotas.reconcilers import forecasts_refresh, what_ifs_reconcile
 from controlplane.domain.permissions import Scope
 from controlplane.domain.scheduling.policies import Policy
 from tests import factories
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def waiting() -> Claim:
-    """Needs four of four cards, of which two are held."""
+    """A pending claim for four of four cards, two of which are allocated."""
     team, queue = factories.team(), factories.queue()
     factories.cluster(cards=4)
     since = timezone.now() - timedelta(hours=1)
@@ -43,9 +43,7 @@ def found(client: APIClient, path: str) -> Any:
     return answer.json()
 
 
-def test_why_a_claim_waits_comes_with_numbers_and_its_queue(
-    client: APIClient, waiting: Claim
-) -> None:
+def test_an_explanation_has_numbers_and_the_queue(client: APIClient, waiting: Claim) -> None:
     why = found(client, f"claims/{waiting.uid}/why")
     assert why["numbers"]["wanted"] == 4
     assert (why["place"], why["waiting"]) == (1, 1)
@@ -54,7 +52,7 @@ def test_why_a_claim_waits_comes_with_numbers_and_its_queue(
     assert why["forecast"] is None
 
 
-def test_a_forecast_is_empty_until_somebody_has_looked(client: APIClient, waiting: Claim) -> None:
+def test_a_forecast_is_empty_before_the_first_run(client: APIClient, waiting: Claim) -> None:
     assert found(client, f"claims/{waiting.uid}/forecast")["made_at"] is None
     now = timezone.now()
     past = usage.waiting(queue=waiting.queue, team=waiting.team, cards=2)
@@ -67,7 +65,7 @@ def test_a_forecast_is_empty_until_somebody_has_looked(client: APIClient, waitin
     assert told["waits_for"][0]["name"] == "holder"
 
 
-def test_a_question_is_kept_and_answered(client: APIClient, waiting: Claim) -> None:
+def test_a_what_if_is_stored_and_computed(client: APIClient, waiting: Claim) -> None:
     node = Claim.objects.get(state="admitted").placement[0]["node"]
     answer = client.post(
         f"{API}/claims/{waiting.uid}/what-if",
@@ -77,25 +75,25 @@ def test_a_question_is_kept_and_answered(client: APIClient, waiting: Claim) -> N
     assert answer.status_code == 202
     uid = answer.json()["asked"]["uid"]
     assert answer.json()["answer"] is None
-    what_ifs_answer(policy=Policy(), at=timezone.now())
+    what_ifs_reconcile(policy=Policy(), at=timezone.now())
     told = found(client, f"what-ifs/{uid}")
     assert told["answer"]["own"]["after"]["starts_at"] is not None
     assert told["asked"]["state"] == "answered"
 
 
-def test_a_question_about_what_has_its_cards_is_refused(client: APIClient, waiting: Claim) -> None:
+def test_a_what_if_about_an_admitted_claim_is_refused(client: APIClient, waiting: Claim) -> None:
     running = Claim.objects.get(state="admitted")
     answer = client.post(f"{API}/claims/{running.uid}/what-if", {"priority": 5}, format="json")
     assert "does not wait any more" in problem(answer, 422, "refused")["detail"]
     assert not WhatIf.objects.exists()
 
 
-def test_a_question_of_nothing_is_refused(client: APIClient, waiting: Claim) -> None:
+def test_a_what_if_without_changes_is_refused(client: APIClient, waiting: Claim) -> None:
     answer = client.post(f"{API}/claims/{waiting.uid}/what-if", {}, format="json")
     assert "nothing would be different" in problem(answer, 422, "refused")["detail"]
 
 
-def test_what_a_guarantee_takes_back_names_the_losers(client: APIClient, waiting: Claim) -> None:
+def test_a_reclaim_preview_lists_victims(client: APIClient, waiting: Claim) -> None:
     Claim.objects.filter(state="admitted").update(preemptible=True)
     owed = Queue.objects.create(name="owed", team=waiting.team)
     owed.entitlements.create(chip="cpu", guaranteed=4)
@@ -110,7 +108,7 @@ def test_cards_that_do_not_divide_are_refused(client: APIClient, waiting: Claim)
     assert "multiple of 2" in wrong_fields(client.get(asked))["cards"]
 
 
-def test_another_teams_claim_is_not_there(waiting: Claim) -> None:
+def test_a_claim_of_another_team_is_not_found(waiting: Claim) -> None:
     stranger = caller(factories.person("bob", team=factories.team("search")))
     for path in ("why", "forecast"):
         assert stranger.get(f"{API}/claims/{waiting.uid}/{path}").status_code == 404

@@ -43,7 +43,7 @@ def cards_of(client: APIClient, name: str) -> list[dict[str, Any]]:
     return cards
 
 
-def test_a_queue_is_made_looked_at_changed_moved_and_retired(
+def test_a_queue_is_created_read_changed_moved_and_retired(
     administrator: APIClient, company: Company
 ) -> None:
     made = administrator.post(
@@ -85,9 +85,7 @@ def test_a_queue_is_made_looked_at_changed_moved_and_retired(
     ]
 
 
-def test_what_a_queue_uses_borrows_and_lends_is_told_by_chip(
-    administrator: APIClient, company: Company
-) -> None:
+def test_used_borrowed_and_lent_cards_by_chip(administrator: APIClient, company: Company) -> None:
     imported(administrator, LAB)
     company.submit(cards=2)
     company.schedule()
@@ -108,7 +106,7 @@ def test_what_a_queue_uses_borrows_and_lends_is_told_by_chip(
     assert (lab["chip"], lab["guaranteed"], lab["used"], lab["lent"]) == ("cpu", 2, 0, 2)
 
 
-def test_a_dry_run_says_what_it_would_mean_and_does_nothing(
+def test_a_dry_run_returns_a_preview_and_changes_nothing(
     administrator: APIClient, company: Company
 ) -> None:
     borrower = company.submit("long training", cards=2)
@@ -132,9 +130,7 @@ def test_a_dry_run_says_what_it_would_mean_and_does_nothing(
     assert "more than its cap of 2" in refused["findings"][0]["message"]
 
 
-def test_whoever_looked_at_another_tree_is_refused(
-    administrator: APIClient, company: Company
-) -> None:
+def test_an_outdated_fingerprint_is_refused(administrator: APIClient, company: Company) -> None:
     seen = administrator.get(TREE)["ETag"]
     address = f"{QUEUES}/{company.queue.uid}"
     first = administrator.patch(address, {"weight": 3}, format="json", HTTP_IF_MATCH=seen)
@@ -147,7 +143,7 @@ def test_whoever_looked_at_another_tree_is_refused(
     assert again.status_code == 200
 
 
-def test_a_tree_that_cannot_be_is_refused_with_every_finding(
+def test_an_invalid_tree_is_refused_with_every_finding(
     administrator: APIClient, company: Company
 ) -> None:
     answer = imported(
@@ -162,7 +158,7 @@ def test_a_tree_that_cannot_be_is_refused_with_every_finding(
     assert "cpu is there twice" in str(administrator.post(QUEUES, twice, format="json").json())
 
 
-def test_a_file_goes_out_and_in_as_yaml_and_json(
+def test_the_tree_is_exported_and_imported_as_yaml_and_json(
     administrator: APIClient, company: Company
 ) -> None:
     saved = imported(administrator, LAB, "?note=from+git").json()["change"]
@@ -186,7 +182,7 @@ def test_a_file_goes_out_and_in_as_yaml_and_json(
     assert administrator.get(TREE, {"of": "nobody"}).status_code == 404
 
 
-def test_a_change_is_looked_up_and_taken_back(administrator: APIClient, company: Company) -> None:
+def test_a_change_is_read_and_reverted(administrator: APIClient, company: Company) -> None:
     uid = imported(administrator, LAB).json()["change"]["uid"]
     address = f"{CHANGES}/{uid}/revert"
 
@@ -202,7 +198,7 @@ def test_a_change_is_looked_up_and_taken_back(administrator: APIClient, company:
     problem(administrator.post(address, {}, format="json"), 409, "queues-changed")
 
 
-def test_a_queue_admin_has_their_part_and_sees_no_other(
+def test_a_queue_admin_manages_only_queues_of_their_team(
     administrator: APIClient, company: Company
 ) -> None:
     imported(administrator, LAB)
@@ -237,7 +233,7 @@ def test_a_queue_admin_has_their_part_and_sees_no_other(
 # -- Priority classes --
 
 
-def test_priority_classes_are_the_companys_and_work_keeps_its_number(
+def test_priority_classes_are_for_administrators_and_claims_keep_their_value(
     administrator: APIClient, engineer: APIClient, company: Company
 ) -> None:
     known = engineer.get(CLASSES).json()["results"]
@@ -277,7 +273,7 @@ def asked(client: APIClient, **changes: Any) -> Any:
     return client.post(f"{API}/claims/dry-run", body, format="json")
 
 
-def test_a_dry_run_of_a_claim_says_where_it_starts_or_why_not(
+def test_a_dry_run_of_a_claim_returns_placement_or_reason(
     engineer: APIClient, company: Company
 ) -> None:
     starts = asked(engineer).json()
@@ -293,9 +289,7 @@ def test_a_dry_run_of_a_claim_says_where_it_starts_or_why_not(
     assert Claim.objects.count() == 1
 
 
-def test_a_dry_run_of_a_claim_names_who_would_have_to_stop_as_far_as_one_may_know(
-    stranger: APIClient, company: Company
-) -> None:
+def test_a_dry_run_of_a_claim_lists_visible_victims(stranger: APIClient, company: Company) -> None:
     owner = Queue.objects.create(name="owner", team=company.other_team)
     owner.entitlements.create(chip="cpu", guaranteed=2)
     borrower = company.submit("long training", cards=2)
@@ -311,9 +305,7 @@ def test_a_dry_run_of_a_claim_names_who_would_have_to_stop_as_far_as_one_may_kno
     assert stopped["lost_seconds"] >= 3600
 
 
-def test_a_dry_run_of_a_claim_that_could_not_be_made_is_refused(
-    engineer: APIClient, company: Company
-) -> None:
+def test_an_invalid_dry_run_of_a_claim_is_refused(engineer: APIClient, company: Company) -> None:
     assert "there is no queue 'nobody'" in wrong_fields(asked(engineer, queue="nobody"))["queue"]
     assert "no chip is called 'gpu-9'" in wrong_fields(asked(engineer, chips=["gpu-9"]))["chips"]
     Queue.objects.update(state="draining")

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from apps.accounts.models import AuditEntry
 from apps.quotas.models import CardRate, Claim
-from apps.quotas.services.usage import usage_roll
+from apps.quotas.services.usage import usage_roll_up
 from tests import factories
 from tests.factories import usage
 from tests.functional.api.callers import API, wrong_fields
@@ -40,11 +40,11 @@ def ended(company: Company) -> Claim:
         name="=teach()",
     )
     usage.release(claim, at=NOON + 36 * HOUR)
-    usage_roll()
+    usage_roll_up()
     return claim
 
 
-def test_records_are_listed_newest_first_and_narrowed(
+def test_records_are_listed_newest_first_and_filtered(
     engineer: APIClient, stranger: APIClient, company: Company, ended: Claim
 ) -> None:
     found = engineer.get(f"{API}/usage/records").json()["results"]
@@ -69,7 +69,7 @@ def test_records_are_listed_newest_first_and_narrowed(
 
 
 @pytest.mark.parametrize("how", [{"query": "?format=csv"}, {"accept": "text/csv"}])
-def test_all_records_come_as_csv_that_a_spreadsheet_does_not_run(
+def test_records_are_exported_as_csv_safe_for_spreadsheets(
     engineer: APIClient, ended: Claim, how: dict[str, str]
 ) -> None:
     answer = engineer.get(
@@ -95,13 +95,13 @@ def test_days_and_months_are_sums_of_the_records(engineer: APIClient, ended: Cla
     assert row["cost"] == {"amount": "0.00", "unrated": ["cpu"]}
 
 
-def test_a_span_that_cannot_be_is_refused_with_what_could_be(engineer: APIClient) -> None:
+def test_an_invalid_period_is_refused_with_the_limits(engineer: APIClient) -> None:
     for query in ("first=2026-05-02&last=2026-05-01", "first=2020-01-01&last=2026-05-01"):
         said = wrong_fields(engineer.get(f"{API}/usage/months?{query}"))["last"]
         assert "must be 0 to 365 days after" in said
 
 
-def test_an_administrator_sets_what_a_card_costs_and_it_is_remembered_who_did(
+def test_an_administrator_sets_a_card_rate_with_an_audit_event(
     engineer: APIClient, administrator: APIClient, ended: Claim
 ) -> None:
     assert engineer.put(f"{API}/usage/rates/cpu", {"per_hour": "2.5"}).status_code == 403

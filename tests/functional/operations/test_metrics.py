@@ -16,7 +16,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.fleet.models import Cluster
 from apps.monitoring.web import metrics
-from apps.quotas.services import cycle_measured
+from apps.quotas.services import cycle_durations_record
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence import loops
 from tests import factories
@@ -116,7 +116,7 @@ def test_loops_tell_their_lag_and_their_turns(client: Client, home: Path) -> Non
 @pytest.mark.django_db
 def test_cycles_tell_how_long_their_phases_took(client: Client, home: Path) -> None:
     for seconds in (0.02, 0.2, 45.0):
-        cycle_measured(seconds={"plan": seconds})
+        cycle_durations_record(seconds={"plan": seconds})
     found = samples(client)["ninefold_cycle_seconds"]
     counts = {one.labels["le"]: one.value for one in found if one.name.endswith("_bucket")}
     assert [counts[bound] for bound in ("0.01", "0.025", "0.1", "0.25", "30.0", "+Inf")] == [

@@ -1,4 +1,4 @@
-"""The pages of queues and claims: the tree, who waits and why, and what is shown to whom."""
+"""Pages of queues and claims: the tree, pending claims with reasons, and visibility."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.utils import timezone
 from apps.accounts.models import Team, User
 from apps.fleet.models import Cluster
 from apps.quotas.models import Claim, ClaimForecast, Queue, WhatIf
-from apps.quotas.reconcilers import forecasts_refresh, what_ifs_answer
+from apps.quotas.reconcilers import forecasts_refresh, what_ifs_reconcile
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.questions import WhatIfState
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Small:
-    """One node of eight, of which three claims hold six; one waits for four."""
+    """One node of eight cards with three claims on six of them, and a pending claim for four."""
 
     team: Team
     ada: User
@@ -59,7 +59,7 @@ def browser(client: Client, small: Small) -> Client:
     return client
 
 
-def test_the_tree_says_what_is_held_free_and_waited_for(browser: Client, small: Small) -> None:
+def test_the_tree_shows_used_free_and_pending(browser: Client, small: Small) -> None:
     small.queue.entitlements.create(chip="cpu", guaranteed=1, cap=8)
     said = browser.get("/queues").text
     check(said)
@@ -97,15 +97,13 @@ def test_bars_of_one_chip_have_one_scale_in_the_product_and_in_the_console(
         assert widths(console, kind) == widths(said, kind)[-1:], kind
 
 
-def test_one_chip_can_be_looked_at_alone(browser: Client, small: Small) -> None:
+def test_the_tree_can_be_filtered_by_chip(browser: Client, small: Small) -> None:
     small.queue.entitlements.create(chip="ascend-910b3", guaranteed=4, cap=8)
     assert "ascend-910b3</span>" in browser.get("/queues").text
     assert "ascend-910b3</span>" not in browser.get("/queues?chip=cpu").text
 
 
-def test_a_queue_shows_who_waits_in_the_order_of_the_scheduler(
-    browser: Client, small: Small
-) -> None:
+def test_a_queue_lists_pending_claims_in_scheduling_order(browser: Client, small: Small) -> None:
     urgent = usage.waiting(
         queue=small.queue, team=small.team, person=small.ada, cards=5, name="cannot wait"
     )
@@ -115,7 +113,7 @@ def test_a_queue_shows_who_waits_in_the_order_of_the_scheduler(
     assert "priority 10" in said
 
 
-def test_work_that_was_revoked_keeps_its_place(browser: Client, small: Small) -> None:
+def test_an_evicted_workload_keeps_its_position(browser: Client, small: Small) -> None:
     again = usage.waiting(queue=small.queue, team=small.team, cards=4, name="was revoked")
     Claim.objects.filter(pk=again.pk).update(in_line_since=timezone.now() - timedelta(hours=2))
     said = browser.get(f"/queues/{small.queue.uid}").text
@@ -123,7 +121,7 @@ def test_work_that_was_revoked_keeps_its_place(browser: Client, small: Small) ->
     assert "of 2 that wait in default" in browser.get(f"/claims/{small.waiting.uid}").text
 
 
-def test_a_list_of_claims_comes_as_csv(browser: Client, small: Small) -> None:
+def test_claims_are_exported_as_csv(browser: Client, small: Small) -> None:
     answer = browser.get(f"/queues/{small.queue.uid}?tab=waiting&format=csv")
     lines = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
     assert "needs many" in lines
@@ -131,13 +129,13 @@ def test_a_list_of_claims_comes_as_csv(browser: Client, small: Small) -> None:
 
 
 @pytest.mark.parametrize("tab", ["waiting", "running", "usage", "changes"])
-def test_every_part_of_a_queue_is_there(browser: Client, small: Small, tab: str) -> None:
+def test_every_tab_of_a_queue_renders(browser: Client, small: Small, tab: str) -> None:
     answer = browser.get(f"/queues/{small.queue.uid}?tab={tab}")
     assert answer.status_code == 200
     check(answer.text)
 
 
-def test_use_over_time_is_what_the_allocations_say(browser: Client, small: Small) -> None:
+def test_usage_over_time_matches_allocations(browser: Client, small: Small) -> None:
     created = timezone.now() - timedelta(hours=3)
     Queue.objects.filter(pk=small.queue.pk).update(created_at=created)
     small.queue.entitlements.create(chip="cpu", guaranteed=3, cap=7)
@@ -152,7 +150,7 @@ def test_use_over_time_is_what_the_allocations_say(browser: Client, small: Small
     assert lines["cap"][-1] == 7
 
 
-def test_a_claim_says_why_it_waits_with_numbers_place_and_queue(
+def test_a_pending_claim_shows_reason_numbers_position_and_queue(
     browser: Client, small: Small
 ) -> None:
     said = browser.get(f"/claims/{small.waiting.uid}").text
@@ -163,15 +161,13 @@ def test_a_claim_says_why_it_waits_with_numbers_place_and_queue(
     assert "No forecast yet" in said
 
 
-def test_a_panel_asks_on_while_the_claim_waits_and_then_stops(
-    browser: Client, small: Small
-) -> None:
+def test_the_panel_polls_while_the_claim_is_pending(browser: Client, small: Small) -> None:
     asked = {"HX-Request": "true"}
     assert browser.get(f"/claims/{small.waiting.uid}", headers=asked).status_code == 200
     assert browser.get(f"/claims/{small.running.uid}", headers=asked).status_code == 286
 
 
-def test_jobs_that_wait_or_run_show_the_panel(client: Client, filled: FilledCompany) -> None:
+def test_pending_and_running_jobs_show_the_panel(client: Client, filled: FilledCompany) -> None:
     client.force_login(filled.user)
     claim = Claim.objects.get(owner_uid=filled.waiting.attempts.get().uid)
     assert f'hx-get="/claims/{claim.uid}"' in client.get(f"/jobs/{filled.waiting.uid}").text
@@ -179,7 +175,7 @@ def test_jobs_that_wait_or_run_show_the_panel(client: Client, filled: FilledComp
     assert 'id="why-title"' not in client.get(f"/jobs/{filled.failed.uid}").text
 
 
-def test_a_forecast_is_shown_with_its_range_and_what_it_waits_for(
+def test_a_forecast_is_shown_with_range_and_blocking_workloads(
     browser: Client, small: Small
 ) -> None:
     now = timezone.now()
@@ -196,7 +192,7 @@ def test_a_forecast_is_shown_with_its_range_and_what_it_waits_for(
     assert "When this ends:" in said
 
 
-def test_asking_what_if_leads_to_an_answer(browser: Client, small: Small) -> None:
+def test_a_what_if_shows_its_result(browser: Client, small: Small) -> None:
     node = small.cluster.nodes.get()
     page = f"/claims/{small.waiting.uid}/what-if"
     check(browser.get(page).text)
@@ -204,7 +200,7 @@ def test_asking_what_if_leads_to_an_answer(browser: Client, small: Small) -> Non
     assert answer.status_code == 302
     asked = answer["Location"]
     assert "being played forward" in browser.get(asked).text
-    assert what_ifs_answer(policy=Policy(), at=timezone.now()) == 1
+    assert what_ifs_reconcile(policy=Policy(), at=timezone.now()) == 1
     assert WhatIf.objects.get().state == WhatIfState.ANSWERED
     said = browser.get(asked).text
     check(said)
@@ -212,19 +208,19 @@ def test_asking_what_if_leads_to_an_answer(browser: Client, small: Small) -> Non
     assert Claim.objects.get(pk=small.waiting.pk).state == ClaimState.PENDING
 
 
-def test_a_question_that_changes_nothing_is_sent_back(browser: Client, small: Small) -> None:
+def test_a_what_if_without_changes_is_refused(browser: Client, small: Small) -> None:
     answer = browser.post(f"/claims/{small.waiting.uid}/what-if", {})
     assert answer.status_code == 422
     assert "Nothing would be different" in answer.text
 
 
-def test_nobody_asks_more_than_three_questions_at_once(browser: Client, small: Small) -> None:
+def test_open_what_ifs_per_user_are_limited(browser: Client, small: Small) -> None:
     page = f"/claims/{small.waiting.uid}/what-if"
     asked = {"cards": 1, "chip": "cpu"}
     assert [browser.post(page, asked).status_code for _ in range(4)] == [302, 302, 302, 422]
 
 
-def test_a_guarantee_shows_whom_it_would_stop(browser: Client, small: Small) -> None:
+def test_a_reclaim_preview_lists_victims(browser: Client, small: Small) -> None:
     Claim.objects.filter(state=ClaimState.ADMITTED).update(preemptible=True)
     owed = Queue.objects.create(name="owed", team=small.team)
     owed.entitlements.create(chip="cpu", guaranteed=8)
@@ -235,7 +231,7 @@ def test_a_guarantee_shows_whom_it_would_stop(browser: Client, small: Small) -> 
     assert Claim.objects.filter(state=ClaimState.ADMITTED).count() == 3
 
 
-def test_of_other_teams_work_only_team_and_size_are_shown(client: Client, small: Small) -> None:
+def test_workloads_of_other_teams_show_only_team_and_size(client: Client, small: Small) -> None:
     client.force_login(factories.person("bob", team=factories.team("search")))
     said = client.get(f"/queues/{small.queue.uid}").text
     assert "needs many" not in said
@@ -243,7 +239,7 @@ def test_of_other_teams_work_only_team_and_size_are_shown(client: Client, small:
     assert client.get(f"/claims/{small.waiting.uid}").status_code == 404
 
 
-def test_forecasts_of_everybody_are_for_administrators(browser: Client, small: Small) -> None:
+def test_forecasts_of_all_claims_are_for_administrators(browser: Client, small: Small) -> None:
     assert browser.get("/forecast").status_code == 403
     root = Client()
     root.force_login(factories.person("root", admin=True))

@@ -1,4 +1,4 @@
-"""The pages of queues at 10,000 cards with 5,000 claims on them and 1,500 in line: few queries, and quick."""
+"""Pages of queues at 10,000 cards with 5,000 running and 1,500 pending claims: query counts and latency."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Large:
 
 @pytest.fixture(scope="module")
 def large(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Large]:
-    """Made once: a fleet nearly full, a tree of thirty queues, and what waits foretold."""
+    """Created once: a nearly full fleet, a tree of thirty queues, and forecasts of pending claims."""
     with django_db_blocker.unblock(), Undone():
         team = factories.team("maps")
         root = factories.person("root", admin=True)
@@ -130,7 +130,7 @@ def _analyzed() -> None:
 
 
 @pytest.mark.parametrize("page", QUERIES)
-def test_a_page_of_a_large_fleet_is_quick_and_asks_little(
+def test_latency_and_queries_of_pages_of_a_large_fleet(
     large: Large,
     page: str,
     django_assert_max_num_queries: DjangoAssertNumQueries,

@@ -1,4 +1,4 @@
-"""The report: who used what, seen by whom it concerns."""
+"""The usage report: content and visibility."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from apps.accounts.models import Team, User
 from apps.quotas.models import CardRate, UsageRecord
-from apps.quotas.services.usage import usage_roll
+from apps.quotas.services.usage import usage_roll_up
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.permissions import Role
 from controlplane.domain.usage import month_of
@@ -65,10 +65,12 @@ def hours(found: list[dict[str, str]], column: str) -> dict[str, float]:
     return {row[column]: round(float(row["Card-hours"]), 1) for row in found}
 
 
-def test_the_company_sees_all_of_it_with_what_is_held_now(client: Client, used: datetime) -> None:
+def test_company_administrators_see_all_usage_including_running_claims(
+    client: Client, used: datetime
+) -> None:
     entered(client, factories.person("root", admin=True))
     assert hours(rows(client), "Team") == {"maps": 6.0, "zebra": 7.0}
-    usage_roll()
+    usage_roll_up()
     assert hours(rows(client), "Team") == {"maps": 6.0, "zebra": 7.0}
     assert hours(rows(client, by="person"), "Person") == {"ada": 6.0, "nobody known": 7.0}
     assert hours(rows(client, by="chip"), "Chip") == {"cpu": 13.0}
@@ -86,7 +88,7 @@ def test_days_and_months_add_up_to_the_whole(client: Client, used: datetime) -> 
     assert sum(float(row["Share"]) for row in by_day) == pytest.approx(1, abs=1e-4)
 
 
-def test_members_see_their_teams_alone(client: Client, used: datetime) -> None:
+def test_members_see_only_their_teams(client: Client, used: datetime) -> None:
     entered(client, User.objects.get(username="ada"))
     assert hours(rows(client), "Team") == {"maps": 6.0}
     page = client.get("/reports/usage").content.decode()
@@ -95,7 +97,7 @@ def test_members_see_their_teams_alone(client: Client, used: datetime) -> None:
     assert sum(sum(one["y"]) for one in days["series"]) <= 6.0
 
 
-def test_a_queue_admin_sees_whoever_uses_the_queues_below_theirs(
+def test_a_queue_admin_sees_usage_of_queues_below_theirs(
     client: Client, teams: tuple[Team, Team]
 ) -> None:
     maps, zebra = teams
@@ -111,9 +113,7 @@ def test_a_queue_admin_sees_whoever_uses_the_queues_below_theirs(
     assert rows(client, by="queue") == []
 
 
-def test_a_rate_that_is_missing_is_said_rather_than_taken_for_nothing(
-    client: Client, used: datetime
-) -> None:
+def test_a_missing_rate_is_shown_and_not_counted_as_zero(client: Client, used: datetime) -> None:
     entered(client, factories.person("root", admin=True))
     this_month = used.date() >= month_of(timezone.now().date()).first
     query = {"range": "month" if this_month else "last"}
@@ -136,7 +136,7 @@ def test_a_rate_that_is_missing_is_said_rather_than_taken_for_nothing(
         ({"by": "colour"}, "colour"),
     ],
 )
-def test_what_cannot_be_reported_is_said_and_this_month_shown(
+def test_an_invalid_period_is_reported_and_this_month_shown(
     client: Client, db: None, query: dict[str, Any], hint: str
 ) -> None:
     entered(client, factories.person("root", admin=True))
@@ -146,13 +146,13 @@ def test_what_cannot_be_reported_is_said_and_this_month_shown(
     assert answer.context["report"].period == month_of(timezone.now().date())
 
 
-def test_nothing_used_is_a_page_that_says_so(client: Client, db: None) -> None:
+def test_a_report_without_usage_has_an_empty_state(client: Client, db: None) -> None:
     entered(client, factories.person("root", admin=True))
     assert "Nothing was used in that time" in client.get("/reports/usage").content.decode()
     assert client.get("/reports/usage/chart").json()["series"] == []
 
 
-def test_the_page_takes_as_many_statements_for_a_thousand_records_as_for_one(
+def test_the_number_of_queries_does_not_grow_with_records(
     client: Client, used: datetime, django_assert_num_queries: Any
 ) -> None:
     entered(client, factories.person("root", admin=True))
@@ -172,7 +172,7 @@ def test_the_page_takes_as_many_statements_for_a_thousand_records_as_for_one(
         )
         for number in range(1000)
     )
-    usage_roll()
+    usage_roll_up()
     client.get("/reports/usage")
     with django_assert_num_queries(8):
         client.get(
@@ -190,9 +190,7 @@ def test_the_page_takes_as_many_statements_for_a_thousand_records_as_for_one(
     assert len(series) == 6
 
 
-def test_a_job_says_on_its_page_what_it_has_used_so_far(
-    client: Client, teams: tuple[Team, Team]
-) -> None:
+def test_a_job_page_shows_its_usage_so_far(client: Client, teams: tuple[Team, Team]) -> None:
     team = teams[0]
     ada = factories.person("ada", team=team)
     CardRate.objects.create(chip="cpu", per_hour=Decimal("100"))

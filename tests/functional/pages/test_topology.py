@@ -1,4 +1,4 @@
-"""The topology: what it says of each part of the fleet, to whom, and at what cost."""
+"""The topology page: content, visibility and cost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cards(browser: Client) -> dict[str, Any]:
     return answer.json()  # type: ignore[no-any-return]
 
 
-def test_a_part_says_what_is_held_free_whole_and_broken_up(viewer: Client, team: Team) -> None:
+def test_a_domain_shows_used_free_idle_and_fragmented(viewer: Client, team: Team) -> None:
     crowd(nodes=3, claims=5, team=team)
     # Four and three ones fill a node but for one card; the fifth claim takes four of the second.
     text = viewer.get("/topology?at=cluster:crowd").text
@@ -48,16 +48,14 @@ def test_a_part_says_what_is_held_free_whole_and_broken_up(viewer: Client, team:
     assert "node n-2" in leaf
 
 
-def test_the_cluster_may_be_left_out_where_the_name_is_the_only_one(
-    viewer: Client, team: Team
-) -> None:
+def test_the_cluster_can_be_left_out_of_a_unique_key(viewer: Client, team: Team) -> None:
     crowd(nodes=1, claims=0, team=team)
     assert viewer.get("/topology?at=spine:s0").status_code == 200
     assert viewer.get("/topology?at=spine:s7").status_code == 404
     assert viewer.get("/topology?by=taste").status_code == 404
 
 
-def test_every_use_of_a_card_has_its_letter(viewer: Client, team: Team) -> None:
+def test_every_use_of_a_card_has_a_letter(viewer: Client, team: Team) -> None:
     crowd(nodes=2, claims=1, team=team)
     node = Node.objects.get(name="n-0")
     Card.objects.filter(node=node, index=6).update(state="isolated")
@@ -67,7 +65,7 @@ def test_every_use_of_a_card_has_its_letter(viewer: Client, team: Team) -> None:
     assert [one[3] for one in data["nodes"]] == ["hhhhggbn", "nnnnnnnn"]
 
 
-def test_free_cards_that_nobody_can_use_are_fragments(viewer: Client, team: Team) -> None:
+def test_unusable_free_cards_are_fragments(viewer: Client, team: Team) -> None:
     crowd(nodes=1, claims=1, team=team)
     # Everybody asks for all eight from now on.
     Claim.objects.update(shape=[{"name": "run", "replicas": 1, "cards": 8, "cpu": 0, "memory": 0}])
@@ -77,7 +75,9 @@ def test_free_cards_that_nobody_can_use_are_fragments(viewer: Client, team: Team
     assert "100 % of the free cards" in viewer.get("/topology").text
 
 
-def test_work_of_other_teams_has_no_name(viewer: Client, outsider: Client, team: Team) -> None:
+def test_workloads_of_other_teams_have_no_name(
+    viewer: Client, outsider: Client, team: Team
+) -> None:
     crowd(nodes=1, claims=1, team=team)
     node = "/topology?at=node:crowd/n-0"
     assert "work 0" in viewer.get(node).text
@@ -87,12 +87,12 @@ def test_work_of_other_teams_has_no_name(viewer: Client, outsider: Client, team:
     assert cards(outsider)["claims"][0][5:] == ["", ""]
 
 
-def test_an_empty_fleet_says_how_there_will_be_one(viewer: Client) -> None:
+def test_an_empty_fleet_has_an_empty_state(viewer: Client) -> None:
     assert "Clusters report their nodes" in viewer.get("/topology").text
     assert cards(viewer)["nodes"] == []
 
 
-def test_ten_thousand_cards_cost_as_few_queries_as_ten_and_little_time(
+def test_queries_and_time_for_ten_thousand_cards(
     viewer: Client, team: Team, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     crowd(nodes=1250, claims=5000, team=team)

@@ -25,8 +25,8 @@ from apps.monitoring.models import Event, NodeToken, Notification, Webhook, Webh
 from apps.monitoring.services.node_tokens import token_issue
 from apps.monitoring.services.sources import push_source
 from apps.quotas.models import Claim, PriorityClass, Queue, WhatIf
-from apps.quotas.reconcilers import what_ifs_answer
-from apps.quotas.services.what_ifs import Question, what_if_ask
+from apps.quotas.reconcilers import what_ifs_reconcile
+from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
 from apps.serving.models import ApiKey, Deployment, Replica
 from apps.serving.services import deployments
 from apps.serving.services.gateways import usage_batch_record
@@ -193,11 +193,11 @@ def _work(word: str, team: Team, maker: User, company: Shared) -> dict[str, str]
 
 def _asked(claim: Claim, asker: User) -> WhatIf:
     """A question about the claim, answered."""
-    question = Question(
+    question = WhatIfRequest(
         changes=[Urgent(claim=claim.uid, priority=5)], queue=claim.queue, claim=claim
     )
-    asked = what_if_ask(question=question, actor=asker)
-    what_ifs_answer(policy=Policy(), at=timezone.now())
+    asked = what_if_create(question=question, actor=asker)
+    what_ifs_reconcile(policy=Policy(), at=timezone.now())
     return asked
 
 

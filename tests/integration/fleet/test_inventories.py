@@ -12,7 +12,7 @@ from apps.accounts.selectors import PermissionRefused
 from apps.fleet import reconcilers, selectors, services
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.services import withholding
-from apps.quotas.selectors.node_rows import nodes_now
+from apps.quotas.selectors.snapshots import cached_nodes
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.permissions import Role
 from controlplane.domain.resources import Bytes, Millicpu, Resources
@@ -188,7 +188,7 @@ def test_placement_never_sees_a_card_beside_its_slices(company: Company, cluster
     Card.objects.filter(node__cluster=cluster, index=1).update(state=CardState.USABLE)
     seen = [
         node
-        for node in nodes_now(held={}, kept={}, promised={}, server=None)
+        for node in cached_nodes(held={}, nominated={}, allocated={}, server=None)
         if node.cluster == cluster.uid
     ]
     assert [[card.index for card in node.cards] for node in seen] == [[0, 2, 3]]

@@ -1,4 +1,4 @@
-"""Two queues that share the company's cards: one is owed them, the other borrows them while they are idle."""
+"""Two queues that share the company's cards: one has a guarantee, the other borrows while it is idle."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Sharing:
         return cls(company=company, owed=owed, batch=Queue.objects.create(name="batch"))
 
     def borrowing(self, name: str = "borrower", cards: int = 2) -> Job:
-        """A job of the queue that is owed nothing; it runs."""
+        """A running job of the queue without guarantee."""
         job, _ = self.company.running(name=name, queue=self.batch, cards=cards)
         return job
 
     def asked(self, name: str = "owner", cards: int = 2) -> Job:
-        """A job of the queue that is owed cards; it waits."""
+        """A pending job of the queue with the guarantee."""
         return self.company.submit(name, queue=self.owed, cards=cards)
 
     def claim(
         self, queue: Queue, *, cards: int = 1, person: User | None = None, memory: int = 0
     ) -> Claim:
-        """One that waits, may be stopped, and has nobody to run it.
+        """A pending, preemptible claim without a real owner.
 
         :param memory: in bytes.
         """
@@ -52,8 +52,8 @@ class Sharing:
             queue=queue,
             shape=GangShape(roles=(role,)),
             chips=["cpu"],
-            work=services.Work(kind="job", uid=work, name=work, person=person),
-            terms=services.Terms(preemptible=True),
+            work=services.ClaimWorkload(kind="job", uid=work, name=work, person=person),
+            terms=services.ClaimTerms(preemptible=True),
         )
 
 

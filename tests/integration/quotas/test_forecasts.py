@@ -1,4 +1,4 @@
-"""The look ahead: when it looks, at whom, and what it leaves behind."""
+"""The forecaster: when it runs, which claims it considers, and what it stores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 from apps.accounts.models import Team
 from apps.quotas.models import Claim, ClaimForecast, ForecastRun, Queue
 from apps.quotas.reconcilers import forecasts_refresh
-from apps.quotas.reconcilers.forecasts import LEASE, LEAST_REST, rest_after
+from apps.quotas.reconcilers.forecasts import FORECAST_LEASE, MIN_PAUSE, pause_after
 from apps.quotas.selectors import forecasts
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.persistence.leases import loop_lease
@@ -23,7 +23,7 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture
 def busy() -> tuple[Team, Queue]:
-    """A node of four cards, all held since an hour ago, and runs of two hours in the past."""
+    """A node of four cards, all allocated since an hour ago, and past runs of two hours."""
     team, queue = factories.team(), factories.queue()
     factories.cluster(cards=4)
     now = timezone.now()
@@ -37,7 +37,7 @@ def look(at: datetime, *, worked: timedelta = timedelta(seconds=1)) -> int:
     return forecasts_refresh(policy=Policy(), at=at, clock=lambda: at + worked)
 
 
-def test_a_start_is_foretold_from_how_long_work_ran(busy: tuple[Team, Queue]) -> None:
+def test_a_start_is_predicted_from_past_runtimes(busy: tuple[Team, Queue]) -> None:
     team, queue = busy
     claim = usage.waiting(queue=queue, team=team, cards=4)
     at = timezone.now()
@@ -48,30 +48,30 @@ def test_a_start_is_foretold_from_how_long_work_ran(busy: tuple[Team, Queue]) ->
     assert told.waits_for == [Claim.objects.get(state="admitted").uid]
 
 
-def test_it_rests_ten_times_as_long_as_it_worked(busy: tuple[Team, Queue]) -> None:
+def test_the_pause_is_ten_times_the_duration_of_the_run(busy: tuple[Team, Queue]) -> None:
     team, queue = busy
     usage.waiting(queue=queue, team=team, cards=4)
     at, worked = timezone.now(), timedelta(seconds=12)
     look(at, worked=worked)
     end = at + worked
-    assert rest_after(worked) == timedelta(seconds=120)
+    assert pause_after(worked) == timedelta(seconds=120)
     look(end + timedelta(seconds=119))
     assert ForecastRun.objects.count() == 1
     look(end + timedelta(seconds=121))
     assert ForecastRun.objects.count() == 2
-    assert rest_after(timedelta(seconds=1)) == LEAST_REST
+    assert pause_after(timedelta(seconds=1)) == MIN_PAUSE
 
 
-def test_one_looks_at_a_time(busy: tuple[Team, Queue]) -> None:
+def test_only_one_forecast_runs_at_a_time(busy: tuple[Team, Queue]) -> None:
     team, queue = busy
     usage.waiting(queue=queue, team=team, cards=4)
-    with loop_lease(LEASE, ttl=MINUTE) as held:
+    with loop_lease(FORECAST_LEASE, ttl=MINUTE) as held:
         assert held is not None
         assert look(timezone.now()) == 0
     assert look(timezone.now()) == 1
 
 
-def test_whoever_got_its_cards_is_forgotten(busy: tuple[Team, Queue]) -> None:
+def test_forecasts_of_admitted_claims_are_deleted(busy: tuple[Team, Queue]) -> None:
     team, queue = busy
     first = usage.waiting(queue=queue, team=team, cards=4)
     second = usage.waiting(queue=queue, team=team, cards=4)
@@ -84,11 +84,11 @@ def test_whoever_got_its_cards_is_forgotten(busy: tuple[Team, Queue]) -> None:
     assert ClaimForecast.objects.get().place == 1
 
 
-def test_of_a_long_queue_the_first_are_looked_at_and_the_rest_are_counted(
+def test_only_the_first_claims_of_a_long_queue_are_considered(
     busy: tuple[Team, Queue], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     team, queue = busy
-    monkeypatch.setattr(forecasts, "MOST_OF_A_QUEUE", 2)
+    monkeypatch.setattr(forecasts, "MAX_PER_QUEUE", 2)
     claims = [usage.waiting(queue=queue, team=team, cards=4) for _ in range(4)]
     assert look(timezone.now()) == 2
     run = ForecastRun.objects.get()
@@ -97,11 +97,11 @@ def test_of_a_long_queue_the_first_are_looked_at_and_the_rest_are_counted(
     assert list(told) == [claim.uid for claim in claims[:2]]
 
 
-def test_it_looks_at_fewer_where_it_took_too_long(
+def test_fewer_claims_are_considered_after_a_slow_run(
     busy: tuple[Team, Queue], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     team, queue = busy
-    monkeypatch.setattr("apps.quotas.reconcilers.forecasts.LEAST_LOOKED_AT", 1)
+    monkeypatch.setattr("apps.quotas.reconcilers.forecasts.MIN_CONSIDERED", 1)
     for _ in range(4):
         usage.waiting(queue=queue, team=team, cards=4)
     at = timezone.now()
@@ -109,13 +109,13 @@ def test_it_looks_at_fewer_where_it_took_too_long(
     assert look(at + 12 * MINUTE) == 2
 
 
-def test_as_much_is_expected_as_came_yesterday(busy: tuple[Team, Queue]) -> None:
+def test_arrivals_are_expected_as_in_the_last_day(busy: tuple[Team, Queue]) -> None:
     team, queue = busy
     came = usage.waiting(queue=queue, team=team, cards=2)
     again = usage.waiting(queue=queue, team=team, cards=2)
     at = timezone.now()
     Claim.objects.filter(pk=again.pk).update(in_line_since=at)
-    expected = {claim.uid: claim for claim in forecasts.assumptions_at(at, claims=2).arrivals}
+    expected = {claim.uid: claim for claim in forecasts.forecast_assumptions(at, claims=2).arrivals}
     assert f"tomorrow-{came.uid}" in expected
     # It took up revoked work: it did not come from outside.
     assert f"tomorrow-{again.uid}" not in expected

@@ -1,4 +1,4 @@
-"""A user has so many pending claims at most, however they are submitted."""
+"""The limit of pending claims per user."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_one_more_pending_claim_is_refused_with_who_how_many_and_the_limit(
     assert claim_of(sharing.asked(name="j3")).state == ClaimState.PENDING
 
 
-def test_what_continues_after_an_eviction_is_not_refused(company: Company) -> None:
+def test_a_claim_that_resumes_after_an_eviction_is_not_limited(company: Company) -> None:
     sharing = Sharing.of(company)
     claims = [sharing.claim(sharing.owed, person=company.engineer) for _ in range(2)]
     again = services.claim_request(
@@ -47,13 +47,13 @@ def test_what_continues_after_an_eviction_is_not_refused(company: Company) -> No
         queue=sharing.owed,
         shape=GangShape.from_json(claims[0].shape),
         chips=["cpu"],
-        work=services.Work(kind="job", uid="again", name="again", person=company.engineer),
-        terms=services.Terms(in_line_since=company.at - timedelta(hours=1)),
+        work=services.ClaimWorkload(kind="job", uid="again", name="again", person=company.engineer),
+        terms=services.ClaimTerms(in_line_since=company.at - timedelta(hours=1)),
     )
     assert again.state == ClaimState.PENDING
 
 
-def test_no_limit_and_no_user_refuse_nothing(company: Company, settings: Settings) -> None:
+def test_without_limit_or_user_nothing_is_refused(company: Company, settings: Settings) -> None:
     sharing = Sharing.of(company)
     for _ in range(3):
         sharing.claim(sharing.owed)
@@ -62,7 +62,9 @@ def test_no_limit_and_no_user_refuse_nothing(company: Company, settings: Setting
         sharing.claim(sharing.owed, person=company.engineer)
 
 
-def test_submissions_at_once_do_not_pass_the_limit_together(committed_company: Company) -> None:
+def test_concurrent_submissions_do_not_exceed_the_limit_together(
+    committed_company: Company,
+) -> None:
     sharing = Sharing.of(committed_company)
 
     def submit() -> Claim:

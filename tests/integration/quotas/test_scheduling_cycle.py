@@ -1,4 +1,4 @@
-"""The cycle against real rows: nothing given twice, everything explained."""
+"""The scheduling cycle on real rows: no card allocated twice, every pending claim with a reason."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def claim_of(job: Job) -> Claim:
 
 @contextmanager
 def planned_before(monkeypatch: pytest.MonkeyPatch, change: object) -> Iterator[None]:
-    """Let ``change`` happen after the cycle has planned and before it commits."""
+    """Apply ``change`` after the cycle has planned and before it commits."""
 
     def plan_then_change(*args: object) -> object:
         decided = plan(*args)  # type: ignore[arg-type]
@@ -49,7 +49,7 @@ def planned_before(monkeypatch: pytest.MonkeyPatch, change: object) -> Iterator[
         yield
 
 
-def test_a_claim_gets_cards_and_its_owner_is_told(company: Company) -> None:
+def test_a_claim_is_admitted_and_its_owner_notified(company: Company) -> None:
     job = company.submit(cards=2)
 
     assert company.schedule() == 1
@@ -64,7 +64,7 @@ def test_a_claim_gets_cards_and_its_owner_is_told(company: Company) -> None:
     assert [message.payload for message in told] == [{"claim_uid": claim.uid}]
 
 
-def test_where_the_node_chooses_as_many_of_its_cards_are_held_as_were_given(
+def test_a_node_that_chooses_cards_has_as_many_allocated_as_placed(
     company: Company,
 ) -> None:
     Cluster.objects.update(binding=Cluster.Binding.NODE)
@@ -82,10 +82,10 @@ def test_where_the_node_chooses_as_many_of_its_cards_are_held_as_were_given(
     assert company.schedule() == 1
 
 
-def test_where_the_node_chooses_a_card_that_an_operator_took_out_keeps_the_others_idle(
+def test_a_cordoned_card_blocks_a_node_that_chooses_cards(
     company: Company,
 ) -> None:
-    """Its device plug-in still counts the card and might give it."""
+    """The device plug-in still advertises the card and might allocate it."""
     Cluster.objects.update(binding=Cluster.Binding.NODE)
     Card.objects.filter(index=0).update(state=CardState.ISOLATED)
     job = company.submit(cards=1)
@@ -95,7 +95,7 @@ def test_where_the_node_chooses_a_card_that_an_operator_took_out_keeps_the_other
     assert claim_of(job).state == ClaimState.ADMITTED
 
 
-def test_a_claim_without_a_free_card_waits_and_says_why_until_one_is_freed(
+def test_a_claim_without_a_free_card_is_pending_with_a_reason(
     company: Company,
 ) -> None:
     first = company.submit("first", cards=2)
@@ -116,13 +116,13 @@ def test_a_claim_without_a_free_card_waits_and_says_why_until_one_is_freed(
     assert claim_of(second).state == ClaimState.ADMITTED
 
 
-def test_what_can_never_fit_says_so(company: Company) -> None:
+def test_a_claim_that_can_never_fit_has_that_reason(company: Company) -> None:
     job = company.submit(cards=3)
     company.schedule()
     assert claim_of(job).explanation == ("needs 3 × cpu on one node; the largest node has 2")
 
 
-def test_a_claim_that_asks_for_more_memory_than_is_left_says_so(company: Company) -> None:
+def test_a_claim_that_exceeds_free_memory_has_that_reason(company: Company) -> None:
     company.submit("first", memory=10 << 30)
     second = company.submit("second", memory=10 << 30)
 
@@ -133,7 +133,7 @@ def test_a_claim_that_asks_for_more_memory_than_is_left_says_so(company: Company
     )
 
 
-def test_a_queue_holds_no_more_than_its_cap_and_a_closed_one_admits_nothing(
+def test_a_queue_respects_its_cap_and_a_closed_one_admits_nothing(
     company: Company,
 ) -> None:
     entitle(company.queue, cap=1)
@@ -162,7 +162,7 @@ def test_a_higher_priority_goes_first_and_age_decides_among_equals(company: Comp
 
 
 @pytest.mark.parametrize("state", [CardState.NO_NEW_WORK, CardState.ISOLATED, CardState.UNKNOWN])
-def test_a_card_that_is_not_usable_gets_no_work(company: Company, state: CardState) -> None:
+def test_an_unusable_card_is_not_allocated(company: Company, state: CardState) -> None:
     Card.objects.filter(index=0).update(state=state)
     job = company.submit()
 
@@ -172,7 +172,9 @@ def test_a_card_that_is_not_usable_gets_no_work(company: Company, state: CardSta
 
 
 @pytest.mark.parametrize("change", [{"cordoned": True}, {"ready": False}])
-def test_a_cordoned_or_silent_node_gets_no_work(company: Company, change: dict[str, bool]) -> None:
+def test_a_cordoned_or_unreachable_node_gets_no_claims(
+    company: Company, change: dict[str, bool]
+) -> None:
     Node.objects.update(**change)
     company.submit()
 
@@ -198,7 +200,7 @@ def test_a_cordoned_or_silent_node_gets_no_work(company: Company, change: dict[s
         "lease expired",
     ],
 )
-def test_a_placement_that_no_longer_holds_is_dropped(
+def test_an_invalid_placement_is_dropped(
     company: Company, monkeypatch: pytest.MonkeyPatch, change: object
 ) -> None:
     job = company.submit()
@@ -211,7 +213,7 @@ def test_a_placement_that_no_longer_holds_is_dropped(
     assert not OutboxMessage.objects.filter(topic="claim.admitted").exists()
 
 
-def test_one_conflict_does_not_cost_the_others_their_cards(
+def test_a_conflict_does_not_affect_other_placements(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = company.submit("first"), company.submit("second")
@@ -225,7 +227,7 @@ def test_one_conflict_does_not_cost_the_others_their_cards(
     assert claim_of(second).placement[0]["cards"] == [1]
 
 
-def test_a_claim_cancelled_while_the_cycle_planned_gets_nothing(
+def test_a_claim_cancelled_during_a_cycle_is_not_admitted(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = company.submit()
@@ -242,7 +244,7 @@ def test_a_claim_cancelled_while_the_cycle_planned_gets_nothing(
     assert not Allocation.objects.exists()
 
 
-def test_a_cycle_that_runs_elsewhere_is_left_to_run(company: Company) -> None:
+def test_a_cycle_does_nothing_while_another_holds_the_lease(company: Company) -> None:
     company.submit()
 
     with loop_lease(cycles.LEASE, ttl=timedelta(minutes=1)):
@@ -251,7 +253,7 @@ def test_a_cycle_that_runs_elsewhere_is_left_to_run(company: Company) -> None:
     assert company.schedule() == 1
 
 
-def test_the_database_itself_refuses_to_give_a_card_twice(company: Company) -> None:
+def test_the_database_rejects_a_second_allocation_of_a_card(company: Company) -> None:
     company.submit()
     company.schedule()
     taken = Allocation.objects.get()
@@ -268,10 +270,10 @@ def test_the_database_itself_refuses_to_give_a_card_twice(company: Company) -> N
         )
 
 
-def test_cycles_at_once_never_give_a_card_twice(
+def test_concurrent_cycles_never_allocate_a_card_twice(
     committed_company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even where every one of them believes that it holds the lease."""
+    """Even if each of them believes that it holds the lease."""
     company = committed_company
     for number in range(6):
         company.submit(f"job {number}")
@@ -294,7 +296,7 @@ def test_cycles_at_once_never_give_a_card_twice(
     assert OutboxMessage.objects.filter(topic="claim.admitted").count() == 2
 
 
-def test_two_real_cycles_at_once_admit_each_claim_once(committed_company: Company) -> None:
+def test_two_concurrent_cycles_admit_each_claim_once(committed_company: Company) -> None:
     company = committed_company
     company.submit("first")
     company.submit("second")
@@ -305,7 +307,7 @@ def test_two_real_cycles_at_once_admit_each_claim_once(committed_company: Compan
     assert Allocation.objects.filter(released_at=None).count() == 2
 
 
-def test_releasing_twice_at_once_releases_once(committed_company: Company) -> None:
+def test_concurrent_releases_release_once(committed_company: Company) -> None:
     company = committed_company
     claim = claim_of(company.submit())
     company.schedule()
@@ -317,7 +319,7 @@ def test_releasing_twice_at_once_releases_once(committed_company: Company) -> No
     assert OutboxMessage.objects.filter(topic="claim.released").count() == 1
 
 
-def test_the_reason_of_a_revocation_outlives_the_owners(company: Company) -> None:
+def test_the_reason_of_an_eviction_takes_precedence_over_the_owners(company: Company) -> None:
     claim = claim_of(company.submit())
     company.schedule()
     claim.refresh_from_db()
@@ -336,7 +338,7 @@ def test_the_reason_of_a_revocation_outlives_the_owners(company: Company) -> Non
     assert claim.release_reason == ReleaseReason.FAULT
 
 
-def test_a_claim_that_holds_nothing_cannot_be_revoked(company: Company) -> None:
+def test_a_claim_without_cards_cannot_be_evicted(company: Company) -> None:
     claim = claim_of(company.submit())
     with pytest.raises(IllegalTransition, match="a claim that is pending cannot revoke"):
         services.claim_revoke(
@@ -364,7 +366,7 @@ def test_a_claim_that_is_being_revoked_still_counts_against_its_queue(company: C
     assert claim_of(second).state == ClaimState.PENDING
 
 
-def test_the_snapshot_shows_what_is_held_and_promised(company: Company) -> None:
+def test_the_snapshot_contains_allocated_cards_and_resources(company: Company) -> None:
     company.submit(cards=1, memory=1 << 30)
     company.schedule()
     company.make_queue_admin()
@@ -417,10 +419,10 @@ def test_many_jobs_pass_through_two_cards(company: Company) -> None:
     assert {job.state for job in submitted} == {"succeeded"}
 
 
-def test_cycles_follow_at_once_until_every_pending_claim_has_been_searched_for(
+def test_cycles_continue_until_every_pending_claim_is_considered(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Shapes that find no room come first, and one cycle searches for one or two of them."""
+    """Shapes that do not fit come first, and one cycle searches for one or two of them."""
     planner = Planner()
     monkeypatch.setattr(cycles, "PLANNER", planner)
     sharing = Sharing.of(company)
@@ -430,7 +432,7 @@ def test_cycles_follow_at_once_until_every_pending_claim_has_been_searched_for(
     policy = Policy(attempts_per_cycle=2, reservations=0, preemption=False)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cycles, "MOST_ROUNDS", 1)
+        patch.setattr(cycles, "MAX_CYCLES_PER_RUN", 1)
         assert cycles.cycle_run(policy=policy, at=company.at) == 0
     assert planner.state.untried, "one cycle does not come to the last"
 

@@ -1,4 +1,4 @@
-"""What is held is recorded: to the microsecond, day by day, once."""
+"""The usage ledger records allocations to the microsecond, by day, exactly once."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.models import Team
 from apps.quotas.models import Allocation, Claim, Queue, UsageDay, UsageRecord
-from apps.quotas.reconcilers.usage import LedgerDisagrees, usage_compare
-from apps.quotas.selectors.usage import days_touched, usage_discrepancies
-from apps.quotas.services.usage import usage_close_each, usage_cut, usage_roll
+from apps.quotas.selectors.usage import days_to_roll_up, usage_discrepancies
+from apps.quotas.services.usage import (
+    LedgerDisagrees,
+    usage_ledger_check,
+    usage_record_midnights,
+    usage_record_releases,
+    usage_roll_up,
+)
 from tests import factories
 from tests.factories import usage
 from tests.integration.mortality import Killed, Worker
@@ -47,7 +52,7 @@ def spans(claim: Claim) -> list[tuple[datetime, datetime]]:
     return list(claim.usage.order_by("since").values_list("since", "until"))
 
 
-def test_a_release_records_what_was_held_with_whom_and_what_for(fleet: tuple[Queue, Team]) -> None:
+def test_a_release_records_usage_with_user_and_workload(fleet: tuple[Queue, Team]) -> None:
     queue, team = fleet
     ada = factories.person(team=team)
     claim = usage.holding(
@@ -64,7 +69,7 @@ def test_a_release_records_what_was_held_with_whom_and_what_for(fleet: tuple[Que
     assert usage_discrepancies() == []
 
 
-def test_records_are_cut_at_midnight_and_join_without_a_gap(fleet: tuple[Queue, Team]) -> None:
+def test_records_are_split_at_midnight_without_gaps(fleet: tuple[Queue, Team]) -> None:
     claim = held(fleet)
     usage.release(claim, at=NOON + 36 * HOUR)
 
@@ -73,13 +78,13 @@ def test_records_are_cut_at_midnight_and_join_without_a_gap(fleet: tuple[Queue, 
     assert usage_discrepancies() == []
 
 
-def test_held_claims_are_recorded_up_to_the_last_midnight_and_no_further(
+def test_running_claims_are_recorded_up_to_the_last_midnight(
     fleet: tuple[Queue, Team],
 ) -> None:
     claim = held(fleet, cards=2)
-    assert usage_cut(at=NOON + HOUR) == 0
-    assert usage_cut(at=NOON + 13 * HOUR) == 1
-    assert usage_cut(at=NOON + 14 * HOUR) == 0
+    assert usage_record_midnights(at=NOON + HOUR) == 0
+    assert usage_record_midnights(at=NOON + 13 * HOUR) == 1
+    assert usage_record_midnights(at=NOON + 14 * HOUR) == 0
     midnight = datetime(2026, 5, 7, tzinfo=UTC)
     assert spans(claim) == [(NOON, midnight)]
     assert usage_discrepancies() == []
@@ -89,7 +94,7 @@ def test_held_claims_are_recorded_up_to_the_last_midnight_and_no_further(
     assert usage_discrepancies() == []
 
 
-def test_a_claim_that_never_held_a_card_or_held_it_for_no_time_leaves_no_record(
+def test_a_claim_without_usage_has_no_record(
     fleet: tuple[Queue, Team],
 ) -> None:
     queue, team = fleet
@@ -99,9 +104,9 @@ def test_a_claim_that_never_held_a_card_or_held_it_for_no_time_leaves_no_record(
     assert usage_discrepancies() == []
 
 
-def test_a_clock_that_went_back_takes_nothing_from_the_ledger(fleet: tuple[Queue, Team]) -> None:
+def test_a_clock_set_back_does_not_change_the_ledger(fleet: tuple[Queue, Team]) -> None:
     claim = held(fleet)
-    usage_cut(at=NOON + 24 * HOUR)
+    usage_record_midnights(at=NOON + 24 * HOUR)
     usage.release(claim, at=NOON + HOUR)
 
     midnight = datetime(2026, 5, 7, tzinfo=UTC)
@@ -119,7 +124,7 @@ def test_a_release_costs_two_statements_more_for_its_record(fleet: tuple[Queue, 
         ) as asked,
         transaction.atomic(),
     ):
-        usage_close_each(claims=(claim,), at=NOON + 72 * HOUR)
+        usage_record_releases(claims=(claim,), at=NOON + 72 * HOUR)
     said = [query["sql"] for query in asked if "SAVEPOINT" not in query["sql"]]
     assert len(said) == 2
 
@@ -132,9 +137,7 @@ def test_a_release_costs_two_statements_more_for_its_record(fleet: tuple[Queue, 
         "TRUNCATE quotas_usagerecord",
     ],
 )
-def test_the_database_lets_nobody_change_or_remove_a_record(
-    fleet: tuple[Queue, Team], change: str
-) -> None:
+def test_the_database_rejects_changes_of_records(fleet: tuple[Queue, Team], change: str) -> None:
     usage.release(held(fleet), at=NOON + HOUR)
     connection.check_constraints()
     with (
@@ -164,7 +167,7 @@ def test_the_database_lets_nobody_change_or_remove_a_record(
         ({"since": NOON, "until": NOON + HOUR}, "usage_record_once"),
     ],
 )
-def test_the_database_refuses_a_record_that_cannot_be_right(
+def test_the_database_rejects_invalid_records(
     fleet: tuple[Queue, Team], wrong: dict[str, object], constraint: str
 ) -> None:
     claim = held(fleet)
@@ -186,11 +189,11 @@ def test_days_are_sums_of_their_records_however_often_they_are_rolled(
 ) -> None:
     first, second = held(fleet, cards=2), held(fleet)
     usage.release(first, at=NOON + 24 * HOUR)
-    assert usage_roll() == 2
+    assert usage_roll_up() == 2
     usage.release(second, at=NOON + HOUR)
-    assert date(2026, 5, 6) in days_touched()
+    assert date(2026, 5, 6) in days_to_roll_up()
     for _ in range(2):
-        usage_roll()
+        usage_roll_up()
         by_day = dict(UsageDay.objects.values_list("day", "card_microseconds"))
         assert by_day == {
             date(2026, 5, 6): UsageRecord.objects.filter(
@@ -214,15 +217,15 @@ def test_a_discrepancy_names_the_claim_and_both_amounts(fleet: tuple[Queue, Team
     assert usage_discrepancies(since=NOON + 3 * HOUR) == []
 
 
-def test_a_midnight_and_releases_at_the_same_moment_count_every_second_once(
+def test_concurrent_midnight_and_releases_count_usage_once(
     committed_fleet: tuple[Queue, Team],
 ) -> None:
     end = NOON + 30 * HOUR
     for _ in range(4):
         claims = [held(committed_fleet) for _ in range(4)]
         outcomes = at_once(
-            lambda: usage_cut(at=end),
-            lambda: usage_cut(at=end),
+            lambda: usage_record_midnights(at=end),
+            lambda: usage_record_midnights(at=end),
             *(lambda claim=claim: usage.release(claim, at=end) for claim in claims),
         )
         assert not [one for one in outcomes if isinstance(one, BaseException)]
@@ -232,7 +235,7 @@ def test_a_midnight_and_releases_at_the_same_moment_count_every_second_once(
             assert spans(claim) == [(NOON, midnight), (midnight, end)]
 
 
-def test_a_worker_killed_at_any_step_of_a_midnight_leaves_books_that_the_next_completes(
+def test_the_next_run_completes_a_midnight_that_was_killed_at_any_step(
     committed_fleet: tuple[Queue, Team],
 ) -> None:
     at, step, finished = NOON + 24 * HOUR, 0, False
@@ -242,7 +245,7 @@ def test_a_worker_killed_at_any_step_of_a_midnight_leaves_books_that_the_next_co
         worker.dies_at = step
         try:
             with worker.working():
-                usage_cut(at=at)
+                usage_record_midnights(at=at)
             finished = True
         except Killed:
             connection.close()
@@ -258,19 +261,19 @@ def test_a_worker_killed_at_any_step_of_a_midnight_leaves_books_that_the_next_co
     assert usage_discrepancies() == []
 
 
-def test_a_ledger_that_differs_is_told_by_the_loop_and_listed_by_the_command(
+def test_discrepancies_fail_the_task_and_are_listed_by_the_command(
     fleet: tuple[Queue, Team], capsys: pytest.CaptureFixture[str]
 ) -> None:
     claims = [held(fleet) for _ in range(4)]
     for claim in claims:
         usage.release(claim, at=NOON + HOUR)
-    usage_compare(at=NOON)
+    usage_ledger_check(at=NOON)
     call_command("usage_check")
     assert capsys.readouterr().out == "the ledger agrees with the allocations\n"
 
     Allocation.objects.update(released_at=NOON + 2 * HOUR)
     with pytest.raises(LedgerDisagrees, match=r"of 4 claims: claim .*; and 1 more"):
-        usage_compare(at=NOON)
+        usage_ledger_check(at=NOON)
     with pytest.raises(CommandError, match="of 4 claims"):
         call_command("usage_check")
     listed = capsys.readouterr().out.splitlines()

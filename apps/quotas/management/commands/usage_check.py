@@ -1,4 +1,4 @@
-"""Compare the whole ledger with the allocations; the loop that does it every hour looks at the last days only."""
+"""Compare the whole ledger with the allocations; the hourly task compares only the last days."""
 
 from __future__ import annotations
 

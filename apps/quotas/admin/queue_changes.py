@@ -1,0 +1,397 @@
+"""Preview, confirmation and history of changes to the queue tree.
+
+Every change is previewed before it is saved: its differences, the queues that gain, the claims that would be
+reclaimed. The user adds a note, and types a confirmation if workloads would be stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Q
+from django.forms import BaseForm
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from apps.accounts.models import User
+from apps.accounts.selectors import PermissionRefused
+from apps.quotas.admin.queue_forms import SaveForm
+from apps.quotas.models import Queue, QueueChange
+from apps.quotas.selectors import queue_trees as selectors
+from apps.quotas.services import queue_trees
+from apps.quotas.services.queue_trees import TreeConflict, change_revert_edit
+from controlplane.domain.fields import Finding
+from controlplane.domain.queue_documents import (
+    POLICIES,
+    DifferenceKind,
+    Documents,
+    QueueDifference,
+    changes,
+    from_json,
+)
+from controlplane.domain.queue_edits import TreeEdit
+from controlplane.domain.queue_previews import Gain, Reclaim, TreePreview
+from controlplane.web.sentences import said
+from controlplane.web.states import look_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisplayedDifference:
+    """One difference between two trees, formatted for display."""
+
+    message: str
+    before: str = ""
+    after: str = ""
+    #: Whether to show the values beside the message.
+    shows_values: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormError:
+    """A validation error of one form field."""
+
+    #: HTML id of the field, for a link.
+    field: str
+    label: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeReview:
+    """The effects of a proposed change, formatted for display; empty before the first preview."""
+
+    preview: TreePreview | None = None
+    #: A form is invalid, so no preview could be made.
+    incomplete: bool = False
+    form_errors: tuple[FormError, ...] = ()
+    #: Why the user is not permitted to make the change; empty if permitted.
+    forbidden: str = ""
+    #: Text to type before workloads are stopped; empty if none are.
+    confirmation: str = ""
+    #: Label of the button; empty for the default.
+    verb: str = ""
+
+    @property
+    def refusals(self) -> list[str]:
+        forbidden = self.forbidden.split("; ") if self.forbidden else []
+        return forbidden + (_messages(self.preview.findings) if self.preview else [])
+
+    @property
+    def warnings(self) -> list[str]:
+        return _messages(self.preview.warnings) if self.preview else []
+
+    @property
+    def differences(self) -> list[DisplayedDifference]:
+        return differences_shown(self.preview.differences) if self.preview else []
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        return self.preview.gains if self.preview else ()
+
+    @property
+    def reclaims(self) -> tuple[Reclaim, ...]:
+        return self.preview.reclaims if self.preview else ()
+
+    @property
+    def blocked(self) -> bool:
+        """Whether saving would be refused, or would change nothing."""
+        return (
+            self.incomplete
+            or bool(self.forbidden)
+            or bool(self.preview and (self.preview.findings or not self.preview.differences))
+        )
+
+    @property
+    def summary(self) -> str:
+        """One sentence that sums up the change."""
+        if self.incomplete:
+            return _("Something that was filled in is not right yet.")
+        if self.forbidden:
+            return _("You may not change this.")
+        if self.preview is None:
+            return _("Change something, and what it would do is told here before it is saved.")
+        if self.preview.findings:
+            return _("This cannot be saved as it is.")
+        if not self.preview.differences:
+            return _("Nothing would be different.")
+        count = len(self.preview.differences)
+        values = ngettext("%(count)d change", "%(count)d changes", count) % {"count": count}
+        return _("%(told)s. %(consequence)s") % {
+            "told": values,
+            "consequence": self._consequence() or _("No claim starts or stops by it."),
+        }
+
+    @property
+    def label(self) -> str:
+        """Label of the save button, with the consequence of saving."""
+        verb = self.verb or _("Save")
+        consequence = "" if self.blocked else self._consequence()
+        return (
+            _("%(verb)s: %(what)s") % {"verb": verb, "what": consequence} if consequence else verb
+        )
+
+    def _consequence(self) -> str:
+        if self.reclaims:
+            return _stop_summary(self.reclaims)
+        starting = len({claim for gain in self.gains for claim in gain.starting})
+        if not starting:
+            return ""
+        return ngettext(
+            "%(count)d claim that waits starts", "%(count)d claims that wait start", starting
+        ) % {"count": starting}
+
+
+def _stop_summary(reclaims: tuple[Reclaim, ...]) -> str:
+    teams = sorted({reclaim.team for reclaim in reclaims if reclaim.team})
+    count = len(reclaims)
+    if len(teams) == 1:
+        return ngettext(
+            "%(count)d claim of %(team)s will be asked to stop",
+            "%(count)d claims of %(team)s will be asked to stop",
+            count,
+        ) % {"count": count, "team": teams[0]}
+    return ngettext(
+        "%(count)d claim will be asked to stop", "%(count)d claims will be asked to stop", count
+    ) % {"count": count}
+
+
+def _messages(findings: tuple[Finding, ...]) -> list[str]:
+    return [finding.message for finding in findings]
+
+
+def differences_of(change: QueueChange, documents: Documents) -> tuple[QueueDifference, ...]:
+    """The differences that a saved change made.
+
+    :param documents: the current tree, for the names of queues that the change did not touch.
+    """
+    before, after = dict(documents), dict(documents)
+    for tree, stored in ((before, change.before), (after, change.after)):
+        for uid, document in stored.items():
+            tree.pop(uid, None)
+            if document:
+                tree[uid] = from_json(document)
+    return changes(before, after)
+
+
+def differences_shown(differences: tuple[QueueDifference, ...]) -> list[DisplayedDifference]:
+    return list(_shown(differences))
+
+
+def _shown(differences: tuple[QueueDifference, ...]) -> Iterator[DisplayedDifference]:
+    for one in differences:
+        before, after = (_value(one.field, value) for value in (one.before, one.after))
+        yield DisplayedDifference(
+            message=one.message,
+            before=before,
+            after=after,
+            shows_values=one.kind is DifferenceKind.CHANGED and one.field != "description",
+        )
+
+
+def _value(name: str, value: str) -> str:
+    if name in POLICIES:
+        return _("yes") if value == "yes" else _("no")
+    return str(look_of(value).word) if name == "state" and value else value
+
+
+# -- Shared by all pages that change the tree --
+
+
+@dataclass(slots=True, kw_only=True)
+class ProposedChange:
+    """A change that a user is editing, before it is saved."""
+
+    #: None while a form is invalid.
+    edit: TreeEdit | None
+    saving: SaveForm
+    #: The forms of the page.
+    forms: Sequence[BaseForm]
+    #: Confirmation text, if workloads would be stopped.
+    confirmation_text: str
+    #: Message after saving.
+    done: str
+    #: URL to redirect to after saving.
+    back: str
+    #: Label of the button in place of "Save".
+    verb: str = ""
+    #: Preview on GET too.
+    preview_on_get: bool = False
+    #: The change to revert; None for a new change.
+    reverts: QueueChange | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeEntry:
+    """A saved change with its differences, for a list."""
+
+    change: QueueChange
+    differences: list[DisplayedDifference] = field(default_factory=list)
+
+    @property
+    def more(self) -> int:
+        """The number of differences beyond the three that a list shows."""
+        return len(self.differences) - 3
+
+
+def save_form(data: Any = None) -> SaveForm:
+    """The form to save a change; an unbound one holds the fingerprint of the current tree."""
+    newest = QueueChange.objects.values_list("uid", flat=True).first()
+    initial = {"seen": selectors.tree_fingerprint(), "since": newest or ""}
+    return SaveForm(data, initial=initial)
+
+
+def review_response(
+    request: HttpRequest, proposal: ProposedChange, *, template: str, context: Mapping[str, Any]
+) -> HttpResponse:
+    """Save the change, or render its preview: the page, or only the preview fragment for htmx."""
+    user = _signed_in_user(request)
+    previewed = request.method == "POST" or proposal.preview_on_get
+    review = _review(proposal, user) if previewed else ChangeReview(verb=proposal.verb)
+    # None: no concurrent change.
+    concurrent_changes: list[ChangeEntry] | None = None
+    edit = proposal.edit
+    if "save" in request.POST and edit is not None and proposal.saving.is_valid():
+        try:
+            if _confirmed(proposal, review):
+                _save(proposal, edit, user)
+                messages.success(request, proposal.done)
+                return redirect(proposal.back)
+        except queue_trees.TreeConflict:
+            concurrent_changes = _concurrent_changes(proposal, user)
+            proposal.saving = _with_current_tree(proposal.saving)
+        except (queue_trees.TreeRefused, PermissionRefused) as refusal:
+            proposal.saving.add_error(None, said(str(refusal)))
+    shown = {
+        **context,
+        "review": review,
+        "saving": proposal.saving,
+        "concurrent_changes": concurrent_changes,
+    }
+    if request.headers.get("HX-Request"):
+        return render(request, "admin/quotas/preview_update.html", {**shown, "swapped": True})
+    return render(request, template, shown)
+
+
+def _review(proposal: ProposedChange, user: User) -> ChangeReview:
+    if proposal.edit is None:
+        form_errors = tuple(
+            form_error for form in proposal.forms for form_error in _form_errors(form)
+        )
+        return ChangeReview(incomplete=True, form_errors=form_errors, verb=proposal.verb)
+    try:
+        preview = queue_trees.tree_preview(proposal.edit, at=timezone.now(), by_person=user)
+    except PermissionRefused as refusal:
+        return ChangeReview(forbidden=str(refusal), verb=proposal.verb)
+    confirmation = proposal.confirmation_text if preview.reclaims else ""
+    return ChangeReview(preview=preview, confirmation=confirmation, verb=proposal.verb)
+
+
+def _form_errors(form: BaseForm) -> Iterator[FormError]:
+    for bound in form:
+        for error in bound.errors:
+            yield FormError(field=bound.id_for_label, label=str(bound.label), message=str(error))
+
+
+def _confirmed(proposal: ProposedChange, review: ChangeReview) -> bool:
+    typed = proposal.saving.cleaned_data["confirm"].strip()
+    if not review.confirmation or typed == review.confirmation:
+        return True
+    message = _("Work would be stopped by this. Type %(word)s to confirm it.")
+    proposal.saving.add_error("confirm", message % {"word": review.confirmation})
+    return False
+
+
+def _save(proposal: ProposedChange, edit: TreeEdit, user: User) -> None:
+    values = proposal.saving.cleaned_data
+    at = timezone.now()
+    if proposal.reverts is not None:
+        queue_trees.change_revert(proposal.reverts, actor=user, at=at, note=values["note"])
+    else:
+        final_edit = replace(edit, note=values["note"], seen=values["seen"])
+        queue_trees.tree_apply(final_edit, actor=user, at=at)
+
+
+def _concurrent_changes(proposal: ProposedChange, user: User) -> list[ChangeEntry]:
+    """Changes that were saved since the user opened the page."""
+    since = QueueChange.objects.filter(uid=proposal.saving.cleaned_data["since"]).first()
+    rows, documents = selectors.changes_visible(user), selectors.tree_documents()
+    if since is not None:
+        rows = rows.filter(pk__gt=since.pk)
+    return [
+        ChangeEntry(change=change, differences=differences_shown(differences_of(change, documents)))
+        for change in rows[:10]
+    ]
+
+
+def _with_current_tree(saving: SaveForm) -> SaveForm:
+    """The form with the user's input and the fingerprint of the current tree."""
+    typed = {name: saving.data.get(name, "") for name in saving.fields}
+    return SaveForm({**typed, **save_form().initial, "confirm": ""})
+
+
+def _signed_in_user(request: HttpRequest) -> User:
+    """:raises PermissionRefused: if no user is signed in; the admin site checks that before."""
+    if isinstance(request.user, User):
+        return request.user
+    raise PermissionRefused("log in to change queues")
+
+
+_PAGE = 25
+
+
+def list_changes(
+    request: HttpRequest, context: dict[str, Any], *, queue: Queue | None = None
+) -> HttpResponse:
+    """Changes of one queue, or of all queues that the user manages, newest first."""
+    rows = selectors.changes_visible(request.user)
+    if queue is not None:
+        rows = rows.filter(Q(before__has_key=queue.uid) | Q(after__has_key=queue.uid))
+    page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
+    documents = selectors.tree_documents()
+    changes = [
+        ChangeEntry(change=change, differences=differences_shown(differences_of(change, documents)))
+        for change in page
+    ]
+    shown = {**context, "changes": changes, "page": page, "queue": queue}
+    return render(request, "admin/quotas/history.html", shown)
+
+
+def show_change(request: HttpRequest, context: dict[str, Any], *, uid: str) -> HttpResponse:
+    """One change field by field, and a preview of reverting it."""
+    change = selectors.changes_visible(request.user).filter(uid=uid).first()
+    if change is None:
+        raise Http404
+    documents = selectors.tree_documents()
+    shown = {
+        **context,
+        "change": change,
+        "differences": differences_shown(differences_of(change, documents)),
+        "reverted_by": change.reverted_by.first(),
+    }
+    try:
+        edit = change_revert_edit(change)
+    except TreeConflict as conflict:
+        left = differences_shown(conflict.differences)
+        return render(request, "admin/quotas/change_detail.html", {**shown, "changed_since": left})
+    proposal = ProposedChange(
+        edit=edit,
+        saving=save_form(request.POST or None),
+        forms=(),
+        confirmation_text="stop",
+        done=_("The change is taken back."),
+        back=reverse("admin:quotas_queue_changes"),
+        verb=_("Take it back"),
+        preview_on_get=True,
+        reverts=change,
+    )
+    return review_response(
+        request, proposal, template="admin/quotas/change_detail.html", context=shown
+    )

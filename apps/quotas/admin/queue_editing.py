@@ -1,0 +1,371 @@
+"""Pages that edit queues: create, edit, move, set state, retire, and bulk edit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
+
+from apps.accounts.models import Team
+from apps.fleet.models import Card
+from apps.fleet.selectors import chips_known
+from apps.quotas.admin.queue_changes import ProposedChange, review_response, save_form
+from apps.quotas.admin.queue_forms import STATES, EntitlementForm, EntitlementTable, QueueForm
+from apps.quotas.models import Queue
+from apps.quotas.selectors import queue_trees
+from apps.quotas.services.queue_trees import queue_retire_edit
+from controlplane.domain.queue_documents import Documents, QueueDocument, lineage, path_of
+from controlplane.domain.queue_edits import TreeAct, TreeEdit
+from controlplane.domain.queue_rights import TreeRights, is_topmost, may_add_below, may_change
+from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas import TOTAL, Entitlement
+from controlplane.ports import registry
+from controlplane.web.forms import PlainForm
+
+#: Fields of a team's topmost queue that its queue admins cannot change.
+_ASSIGNED_FIELDS = ("name", "parent", "team", "weight")
+#: Policies that they may set to this value only: no other queue loses by it.
+_ONE_WAY = {"lends": True, "borrows": False, "reclaims": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDraft:
+    """The tree in which a queue is edited, and the rights of the user."""
+
+    documents: Documents
+    rights: TreeRights
+    #: The saved queue; None for a new one.
+    saved: QueueDocument | None
+
+    @property
+    def assigned(self) -> bool:
+        """Whether it is a topmost queue of the user's teams, assigned by a company administrator."""
+        if self.saved is None or self.rights.everything:
+            return False
+        return is_topmost(self.saved.uid, self.documents, self.rights)
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """Form fields that the user cannot change."""
+        if not self.assigned or self.saved is None:
+            return ()
+        turned = (name for name, way in _ONE_WAY.items() if getattr(self.saved, name) is way)
+        return (*_ASSIGNED_FIELDS, *turned)
+
+    def parents(self) -> Iterator[tuple[str, str]]:
+        """Possible parent queues: never the queue itself or one below it."""
+        if self.rights.everything or self.assigned:
+            yield "", _("at the top")
+        for uid, document in sorted(
+            self.documents.items(), key=lambda item: path_of(item[0], self.documents)
+        ):
+            above = lineage(uid, self.documents)
+            if self.saved is not None and self.saved.uid in above:
+                continue
+            standing = self.saved is not None and uid == self.saved.parent
+            if standing or may_add_below(uid, self.documents, self.rights):
+                yield document.uid, path_of(uid, self.documents)
+
+    def teams(self) -> Iterator[tuple[str, str]]:
+        if self.rights.everything or (self.saved is not None and not self.saved.team):
+            yield "", _("every team")
+        rows = Team.objects.order_by("name").values_list("slug", "name")
+        for slug, name in rows:
+            if self.rights.everything or slug in self.rights.teams:
+                yield slug, name
+
+
+def add_queue(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    """Create a queue; ``?below=`` is the uid of its parent."""
+    return _edit_response(request, context, None, below=request.GET.get("below", ""))
+
+
+def edit_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
+    return _edit_response(request, context, queue)
+
+
+def _edit_response(
+    request: HttpRequest, context: dict[str, Any], queue: Queue | None, *, below: str = ""
+) -> HttpResponse:
+    documents = queue_trees.tree_documents()
+    saved = documents[queue.uid] if queue else None
+    draft = QueueDraft(
+        documents=documents, rights=queue_trees.tree_rights(request.user), saved=saved
+    )
+    data = request.POST or None
+    form = QueueForm(
+        data,
+        initial=QueueForm.initial_of(saved) if saved else _new_queue_initial(documents, below),
+        parents=tuple(draft.parents()),
+        teams=tuple(draft.teams()),
+        fixed=draft.fixed,
+    )
+    configured = saved.entitlements if saved else {}
+    cards = EntitlementTable(
+        configured, _chips(request, documents), data=data, fixed=draft.assigned
+    )
+    proposal = ProposedChange(
+        edit=_queue_edit(form, cards, saved),
+        saving=save_form(data),
+        forms=(form, *cards.rows),
+        confirmation_text=saved.name if saved else form.data.get("name", ""),
+        done=_("%(queue)s is saved.") % {"queue": form["name"].value()},
+        back=reverse("admin:quotas_queue_changelist"),
+    )
+    shown = {
+        **context,
+        "form": form,
+        "cards": cards,
+        "draft": draft,
+        "queue": queue,
+        "more_chips": [
+            known.chip.name
+            for known in chips_known()
+            if not known.chip.slice_of and known.chip.name not in cards.chips
+        ],
+        "added_chip": request.POST.get("another") if "add_chip" in request.POST else None,
+    }
+    return review_response(request, proposal, template="admin/quotas/edit.html", context=shown)
+
+
+def _new_queue_initial(documents: Documents, below: str) -> dict[str, Any]:
+    """Initial values of a new queue: it belongs to the team of its parent."""
+    above = documents.get(below)
+    if above is None:
+        return {}
+    return {"parent": above.uid, "team": above.team}
+
+
+def _chips(request: HttpRequest, documents: Documents) -> Sequence[str]:
+    """Rows of the table: chips of the fleet, then of other queues' entitlements, then those that were added."""
+    fleet = Card.objects.order_by("chip").values_list("chip", flat=True).distinct()
+    configured = {chip for document in documents.values() for chip in document.entitlements if chip}
+    known = registry.chips()
+    requested = [*request.POST.getlist("chips"), request.POST.get("another", "")]
+    return [*fleet, *sorted(configured), *(chip for chip in requested if chip in known)]
+
+
+def _queue_edit(
+    form: QueueForm, cards: EntitlementTable, saved: QueueDocument | None
+) -> TreeEdit | None:
+    # Validate both, so that each shows its errors.
+    valid = form.is_valid(), cards.is_valid()
+    if not all(valid):
+        return None
+    document = form.document(uid=saved.uid if saved else "", entitlements=cards.entitlements)
+    return TreeEdit(queues={document.uid: document}, act=_tree_act(document, saved))
+
+
+def _tree_act(document: QueueDocument, saved: QueueDocument | None) -> TreeAct:
+    if saved is None:
+        return TreeAct.CREATE
+    return TreeAct.EDIT if document.parent == saved.parent else TreeAct.MOVE
+
+
+class QueueMoveForm(PlainForm):
+    parent = forms.ChoiceField(
+        label=gettext_lazy("Below"),
+        required=False,
+        help_text=gettext_lazy("What stands below it moves with it."),
+    )
+
+
+class QueueStateForm(PlainForm):
+    to = forms.ChoiceField(label=gettext_lazy("State"), choices=STATES)
+
+
+def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
+    documents = queue_trees.tree_documents()
+    document = documents[queue.uid]
+    draft = QueueDraft(
+        documents=documents, rights=queue_trees.tree_rights(request.user), saved=document
+    )
+    form = QueueMoveForm(request.POST or None, initial={"parent": document.parent})
+    form.choice("parent").choices = tuple(draft.parents())
+    edit = None
+    if form.is_bound and form.is_valid():
+        changed = replace(document, parent=form.cleaned_data["parent"])
+        edit = TreeEdit(queues={queue.uid: changed}, act=TreeAct.MOVE)
+    return _action_response(request, context, queue, edit=edit, form=form, verb=_("Move it"))
+
+
+def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
+    """Set the state of a queue; ``?to=`` is the new state."""
+    form = QueueStateForm(request.POST or {"to": request.GET.get("to", queue.state)})
+    edit = None
+    if form.is_valid():
+        document = queue_trees.queue_document(queue)
+        changed = replace(document, state=QueueState(form.cleaned_data["to"]))
+        edit = TreeEdit(queues={queue.uid: changed}, act=TreeAct.EDIT)
+    return _action_response(
+        request,
+        context,
+        queue,
+        edit=edit,
+        form=form,
+        verb=_("Change the state"),
+        preview_on_get=True,
+    )
+
+
+def retire_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> HttpResponse:
+    edit = queue_retire_edit(queue_trees.queue_document(queue))
+    return _action_response(
+        request,
+        context,
+        queue,
+        edit=edit,
+        form=None,
+        verb=pgettext("queue", "Retire"),
+        preview_on_get=True,
+    )
+
+
+def _action_response(
+    request: HttpRequest,
+    context: dict[str, Any],
+    queue: Queue,
+    *,
+    edit: TreeEdit | None,
+    form: PlainForm | None,
+    verb: str,
+    preview_on_get: bool = False,
+) -> HttpResponse:
+    proposal = ProposedChange(
+        edit=edit,
+        saving=save_form(request.POST or None),
+        forms=() if form is None else (form,),
+        confirmation_text=queue.name,
+        done=_("%(queue)s is saved.") % {"queue": queue.name}
+        if form is not None
+        else _("%(queue)s is retired; its history stays.") % {"queue": queue.name},
+        back=reverse("admin:quotas_queue_changelist"),
+        verb=verb,
+        preview_on_get=preview_on_get,
+    )
+    shown = {**context, "form": form, "queue": queue, "heading": verb}
+    return review_response(
+        request, proposal, template="admin/quotas/queue_action.html", context=shown
+    )
+
+
+#: In place of a chip: edit state and weight.
+_STATE_AND_WEIGHT = "fields"
+
+
+class QueueFieldsForm(PlainForm):
+    """State and weight of one queue."""
+
+    state = forms.ChoiceField(
+        label=gettext_lazy("State"),
+        choices=[(state, str(label).partition(":")[0]) for state, label in STATES],
+    )
+    weight = forms.FloatField(label=pgettext_lazy("queue", "Weight"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkEditRow:
+    """A queue of the bulk edit grid."""
+
+    document: QueueDocument
+    path: str
+    chosen: bool
+    #: None if the queue is not selected.
+    form: EntitlementForm | QueueFieldsForm | None = None
+
+
+def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    """Edit many queues; ``?uid=`` (repeated) are the queues, ``?of=`` is the chip, or state and weight."""
+    documents, rights = queue_trees.tree_documents(), queue_trees.tree_rights(request.user)
+    dimension = request.GET.get("of", _STATE_AND_WEIGHT)
+    chosen = set(request.GET.getlist("uid"))
+    editable = {
+        uid: document for uid, document in documents.items() if may_change(uid, documents, rights)
+    }
+    grid_rows = [
+        BulkEditRow(
+            document=document,
+            path=path_of(uid, documents),
+            chosen=uid in chosen,
+            form=_bulk_form(
+                request,
+                document,
+                dimension,
+                assigned=not rights.everything and is_topmost(uid, documents, rights),
+            )
+            if uid in chosen
+            else None,
+        )
+        for uid, document in sorted(editable.items(), key=lambda item: path_of(item[0], documents))
+    ]
+    edited = [grid_row for grid_row in grid_rows if grid_row.form is not None]
+    shown = {
+        **context,
+        "grid_rows": grid_rows,
+        "edited": edited,
+        "dimension": dimension,
+        "dimensions": _dimensions(documents),
+    }
+    proposal = ProposedChange(
+        edit=_bulk_edit(edited, dimension),
+        saving=save_form(request.POST or None),
+        forms=[grid_row.form for grid_row in edited if grid_row.form is not None],
+        confirmation_text="stop",
+        done=_("The queues are saved."),
+        back=reverse("admin:quotas_queue_changelist"),
+    )
+    return review_response(request, proposal, template="admin/quotas/bulk.html", context=shown)
+
+
+def _dimensions(documents: Documents) -> list[tuple[str, str]]:
+    fleet = Card.objects.order_by("chip").values_list("chip", flat=True).distinct()
+    configured = {chip for document in documents.values() for chip in document.entitlements if chip}
+    chips = dict.fromkeys((*fleet, *sorted(configured)))
+    return [
+        (_STATE_AND_WEIGHT, _("State and weight")),
+        *((f"chip:{chip}", chip) for chip in chips),
+        (f"chip:{TOTAL}", _("All chips together")),
+    ]
+
+
+def _bulk_form(
+    request: HttpRequest, document: QueueDocument, dimension: str, *, assigned: bool
+) -> EntitlementForm | QueueFieldsForm:
+    data = request.POST or None
+    if dimension == _STATE_AND_WEIGHT:
+        initial = {"state": document.state.value, "weight": document.weight}
+        row = QueueFieldsForm(data, prefix=document.uid, initial=initial)
+        row.fields["weight"].disabled = assigned
+        return row
+    chip = dimension.partition(":")[2]
+    configured = EntitlementForm.initial_of(chip, document.entitlement(chip))
+    return EntitlementForm(data, prefix=document.uid, initial=configured, fixed=assigned)
+
+
+def _bulk_edit(grid_rows: list[BulkEditRow], dimension: str) -> TreeEdit | None:
+    rows = [
+        (grid_row.document, grid_row.form) for grid_row in grid_rows if grid_row.form is not None
+    ]
+    # Validate every row, so that each shows its errors.
+    valid = [form.is_valid() for _document, form in rows]
+    if not rows or not all(valid):
+        return None
+    queues = {document.uid: _edited_document(document, form, dimension) for document, form in rows}
+    return TreeEdit(queues=queues, act=TreeAct.BULK)
+
+
+def _edited_document(
+    document: QueueDocument, form: EntitlementForm | QueueFieldsForm, dimension: str
+) -> QueueDocument:
+    if isinstance(form, QueueFieldsForm):
+        values = form.cleaned_data
+        return replace(document, state=QueueState(values["state"]), weight=values["weight"])
+    configured = {**document.entitlements, dimension.partition(":")[2]: form.entitlement}
+    kept = {chip: one for chip, one in configured.items() if one != Entitlement()}
+    return replace(document, entitlements=kept)

@@ -1,0 +1,117 @@
+"""Export of the queue tree to YAML, and import after a preview."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from apps.quotas.admin.queue_changes import ProposedChange, review_response, save_form
+from apps.quotas.models import Queue
+from apps.quotas.selectors import queue_trees
+from apps.quotas.services.queue_tree_files import MAX_FILE_BYTES, file_edit, tree_export
+from apps.quotas.services.queue_trees import TreeEdit
+from controlplane.domain.queue_files import FileRefused
+from controlplane.domain.queue_rights import may_change
+from controlplane.web.forms import PlainForm
+from controlplane.web.sentences import said
+
+
+class FileForm(PlainForm):
+    text = forms.CharField(
+        label=gettext_lazy("YAML"),
+        required=False,
+        strip=False,
+        max_length=MAX_FILE_BYTES,
+        widget=forms.Textarea(
+            attrs={"rows": 16, "spellcheck": "false", "class": "form-control qc-code"}
+        ),
+    )
+    file = forms.FileField(
+        label=gettext_lazy("File"),
+        required=False,
+        help_text=gettext_lazy(
+            "Its text is put in the field below, where it can still be changed."
+        ),
+        widget=forms.FileInput(attrs={"accept": ".yaml,.yml", "data-file-into": "id_text"}),
+    )
+    prune = forms.BooleanField(
+        label=gettext_lazy("Retire what the file does not name"),
+        required=False,
+        help_text=gettext_lazy(
+            "Otherwise such queues stay as they are. Queues in which work waits or runs are never retired."
+        ),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        upload = values.get("file")
+        if upload is not None:
+            if upload.size > MAX_FILE_BYTES:
+                self.add_error(
+                    "file",
+                    _("The file has %(size)d bytes; %(most)d are the most.")
+                    % {"size": upload.size, "most": MAX_FILE_BYTES},
+                )
+            else:
+                values["text"] = upload.read().decode("utf-8", errors="replace")
+        if not self.errors and not values.get("text", "").strip():
+            self.add_error("text", _("Choose a file, or paste what it says."))
+        return values
+
+
+def export_tree(request: HttpRequest) -> HttpResponse:
+    """Export a branch (``?of=`` is the uid of its queue), or the whole tree for company administrators.
+
+    :raises PermissionDenied: if the user manages only a part and ``?of=`` is missing.
+    :raises Http404: if the user cannot change that queue.
+    """
+    documents, rights = queue_trees.tree_documents(), queue_trees.tree_rights(request.user)
+    uid = request.GET.get("of", "")
+    if not uid and not rights.everything:
+        raise PermissionDenied
+    if uid and (uid not in documents or not may_change(uid, documents, rights)):
+        raise Http404
+    queue = Queue.objects.get(uid=uid) if uid else None
+    name = queue.name if queue else "queues"
+    return HttpResponse(
+        tree_export(of=queue),
+        content_type="application/yaml; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}.yaml"'},
+    )
+
+
+def import_tree(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+    form = FileForm(request.POST or None, request.FILES or None)
+    edit = _edit(form)
+    if form.is_bound and (text := form.cleaned_data.get("text")) and "file" in request.FILES:
+        # Show the uploaded file as text, so that saving submits it again.
+        form = FileForm({**request.POST.dict(), "text": text})
+    proposal = ProposedChange(
+        edit=edit,
+        saving=save_form(request.POST or None),
+        forms=(form,),
+        confirmation_text="stop",
+        done=_("The queues are as the file says."),
+        back=reverse("admin:quotas_queue_changelist"),
+        verb=_("Import"),
+    )
+    return review_response(
+        request, proposal, template="admin/quotas/import.html", context={**context, "form": form}
+    )
+
+
+def _edit(form: FileForm) -> TreeEdit | None:
+    if not form.is_bound or not form.is_valid():
+        return None
+    try:
+        return file_edit(form.cleaned_data["text"], prune=form.cleaned_data["prune"])
+    except FileRefused as refusal:
+        for finding in refusal.findings:
+            form.add_error("text", said(finding.message))
+        return None

@@ -1,0 +1,156 @@
+"""Dry run of a claim: the scheduler's decision without creating it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.accounts.api.authentication import acting_user
+from apps.quotas import selectors
+from apps.quotas.api.queues import known_chips
+from apps.quotas.models import Queue
+from apps.quotas.selectors.simulations import ClaimDryRunRequest, claim_dry_run
+from controlplane.domain.claim_dry_runs import Outcome
+from controlplane.domain.claims import GangShape, RoleShape
+from controlplane.domain.permissions import Scope
+from controlplane.domain.resources import Bytes, Resources
+from controlplane.web.parsers import BoundedJSONParser
+from controlplane.web.rest import LARGEST_INTEGER, Query, StrictSerializer
+
+_OUTCOMES = [(outcome.value, outcome.value) for outcome in Outcome]
+_MOST_CARDS = 100_000
+
+
+class ClaimAskedSerializer(StrictSerializer[Any]):
+    queue = serializers.CharField(max_length=60, help_text="Name of a queue of one of your teams.")
+    chips = serializers.ListField(
+        child=serializers.CharField(max_length=60),
+        min_length=1,
+        max_length=50,
+        help_text="Acceptable chips, the preferred first.",
+    )
+    cards = serializers.IntegerField(
+        default=1, min_value=0, max_value=_MOST_CARDS, help_text="Of one replica, all on one node."
+    )
+    replicas = serializers.IntegerField(default=1, min_value=1, max_value=_MOST_CARDS)
+    memory = serializers.IntegerField(
+        default=0, min_value=0, max_value=2**62, help_text="Bytes for one replica; 0: no limit."
+    )
+    priority = serializers.IntegerField(
+        default=0, min_value=-LARGEST_INTEGER, max_value=LARGEST_INTEGER
+    )
+    run_seconds = serializers.IntegerField(
+        default=None,
+        allow_null=True,
+        min_value=1,
+        max_value=LARGEST_INTEGER,
+        help_text="How long it is expected to run; null: nobody knows.",
+    )
+    within = serializers.CharField(
+        default="",
+        allow_blank=True,
+        max_length=60,
+        help_text="Level of the network under one domain of which all of it must be, such as leaf.",
+    )
+    near = serializers.CharField(
+        default="", allow_blank=True, max_length=60, help_text="The same as a wish."
+    )
+
+    def validate_chips(self, given: list[str]) -> tuple[str, ...]:
+        return known_chips(given)
+
+    def validate_queue(self, name: str) -> Queue:
+        queues = selectors.queues_visible(self.context["request"].user)
+        queue = queues.filter(name=name).first()
+        if queue is None:
+            raise serializers.ValidationError([f"there is no queue {name!r} here for you"])
+        if refusal := selectors.intake_refusal(queue):
+            raise serializers.ValidationError([refusal])
+        return queue
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["cards"] * attrs["replicas"] > _MOST_CARDS:
+            message = f"cards × replicas must be at most {_MOST_CARDS}"
+            raise serializers.ValidationError({"cards": [message]})
+        return attrs
+
+
+class NodeCardsSerializer(serializers.Serializer[Any]):
+    node = serializers.CharField()
+    cards = serializers.IntegerField()
+
+
+class StoppedSerializer(serializers.Serializer[Any]):
+    claim = serializers.CharField(help_text="Uid.")
+    queue = serializers.CharField()
+    team = serializers.CharField()
+    work_name = serializers.CharField(help_text="Empty where you may not know it.")
+    chip = serializers.CharField()
+    cards = serializers.IntegerField()
+    lost_seconds = serializers.IntegerField(help_text="Work that would be done again.")
+    reason = serializers.CharField()
+
+
+class ClaimDryRunSerializer(serializers.Serializer[Any]):
+    outcome = serializers.ChoiceField(
+        choices=_OUTCOMES,
+        help_text="starts at once; reclaims: others would be told to stop for it; or waits.",
+    )
+    chip = serializers.CharField(help_text="The chip that it would get; empty while it waits.")
+    nodes = NodeCardsSerializer(many=True)
+    code = serializers.CharField(help_text="A short name of why it waits; empty if it starts.")
+    reason = serializers.CharField()
+    stopped = StoppedSerializer(many=True)
+
+
+class ClaimDryRunView(APIView):
+    token_scope = Scope.READ
+    parser_classes = (BoundedJSONParser,)
+
+    @extend_schema(
+        summary="What the scheduler would say to a claim now",
+        description="Placed where, refused why, or who would be reclaimed for it. Nothing is touched.",
+        tags=["scheduling"],
+        request=ClaimAskedSerializer,
+        responses=ClaimDryRunSerializer,
+    )
+    def post(self, request: Request) -> Response:
+        Query.read(request)
+        body = ClaimAskedSerializer(data=request.data, context={"request": request})
+        body.is_valid(raise_exception=True)
+        given = body.validated_data
+        role = RoleShape(
+            name="worker",
+            replicas=given["replicas"],
+            cards=given["cards"],
+            limits=Resources(memory=Bytes(given["memory"])),
+        )
+        seconds = given["run_seconds"]
+        dry_run = ClaimDryRunRequest(
+            queue=given["queue"],
+            shape=GangShape(roles=(role,)),
+            chips=given["chips"],
+            priority=given["priority"],
+            runtime=None if seconds is None else timedelta(seconds=seconds),
+            within=given["within"],
+            near=given["near"],
+        )
+        answer = claim_dry_run(dry_run, person=acting_user(request), at=timezone.now())
+        shown = ClaimDryRunSerializer(
+            {
+                "outcome": answer.outcome.value,
+                "chip": answer.chip,
+                "nodes": [{"node": node, "cards": cards} for node, cards in answer.nodes],
+                "code": answer.code,
+                "reason": answer.reason,
+                "stopped": answer.stopped,
+            }
+        )
+        return Response(shown.data)

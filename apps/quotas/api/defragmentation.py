@@ -1,0 +1,307 @@
+"""Defragmentation plans: proposing, approving and dismissing relocations of running workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, serializers, status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
+from apps.quotas.models import Claim, Queue, Rearrangement, RearrangementMove
+from apps.quotas.selectors import defragmentation as selectors
+from apps.quotas.selectors.claims import claims_readable
+from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
+from apps.quotas.services import defragmentation as services
+from apps.quotas.services.defragmentation import DefragmentationRequest
+from controlplane.domain.claims import ClaimState
+from controlplane.domain.permissions import Scope
+from controlplane.domain.rearrangements import Purpose, RearrangementState
+from controlplane.domain.scheduling.defragmentation import DefragmentationPlan
+from controlplane.web.rest import Filters, ResourceViewSet, StrictSerializer, VisibleField
+
+MAX_NODES = 16
+
+
+def _nothing_yet(_user: Any) -> QuerySet[Claim]:
+    """Placeholder: the real queryset depends on the request, see ``WishSerializer.__init__``."""
+    return Claim.objects.none()
+
+
+class WishSerializer(StrictSerializer[Any]):
+    purpose = serializers.ChoiceField(choices=[purpose.value for purpose in Purpose])
+    nodes = serializers.IntegerField(
+        min_value=1, max_value=MAX_NODES, default=1, help_text="Whole nodes wanted."
+    )
+    chip = serializers.CharField(
+        default="", allow_blank=True, max_length=60, help_text="Of whole nodes; empty: any."
+    )
+    claim = VisibleField(
+        visible=_nothing_yet,
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="The waiting claim that is to have room; for `room_for`, and only there.",
+    )
+    dry_run = serializers.BooleanField(default=False, help_text="Say what would be proposed.")
+
+    def __init__(self, *args: Any, claims: Any = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if claims is not None:
+            self.fields["claim"] = VisibleField(
+                visible=claims, required=False, allow_null=True, default=None
+            )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        for_claim = attrs["purpose"] == Purpose.ROOM_FOR
+        if for_claim and attrs["claim"] is None:
+            raise serializers.ValidationError(
+                {"claim": ["say which waiting claim is to have room"]}
+            )
+        if not for_claim and attrs["claim"] is not None:
+            raise serializers.ValidationError(
+                {"claim": ["only room_for is for a claim; leave it out"]}
+            )
+        return attrs
+
+    def plan_request(self) -> DefragmentationRequest:
+        given = self.validated_data
+        return DefragmentationRequest(
+            purpose=Purpose(given["purpose"]),
+            nodes=given["nodes"],
+            chip=given["chip"],
+            claim=given["claim"],
+        )
+
+
+class MoveSerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField()
+    state = serializers.CharField(allow_null=True, help_text="Null in a dry run.")
+    team = serializers.CharField()
+    work = serializers.CharField(allow_null=True, help_text="Null where you may not know it.")
+    cards = serializers.IntegerField()
+    chip = serializers.CharField()
+    from_nodes = serializers.ListField(child=serializers.CharField(), help_text="Uids of nodes.")
+    to_nodes = serializers.ListField(child=serializers.CharField(), help_text="Uids of nodes.")
+    lost_seconds = serializers.FloatField(help_text="Work that is done again.")
+    cost = serializers.FloatField(help_text="Card-seconds, with the restart.")
+
+
+class RearrangementSerializer(serializers.Serializer[Any]):
+    uid = serializers.CharField(allow_null=True, help_text="Null in a dry run.")
+    purpose = serializers.CharField()
+    state = serializers.CharField(allow_null=True)
+    state_reason = serializers.CharField()
+    reason = serializers.CharField(help_text="What comes of it.")
+    whole_before = serializers.IntegerField()
+    whole_after = serializers.IntegerField()
+    whole_found = serializers.IntegerField(allow_null=True, help_text="Measured at its end.")
+    fragments_before = serializers.FloatField()
+    fragments_after = serializers.FloatField()
+    fragments_found = serializers.FloatField(allow_null=True)
+    cost = serializers.FloatField(help_text="Card-seconds that the moves throw away.")
+    gain = serializers.FloatField(help_text="Card-seconds that the room is worth.")
+    proposed_by = serializers.CharField(allow_null=True)
+    expires_at = serializers.DateTimeField(allow_null=True)
+    moves = MoveSerializer(many=True)
+
+
+def defragmentation_json(
+    row: Rearrangement, moves: list[RearrangementMove], visibility: QueueVisibility
+) -> dict[str, Any]:
+    """As ``RearrangementSerializer`` says."""
+    return {
+        "uid": row.uid,
+        "purpose": row.purpose,
+        "state": row.state,
+        "state_reason": row.state_reason,
+        **_plan_values(row),
+        "whole_found": row.whole_found,
+        "fragments_found": row.fragments_found,
+        "proposed_by": row.proposed_by_name,
+        "expires_at": row.expires_at,
+        "moves": [
+            {
+                "number": move.number,
+                "state": move.state,
+                **_work(move.claim, visibility),
+                "chip": move.chip,
+                "from_nodes": [place["node"] for place in move.source],
+                "to_nodes": [place["node"] for place in move.target],
+                "lost_seconds": move.lost,
+                "cost": move.cost,
+            }
+            for move in moves
+        ],
+    }
+
+
+def proposal_json(
+    purpose: Purpose,
+    plan: DefragmentationPlan,
+    claims: dict[str, Claim],
+    visibility: QueueVisibility,
+) -> dict[str, Any]:
+    """A dry run, as ``RearrangementSerializer`` says."""
+    return {
+        "uid": None,
+        "purpose": purpose.value,
+        "state": None,
+        "state_reason": "",
+        **_plan_values(plan),
+        "whole_found": None,
+        "fragments_found": None,
+        "proposed_by": None,
+        "expires_at": None,
+        "moves": [
+            {
+                "number": number,
+                "state": None,
+                **_work(claims[move.claim], visibility),
+                "chip": move.chip,
+                "from_nodes": [replica.node for replica in move.source],
+                "to_nodes": [replica.node for replica in move.target],
+                "lost_seconds": move.lost.total_seconds(),
+                "cost": move.cost,
+            }
+            for number, move in enumerate(plan.moves, 1)
+        ],
+    }
+
+
+def _plan_values(plan: Rearrangement | DefragmentationPlan) -> dict[str, Any]:
+    return {
+        "reason": plan.reason,
+        "whole_before": plan.whole_before,
+        "whole_after": plan.whole_after,
+        "fragments_before": plan.fragments_before,
+        "fragments_after": plan.fragments_after,
+        "cost": plan.cost,
+        "gain": plan.gain,
+    }
+
+
+def _work(claim: Claim, visibility: QueueVisibility) -> dict[str, Any]:
+    return {
+        "team": claim.team.name,
+        "work": claim.work_name if visibility.can_name(claim) else None,
+        "cards": claim.card_count,
+    }
+
+
+class RearrangementFilters(Filters):
+    lookups = {"state": "state__in"}
+
+    state = serializers.MultipleChoiceField(
+        choices=[state.value for state in RearrangementState], required=False
+    )
+
+
+@extend_schema_view(
+    list=extend_schema(
+        summary="Rearrangements",
+        description="Those that move work of your teams, make room for it, or that you proposed.",
+        tags=["scheduling"],
+        parameters=[RearrangementFilters],
+    ),
+    retrieve=extend_schema(summary="A rearrangement", tags=["scheduling"]),
+)
+class RearrangementViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[Rearrangement]
+):
+    token_scope = Scope.ADMIN
+    serializer_class = RearrangementSerializer
+    queries = {"list": RearrangementFilters}
+
+    def get_queryset(self) -> QuerySet[Rearrangement]:
+        return selectors.defragmentations_visible(self.request.user)
+
+    def get_serializer(self, *args: Any, **kwargs: Any) -> Any:
+        """Serialize rows for the caller, without names of workloads that the caller may not see."""
+        if args and kwargs.get("many"):
+            args = ([self._json(row) for row in args[0]], *args[1:])
+        elif args and isinstance(args[0], Rearrangement):
+            args = (self._json(args[0]), *args[1:])
+        return super().get_serializer(*args, **kwargs)
+
+    def _json(self, row: Rearrangement) -> dict[str, Any]:
+        return defragmentation_json(row, list(selectors.moves_of(row)), self._visibility())
+
+    def _visibility(self) -> QueueVisibility:
+        return visibility_of(self.request.user, Queue.objects.all())
+
+    @extend_schema(
+        summary="Propose moves",
+        description="They are worked out now, and can be approved for half an hour. "
+        "With `dry_run` nothing is kept.",
+        tags=["scheduling"],
+        request=WishSerializer,
+        responses={
+            200: RearrangementSerializer,
+            201: RearrangementSerializer,
+        },
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        selectors.require_proposing(request.user)
+        body = WishSerializer(
+            data=request.data, claims=_waiting, context=self.get_serializer_context()
+        )
+        body.is_valid(raise_exception=True)
+        plan_request, at = body.plan_request(), timezone.now()
+        if not body.validated_data["dry_run"]:
+            row = services.defragmentation_propose(
+                plan_request=plan_request, actor=acting_user(request), at=at
+            )
+            return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
+        plan = services.defragmentation_preview(plan_request=plan_request, at=at).plan
+        claims = _claims_by_uid(move.claim for move in plan.moves)
+        answer = proposal_json(plan_request.purpose, plan, claims, self._visibility())
+        return Response(RearrangementSerializer(answer).data)
+
+    @extend_schema(
+        summary="Approve its moves",
+        description="Refused if the fleet has changed since, with what has.",
+        tags=["scheduling"],
+        request=None,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def approve(self, request: Request, uid: str) -> Response:
+        row = self.get_object()
+        services.defragmentation_approve(
+            rearrangement=row, actor=acting_user(request), at=timezone.now()
+        )
+        return Response(self.get_serializer(row).data)
+
+    @extend_schema(
+        summary="Dismiss it",
+        description="While it is under way it ends once the move that is in motion has landed.",
+        tags=["scheduling"],
+        request=None,
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def dismiss(self, request: Request, uid: str) -> Response:
+        row = self.get_object()
+        services.defragmentation_dismiss(
+            rearrangement=row, actor=acting_user(request), at=timezone.now()
+        )
+        return Response(self.get_serializer(row).data)
+
+
+def _waiting(user: Any) -> QuerySet[Claim]:
+    claims, _ = claims_readable(user)
+    return claims.filter(state=ClaimState.PENDING)
+
+
+def _claims_by_uid(uids: Iterable[str]) -> dict[str, Claim]:
+    rows = Claim.objects.filter(uid__in=list(uids)).select_related("team", "queue")
+    return {row.uid: row for row in rows}

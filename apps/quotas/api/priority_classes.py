@@ -1,0 +1,100 @@
+"""Priority classes by REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
+from apps.quotas.models import PriorityClass
+from apps.quotas.services.priority_classes import priority_class_delete, priority_class_save
+from controlplane.domain.permissions import Scope
+from controlplane.web.rest import LARGEST_INTEGER, Query, ResourceViewSet, StrictSerializer
+
+
+class PriorityClassSerializer(serializers.ModelSerializer[PriorityClass]):
+    class Meta:
+        model = PriorityClass
+        fields = ("uid", "name", "value", "description", "created_at")
+
+
+class PriorityClassWriteSerializer(StrictSerializer[Any]):
+    name = serializers.SlugField(max_length=40)
+    value = serializers.IntegerField(
+        min_value=-LARGEST_INTEGER,
+        max_value=LARGEST_INTEGER,
+        help_text="Larger goes first; above 0 only queue admins may ask for it.",
+    )
+    description = serializers.CharField(required=False, allow_blank=True, max_length=500)
+
+
+class PriorityDeleteQuery(Query):
+    force = serializers.BooleanField(
+        default=False, help_text="Even if work has its number; that work keeps the number."
+    )
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Priority classes", tags=["scheduling"]),
+    retrieve=extend_schema(summary="A priority class", tags=["scheduling"]),
+)
+class PriorityClassViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[PriorityClass]
+):
+    """Names for priorities; work that asks for one by its name keeps the number that it had then."""
+
+    token_scope = Scope.ADMIN
+    serializer_class = PriorityClassSerializer
+    queries = {"destroy": PriorityDeleteQuery}
+
+    def get_queryset(self) -> QuerySet[PriorityClass]:
+        return PriorityClass.objects.all()
+
+    @extend_schema(
+        summary="Make a priority class",
+        description="For administrators of the company.",
+        tags=["scheduling"],
+        request=PriorityClassWriteSerializer,
+        responses={201: PriorityClassSerializer},
+    )
+    @idempotent
+    def create(self, request: Request) -> Response:
+        given = {"description": "", **self.checked(PriorityClassWriteSerializer)}
+        row = priority_class_save(actor=acting_user(request), **given)
+        return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Change a priority class",
+        description="For administrators of the company. Work that asked for it keeps its number.",
+        tags=["scheduling"],
+        request=PriorityClassWriteSerializer,
+        responses=PriorityClassSerializer,
+    )
+    def partial_update(self, request: Request, uid: str) -> Response:
+        row = self.get_object()
+        body = PriorityClassWriteSerializer(data=request.data, partial=True)
+        body.is_valid(raise_exception=True)
+        kept = {"name": row.name, "value": row.value, "description": row.description}
+        saved = priority_class_save(
+            actor=acting_user(request), existing=row, **{**kept, **body.validated_data}
+        )
+        return Response(self.get_serializer(saved).data)
+
+    @extend_schema(
+        summary="Delete a priority class",
+        description="For administrators of the company. Refused while work has its number, unless forced.",
+        tags=["scheduling"],
+        parameters=[PriorityDeleteQuery],
+        responses={204: None},
+    )
+    def destroy(self, request: Request, uid: str) -> Response:
+        priority_class_delete(
+            row=self.get_object(), actor=acting_user(request), force=self.query["force"]
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)

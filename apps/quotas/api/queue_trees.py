@@ -1,0 +1,193 @@
+"""The queue tree as a file, and the history of its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import IO, Any
+
+from django.db.models import QuerySet
+from django.http import Http404
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, serializers
+from rest_framework.decorators import action
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.accounts import selectors as accounts
+from apps.accounts.api.authentication import acting_user
+from apps.accounts.api.idempotency import idempotent
+from apps.quotas import services
+from apps.quotas.api import queues
+from apps.quotas.api.queues import IF_MATCH, etag, if_match, preview_response
+from apps.quotas.models import QueueChange
+from apps.quotas.selectors.queue_trees import (
+    changes_visible,
+    documents_visible,
+    queue_names,
+    tree_fingerprint,
+)
+from apps.quotas.services import TreeUnchanged
+from apps.quotas.services.queue_tree_files import MAX_FILE_BYTES, content_edit, dump_yaml, load_yaml
+from controlplane.domain.permissions import Scope
+from controlplane.domain.queue_files import as_file
+from controlplane.web.parsers import BoundedJSONParser, require_bounded
+from controlplane.web.rest import Query, ResourceViewSet
+
+YAML = "application/yaml"
+
+
+class YAMLRenderer(BaseRenderer):
+    """Renders the tree as YAML."""
+
+    media_type = YAML
+    format = "yaml"
+    charset = "utf-8"
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        return dump_yaml(data).encode()
+
+
+class YAMLParser(BaseParser):
+    """Parses YAML with plain values only, bounded in size and without anchors."""
+
+    media_type = YAML
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """:raises BodyTooLarge: if the announced content length exceeds the limit.
+        :raises FileRefused: if it is not valid YAML of that kind.
+        """
+        require_bounded(parser_context, limit=MAX_FILE_BYTES)
+        return load_yaml(stream.read().decode("utf-8", errors="replace"))
+
+
+class TreeQuery(Query):
+    of = serializers.CharField(
+        required=False, max_length=60, help_text="Name of a queue: only it and those below."
+    )
+
+
+class ImportQuery(queues.DryRunQuery):
+    prune = serializers.BooleanField(
+        default=False,
+        help_text="Retire the queues that the file does not name, of the part of the tree that it is about.",
+    )
+    note = serializers.CharField(required=False, max_length=500, help_text="Kept in the history.")
+
+
+class QueueTreeView(APIView):
+    """Queues of the caller's teams and those for every team, as one file."""
+
+    token_scope = Scope.ADMIN
+    parser_classes = (BoundedJSONParser, YAMLParser)
+    renderer_classes = (JSONRenderer, YAMLRenderer)
+
+    @extend_schema(
+        summary="The queue tree as a file",
+        description="JSON, or YAML if that is what Accept prefers; PUT takes it back.",
+        tags=["scheduling"],
+        parameters=[TreeQuery],
+        responses={
+            (200, "application/json"): OpenApiTypes.OBJECT,
+            (200, YAML): OpenApiTypes.STR,
+        },
+    )
+    def get(self, request: Request) -> Response:
+        name = TreeQuery.read(request).get("of")
+        documents = documents_visible(request.user)
+        uids = {document.name: uid for uid, document in documents.items()}
+        if name is not None and name not in uids:
+            raise Http404
+        file = as_file(documents, of=uids[name] if name is not None else "")
+        return Response(file, headers=etag(tree_fingerprint()))
+
+    @extend_schema(
+        summary="Make the queue tree what a file says",
+        description="Queues that it does not name stay, unless prune is asked for.",
+        tags=["scheduling"],
+        parameters=[ImportQuery, IF_MATCH],
+        request={"application/json": OpenApiTypes.OBJECT, YAML: OpenApiTypes.STR},
+        responses={
+            (200, "application/json"): queues.SavedOrPreviewSerializer,
+        },
+    )
+    def put(self, request: Request) -> Response:
+        query = ImportQuery.read(request)
+        edit = content_edit(
+            request.data, prune=query["prune"], note=query.get("note", ""), seen=if_match(request)
+        )
+        if query["dry_run"]:
+            return preview_response(edit, request)
+        try:
+            change = services.tree_apply(edit, actor=acting_user(request), at=timezone.now())
+        except TreeUnchanged:
+            return Response({"change": None}, headers=etag(tree_fingerprint()))
+        return Response({"change": change_json(change, request)}, headers=etag(tree_fingerprint()))
+
+
+def change_json(change: QueueChange, request: Request) -> dict[str, Any]:
+    """The change as JSON, as far as the requesting user may see it."""
+    context = change_context(request)
+    return dict(queues.QueueChangeSerializer(change, context=context).data)
+
+
+def change_context(request: Request) -> dict[str, Any]:
+    slugs = accounts.teams_of(request.user).values_list("slug", flat=True)
+    return {"names": queue_names(), "teams": frozenset(slugs)}
+
+
+@extend_schema_view(
+    list=extend_schema(summary="Changes of the queue tree, the newest first", tags=["scheduling"]),
+    retrieve=extend_schema(summary="A change of the queue tree", tags=["scheduling"]),
+)
+class QueueChangeViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewSet[QueueChange]
+):
+    """For administrators of the company, and for queue admins what touched queues of their teams."""
+
+    token_scope = Scope.ADMIN
+    serializer_class = queues.QueueChangeSerializer
+    queries = {"revert": queues.DryRunQuery}
+
+    def get_queryset(self) -> QuerySet[QueueChange]:
+        return changes_visible(self.request.user)
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        context = super().get_serializer_context()
+        return {**context, **change_context(self.request)}
+
+    @extend_schema(
+        summary="Take a change back",
+        description="Refused (409) if a queue that it touched was changed again since.",
+        tags=["scheduling"],
+        parameters=[queues.DryRunQuery],
+        request=queues.RevertSerializer,
+        responses={
+            (200, "application/json"): queues.SavedOrPreviewSerializer,
+        },
+    )
+    @idempotent
+    @action(detail=True, methods=["post"])
+    def revert(self, request: Request, uid: str) -> Response:
+        change = self.get_object()
+        note = self.checked(queues.RevertSerializer).get("note", "")
+        if self.query["dry_run"]:
+            return preview_response(services.change_revert_edit(change, note=note), request)
+        back = services.change_revert(
+            change, actor=acting_user(request), at=timezone.now(), note=note
+        )
+        return Response({"change": change_json(back, request)}, headers=etag(tree_fingerprint()))

@@ -1,0 +1,117 @@
+"""The fleet's topology: what is allocated and free in each part of it, down to the card."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.quotas.selectors.free_capacity import CardUse
+from apps.quotas.selectors.topology import CardCell, Domain, NoSuchDomain, fleet_topology
+from controlplane.domain.permissions import Scope
+from controlplane.web.rest import Query
+
+
+class TopologyQuery(Query):
+    at = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="A part, such as `spine:alpha/s1`; empty: the fleet.",
+    )
+
+
+class DomainSerializer(serializers.Serializer[Any]):
+    kind = serializers.CharField(help_text="fleet, cluster, a level of the network, or node.")
+    name = serializers.CharField()
+    key = serializers.CharField(help_text="For `at`.")
+    nodes = serializers.IntegerField()
+    whole_nodes = serializers.IntegerField(help_text="Nodes on which nothing runs.")
+    cards = serializers.IntegerField()
+    held = serializers.IntegerField()
+    free = serializers.IntegerField(help_text="Cards that anybody could be given.")
+    kept = serializers.IntegerField(help_text="Free cards that are for somebody in particular.")
+    no_new_work = serializers.IntegerField()
+    broken = serializers.IntegerField()
+    fragments = serializers.FloatField(
+        help_text="Free cards of no use to what people ask for, averaged over what they ask for."
+    )
+    largest = serializers.IntegerField(help_text="The most free cards of one node.")
+
+
+class CellSerializer(serializers.Serializer[Any]):
+    index = serializers.IntegerField()
+    chip = serializers.CharField()
+    use = serializers.ChoiceField(choices=[use.name.lower() for use in CardUse])
+    team = serializers.CharField(allow_null=True)
+    queue = serializers.CharField(allow_null=True)
+    work = serializers.CharField(allow_null=True, help_text="Null where you may not know it.")
+    since = serializers.DateTimeField(allow_null=True)
+
+
+class TopologySerializer(serializers.Serializer[Any]):
+    here = DomainSerializer()
+    below = DomainSerializer(many=True)
+    cards = CellSerializer(many=True, help_text="Of a node.")
+
+
+def domain_json(domain: Domain) -> dict[str, Any]:
+    """As ``DomainSerializer`` says."""
+    return {
+        "kind": domain.kind,
+        "name": domain.name,
+        "key": domain.key,
+        "nodes": domain.nodes,
+        "whole_nodes": domain.whole,
+        "cards": domain.cards,
+        "held": domain.allocated,
+        "free": domain.free,
+        "kept": domain.uses[CardUse.KEPT],
+        "no_new_work": domain.uses[CardUse.NO_NEW_WORK],
+        "broken": domain.uses[CardUse.BROKEN],
+        "fragments": round(domain.fragments, 3),
+        "largest": domain.largest,
+    }
+
+
+class TopologyView(APIView):
+    """A part of the fleet, and what is below it."""
+
+    token_scope = Scope.ADMIN
+
+    @extend_schema(
+        summary="Who sits where",
+        tags=["scheduling"],
+        parameters=[TopologyQuery],
+        responses=TopologySerializer,
+    )
+    def get(self, request: Request) -> Response:
+        seen = fleet_topology(request.user)
+        try:
+            here = seen.at(TopologyQuery.read(request)["at"])
+        except NoSuchDomain as missing:
+            raise Http404 from missing
+        cells = seen.cells(here.occupancy) if here.occupancy else ()
+        answer = {
+            "here": domain_json(here),
+            "below": [domain_json(domain) for domain in here.below],
+            "cards": [_cell(cell) for cell in cells],
+        }
+        return Response(TopologySerializer(answer).data)
+
+
+def _cell(cell: CardCell) -> dict[str, Any]:
+    return {
+        "index": cell.index,
+        "chip": cell.chip,
+        "use": cell.use.name.lower(),
+        "team": cell.team or None,
+        "queue": cell.queue or None,
+        "work": cell.claim.work_name if cell.claim and cell.named else None,
+        "since": cell.claim.since if cell.claim else None,
+    }

@@ -1,0 +1,157 @@
+"""Executes approved defragmentation plans, one relocation after the other.
+
+Each step is one transaction under the controller's fencing token: its changes to claims, nominations and the rows
+of the plan are committed together or not at all. A worker that dies between two steps leaves rows from which the
+next run continues; while the controller does not run, reservations expire after some minutes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from apps.quotas.models import Rearrangement, RearrangementMove, RearrangementTransition
+from apps.quotas.selectors import defragmentation as selectors
+from apps.quotas.selectors.free_capacity import fleet_fragmentation
+from apps.quotas.services import defragmentation
+from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.rearrangements import (
+    ACTIVE,
+    IN_MOTION,
+    REARRANGEMENT,
+    MoveEvent,
+    MoveState,
+    RearrangementEvent,
+    RearrangementState,
+    move_event,
+)
+from controlplane.persistence.leases import LoopLease, loop_lease
+from controlplane.persistence.moves import move
+
+log = logging.getLogger(__name__)
+
+LEASE = "quotas.rearrangements"
+LEASE_TTL = timedelta(seconds=60)
+#: Maximum steps per run; a relocation takes three, the rest are done by the next run.
+MAX_STEPS = 100
+
+
+def defragmentation_reconcile(*, at: datetime) -> int:
+    """Execute all steps that are due; return their number."""
+    waiting = Rearrangement.objects.filter(state=RearrangementState.PROPOSED, expires_at__lte=at)
+    if not (waiting.exists() or Rearrangement.objects.filter(state__in=ACTIVE).exists()):
+        return 0
+    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+        if lease is None:
+            return 0
+        done = sum(_expired(row, at) for row in waiting)
+        while done < MAX_STEPS and lease.renew(ttl=LEASE_TTL) and _one_step(lease, at):
+            done += 1
+    return done
+
+
+def _expired(row: Rearrangement, at: datetime) -> bool:
+    try:
+        move(
+            row,
+            REARRANGEMENT,
+            RearrangementEvent.EXPIRE,
+            into=RearrangementTransition,
+            at=at,
+            reason="nobody approved it in time",
+            state_reason="nobody approved it in time",
+            ended_at=at,
+        )
+    except IllegalTransition:
+        # It was approved or dismissed concurrently.
+        return False
+    return True
+
+
+def _one_step(lease: LoopLease, at: datetime) -> bool:
+    """Execute one step; return whether one was due."""
+    row = (
+        Rearrangement.objects.filter(state__in=ACTIVE)
+        .select_related("claim")
+        .order_by("id")
+        .first()
+    )
+    if row is None:
+        return False
+    step = _next(row, at)
+    try:
+        with transaction.atomic():
+            if not lease.check():
+                return False
+            if step is None:
+                defragmentation.cards_reserve(row=row, at=at)
+                return False
+            step()
+    except defragmentation.PlanOutOfDate as stale:
+        _fail(lease, row, at, str(stale))
+    except IllegalTransition as overtaken:
+        # It was dismissed, or its claim changed state, concurrently: the next run handles that.
+        log.info("a step was overtaken", extra={"rearrangement": row.uid, "why": str(overtaken)})
+        return False
+    return True
+
+
+def _next(row: Rearrangement, at: datetime) -> Callable[[], None] | None:
+    """The step that is due; None while waiting for something else."""
+    if row.state == RearrangementState.APPROVED:
+        return lambda: defragmentation.defragmentation_begin(row=row, at=at)
+    moves = list(selectors.moves_of(row))
+    current = next((one for one in moves if one.state in IN_MOTION), None)
+    if current is not None:
+        return _landing(current, at)
+    missed = next((one for one in moves if one.state == MoveState.MISSED), None)
+    if missed is not None:
+        reason = f"move {missed.number} did not land in time; what was left has not been begun"
+        return lambda: defragmentation.defragmentation_end(
+            row=row, event=RearrangementEvent.FAIL, at=at, reason=reason
+        )
+    planned = next((one for one in moves if one.state == MoveState.PLANNED), None)
+    if planned is None:
+        return lambda: _finish(row, moves, at)
+    if row.stop_asked_at is not None:
+        finished = sum(one.state in (MoveState.LANDED, MoveState.ENDED) for one in moves)
+        reason = f"stopped by {row.stop_asked_by} after {finished} of {len(moves)} moves"
+        return lambda: defragmentation.defragmentation_end(
+            row=row, event=RearrangementEvent.DISMISS, at=at, reason=reason
+        )
+    planned.rearrangement = row
+    return lambda: defragmentation.move_begin(step=planned, at=at)
+
+
+def _landing(current: RearrangementMove, at: datetime) -> Callable[[], None] | None:
+    event: MoveEvent | None = move_event(
+        MoveState(current.state), defragmentation.move_observation(step=current, at=at)
+    )
+    return (
+        None
+        if event is None
+        else lambda: defragmentation.move_advance(step=current, event=event, at=at)
+    )
+
+
+def _finish(row: Rearrangement, moves: list[RearrangementMove], at: datetime) -> None:
+    reason = f"all {len(moves)} moves made"
+    defragmentation.defragmentation_end(
+        row=row, event=RearrangementEvent.FINISH, at=at, reason=reason
+    )
+    # Measured after the reservations are released.
+    found = fleet_fragmentation()
+    Rearrangement.objects.filter(pk=row.pk).update(
+        whole_found=found.whole, fragments_found=found.fragments
+    )
+
+
+def _fail(lease: LoopLease, row: Rearrangement, at: datetime, reason: str) -> None:
+    with transaction.atomic():
+        if lease.check():
+            defragmentation.defragmentation_end(
+                row=row, event=RearrangementEvent.FAIL, at=at, reason=reason
+            )

@@ -1,0 +1,86 @@
+"""Syncs queues, priority classes and topology to clusters with their own scheduler."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+
+from apps.fleet import selectors as fleet
+from apps.fleet.models import Cluster
+from apps.fleet.services import copies
+from apps.quotas.models import PriorityClass
+from apps.quotas.selectors.queue_trees import tree_documents
+from controlplane.domain.queue_documents import Documents
+from controlplane.persistence.leases import loop_lease
+from controlplane.ports.clusters import ClusterError, QueueKeeper
+from controlplane.ports.registry import UnknownAdapter
+
+log = logging.getLogger(__name__)
+
+LEASE = "quotas.copies"
+#: Longer than the sync of one cluster. If it is not, two runs overlap, and the next one corrects the result.
+LEASE_TTL = timedelta(minutes=5)
+
+
+def cluster_queues_sync() -> int:
+    """Sync all clusters, unless another process does; return the number of clusters that are up to date.
+
+    An unreachable cluster does not affect others. Call it outside of transactions: it makes network requests.
+    """
+    clusters = _syncing_clusters()
+    if not clusters:
+        return 0
+    synced = 0
+    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+        if lease is None:
+            return 0
+        documents = tree_documents()
+        classes = dict(PriorityClass.objects.values_list("name", "value"))
+        for cluster, keeper in clusters:
+            if not lease.renew(ttl=LEASE_TTL):
+                break
+            synced += _sync(cluster, keeper, documents=documents, classes=classes)
+    return synced
+
+
+def _syncing_clusters() -> list[tuple[Cluster, QueueKeeper]]:
+    """Remote clusters whose adapter syncs queues; local ones have no copy of the queues."""
+    found: list[tuple[Cluster, QueueKeeper]] = []
+    for cluster in Cluster.objects.filter(kind__in=fleet.REMOTE_KINDS):
+        try:
+            adapter = fleet.cluster_adapter(cluster)
+        except (ClusterError, UnknownAdapter):
+            # The inventory reports the error.
+            continue
+        if isinstance(adapter, QueueKeeper):
+            found.append((cluster, adapter))
+    return found
+
+
+def _sync(
+    cluster: Cluster, keeper: QueueKeeper, *, documents: Documents, classes: Mapping[str, int]
+) -> bool:
+    """Sync one cluster; return whether it is up to date, as far as that cluster supports it."""
+    try:
+        findings = keeper.keep_queues(documents)
+        keeper.keep_priorities(classes)
+        keeper.keep_topology()
+    except ClusterError as error:
+        log.warning(
+            "a cluster's copy of the queues is out of date",
+            extra={"cluster": cluster.name, "error": str(error)},
+        )
+        copies.copy_stale(cluster=cluster, reason=str(error))
+        return False
+    except Exception as error:
+        log.exception("a cluster's queues could not be kept", extra={"cluster": cluster.name})
+        copies.copy_stale(cluster=cluster, reason=f"{type(error).__name__}: {error}")
+        return False
+    for finding in findings:
+        log.warning(
+            "a cluster does not keep a queue as it is stated",
+            extra={"cluster": cluster.name, "queue": finding.field, "finding": finding.message},
+        )
+    copies.copy_fresh(cluster=cluster)
+    return True

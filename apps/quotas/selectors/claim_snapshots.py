@@ -1,0 +1,372 @@
+"""Pending and running claims for the scheduler's snapshot, read incrementally from their rows."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache, partial
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from apps.quotas.models import Allocation
+from apps.quotas.selectors.row_versions import ChangeFeed, FeedQuery, FeedState
+from controlplane.domain.claims import UNTOLD, ClaimState, GangShape
+from controlplane.domain.scheduling.lines import ByKind, Waiting, by_kind
+from controlplane.domain.scheduling.plans import ReplicaPlacement
+from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
+
+#: Size of the caches of parsed JSON; most claims have the same shape as others.
+CACHE_SIZE = 4096
+
+ALLOCATED_STATES = (ClaimState.ADMITTED, ClaimState.REVOKING)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+CardsByReplica = Mapping[tuple[str, int], list[str]]
+
+_place = attrgetter("place")
+
+
+class NodeConstraints(NamedTuple):
+    """Node constraints of a claim; see ``ClaimView``."""
+
+    selector: Mapping[str, str]
+    tolerations: frozenset[str]
+    within: str
+    near: str
+    equal_chips: int
+
+
+class _ClaimRow(NamedTuple):
+    """The columns of one claim, JSON as its text; instants in microseconds, which parse faster than text."""
+
+    pk: int
+    uid: str
+    state: str
+    queue: str
+    shape: str
+    chips: str
+    priority: int
+    created_at: int
+    in_line_since: int | None
+    speeds: str
+    where: str
+    runtime: int | None
+    person: str
+    explanation: str
+    preemptible: bool
+    chip: str
+    placement: str
+    admitted_at: int | None
+    checkpointed_at: int | None
+    heir: str
+
+
+class PendingReasons(NamedTuple):
+    """The stored reasons of pending claims."""
+
+    #: Uids of claims without a reason yet.
+    unexplained: Set[str]
+    #: The stored reason of each claim, by uid; computed on demand.
+    by_claim: Callable[[], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveClaims:
+    """All pending and running claims, in order of creation."""
+
+    pending: Waiting
+    running: tuple[RunningView, ...]
+    reasons: PendingReasons
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PendingClaim(ClaimView):
+    #: The stored reason; no plan depends on it. Cached views may be outdated: use ``PendingReasons``.
+    reason: str = field(repr=False, compare=False)
+
+
+#: With the condition of the partial index of pending claims. Claims that leave the queue are mostly running then.
+#: All pending claims are scanned, so users are looked up in subqueries: few of either have changed.
+_PENDING_QUERY = FeedQuery(
+    changed="""
+    SELECT pg_snapshot_xmin(pg_current_snapshot())::text,
+           pg_current_xact_id_if_assigned() IS NULL,
+           count(*), coalesce(sum(claim.id), 0)::bigint,
+           string_agg(claim.id || claim.ctid::text || claim.xmin::text
+                      || coalesce((SELECT person.ctid::text || person.xmin::text FROM accounts_user AS person
+                                    WHERE person.id = claim.person_id), ''),
+                      ' ' ORDER BY claim.id)
+               FILTER (WHERE (age(claim.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE
+                          OR claim.person_id IN (SELECT person.id FROM accounts_user AS person
+                                                  WHERE age(person.xmin) <= age(%(since)s::xid8::xid))),
+           (SELECT string_agg(other.id::text, ' ')
+              FROM quotas_claim AS other
+             WHERE other.state IN ('admitted', 'revoking') AND age(other.xmin) <= age(%(since)s::xid8::xid))
+      FROM quotas_claim AS claim
+     WHERE claim.state = 'pending'
+""",
+    keys="""
+    SELECT string_agg(claim.id::text, ' ') FROM quotas_claim AS claim WHERE claim.state = 'pending'
+""",
+)
+#: With the condition of the partial index of running claims. Only pending claims are beneficiaries; they are few
+#: and looked up one by one: a join may scan all claims that ever existed.
+_ALLOCATED_QUERY = FeedQuery(
+    changed="""
+    SELECT pg_snapshot_xmin(pg_current_snapshot())::text,
+           pg_current_xact_id_if_assigned() IS NULL,
+           count(*), coalesce(sum(claim.id), 0)::bigint,
+           string_agg(claim.id || claim.ctid::text || claim.xmin::text
+                      || coalesce((SELECT person.ctid::text || person.xmin::text FROM accounts_user AS person
+                                    WHERE person.id = claim.person_id), '')
+                      || CASE WHEN claim.revoked_for_id IS NULL THEN '' ELSE coalesce(
+                             (SELECT heir.uid FROM quotas_claim AS heir
+                               WHERE heir.id = claim.revoked_for_id AND heir.state = 'pending'), '') END,
+                      ' ' ORDER BY claim.id)
+               FILTER (WHERE (age(claim.xmin) > age(%(since)s::xid8::xid)) IS NOT TRUE
+                          OR claim.person_id IN (SELECT person.id FROM accounts_user AS person
+                                                  WHERE age(person.xmin) <= age(%(since)s::xid8::xid))
+                          OR claim.revoked_for_id IS NOT NULL),
+           NULL
+      FROM quotas_claim AS claim
+     WHERE claim.state IN ('admitted', 'revoking')
+""",
+    keys="""
+    SELECT string_agg(claim.id::text, ' ') FROM quotas_claim AS claim
+     WHERE claim.state IN ('admitted', 'revoking')
+""",
+)
+_ROWS = """
+    SELECT claim.id, claim.uid, claim.state, queue.uid, claim.shape::text, claim.chips::text,
+           claim.priority, (extract(epoch FROM claim.created_at) * 1000000)::bigint,
+           (extract(epoch FROM claim.in_line_since) * 1000000)::bigint, claim.speeds::text,
+           claim.where::text, claim.runtime, coalesce(person.username, ''), claim.explanation,
+           claim.preemptible, claim.chip, claim.placement::text,
+           (extract(epoch FROM claim.admitted_at) * 1000000)::bigint,
+           (extract(epoch FROM claim.checkpointed_at) * 1000000)::bigint,
+           CASE WHEN heir.state = 'pending' THEN heir.uid ELSE '' END
+      FROM quotas_claim AS claim
+      JOIN quotas_queue AS queue ON queue.id = claim.queue_id
+      LEFT JOIN accounts_user AS person ON person.id = claim.person_id
+      LEFT JOIN quotas_claim AS heir ON heir.id = claim.revoked_for_id
+     WHERE claim.id = ANY(%s)
+"""
+
+
+def active_claims(*, server: object) -> ActiveClaims:
+    """Active claims; reads only rows that changed since the last call.
+
+    :param server: as ``server_identity`` says.
+    """
+    feed = _PENDING.refresh(server=server)
+    # Read last: a claim that was admitted in between is no longer pending, and its cards are allocated.
+    holding = _ALLOCATED.refresh(server=server)
+    pending, reasons = _pending(feed, without=holding.values.keys())
+    return ActiveClaims(pending=pending, running=tuple(holding.values.values()), reasons=reasons)
+
+
+class _PendingClaims(NamedTuple):
+    """Aggregates over all pending claims."""
+
+    by_kind: ByKind
+    #: As in ``PendingReasons``.
+    unexplained: Set[str]
+
+
+def _pending(
+    feed: FeedState[_PendingClaim, _PendingClaims], *, without: Set[int]
+) -> tuple[Waiting, PendingReasons]:
+    """The pending claims and their stored reasons."""
+    if without.isdisjoint(feed.values):
+        every = feed.values.values()
+        reasons = PendingReasons(feed.summary.unexplained, partial(_reasons, every))
+        return Waiting.of(every, feed.summary.by_kind), reasons
+    left = [each for pk, each in feed.values.items() if pk not in without]
+    return Waiting.of(left, by_kind(left)), PendingReasons(
+        _unexplained(left), partial(_reasons, left)
+    )
+
+
+def _reasons(pending: Collection[_PendingClaim]) -> Mapping[str, str]:
+    return {each.uid: each.reason for each in pending}
+
+
+def _unexplained(pending: Collection[_PendingClaim]) -> Set[str]:
+    return {each.uid for each in pending if each.reason == UNTOLD}
+
+
+def _update_pending(
+    before: _PendingClaims | None, removed: Sequence[_PendingClaim], added: Sequence[_PendingClaim]
+) -> _PendingClaims:
+    classes = dict(before.by_kind) if before else {}
+    old = {each.uid: each for each in removed}
+    new = {each.uid: each for each in added}
+    unexplained = {*(before.unexplained if before else ())}.difference(old) | _unexplained(added)
+    # For most of them only the reason changed.
+    left = by_kind([view for uid, view in old.items() if new.get(uid) != view])
+    joined = by_kind([view for uid, view in new.items() if old.get(uid) != view])
+    for kind in left.keys() | joined.keys():
+        equivalent = list(classes.get(kind, ()))
+        for view in left.get(kind, ()):
+            # Ordered by ``place``, which is unique.
+            del equivalent[bisect_left(equivalent, view.place, key=_place)]
+        if equivalent:
+            for view in joined.get(kind, ()):
+                insort(equivalent, view, key=_place)
+        else:
+            equivalent += joined.get(kind, ())
+        if equivalent:
+            classes[kind] = equivalent
+        else:
+            classes.pop(kind, None)
+    return _PendingClaims(classes, unexplained)
+
+
+def _no_summary(
+    _before: None, _removed: Sequence[RunningView], _added: Sequence[RunningView]
+) -> None:
+    """No aggregate is needed."""
+
+
+def _read_pending(keys: Collection[int]) -> Mapping[int, _PendingClaim]:
+    return {row.pk: _pending_view(row) for row in _rows(keys) if row.state == ClaimState.PENDING}
+
+
+def _read_allocated(keys: Collection[int]) -> Mapping[int, RunningView]:
+    rows = [row for row in _rows(keys) if row.state in ALLOCATED_STATES]
+    held = _cards_by_replica([row.pk for row in rows])
+    return {row.pk: _running_view(row, held[row.pk]) for row in rows}
+
+
+def _rows(keys: Collection[int]) -> list[_ClaimRow]:
+    with connection.cursor() as cursor:
+        cursor.execute(_ROWS, [list(keys)])
+        return [_ClaimRow(*row) for row in cursor.fetchall()]
+
+
+_PENDING: ChangeFeed[_PendingClaim, _PendingClaims] = ChangeFeed(
+    _PENDING_QUERY, _read_pending, _update_pending
+)
+_ALLOCATED: ChangeFeed[RunningView, None] = ChangeFeed(
+    _ALLOCATED_QUERY, _read_allocated, _no_summary
+)
+
+
+def _pending_view(row: _ClaimRow) -> _PendingClaim:
+    where = _constraints_of(row.where)
+    return _PendingClaim(
+        uid=row.uid,
+        queue=row.queue,
+        shape=_shape_of(row.shape),
+        chips=_chips(row.chips),
+        equal_chips=where.equal_chips,
+        priority=row.priority,
+        created_at=_instant(row.created_at if row.in_line_since is None else row.in_line_since),
+        speeds=_speeds(row.speeds),
+        selector=where.selector,
+        tolerations=where.tolerations,
+        within=where.within,
+        near=where.near,
+        runtime=None if row.runtime is None else timedelta(seconds=row.runtime),
+        person=row.person,
+        reason=row.explanation,
+    )
+
+
+def _running_view(row: _ClaimRow, held: CardsByReplica) -> RunningView:
+    where, speeds = _constraints_of(row.where), _speeds(row.speeds)
+    admitted_at = _instant(row.created_at if row.admitted_at is None else row.admitted_at)
+    ends_at = None
+    if row.runtime is not None:
+        ends_at = admitted_at + timedelta(seconds=row.runtime) / speeds.get(row.chip, 1.0)
+    return RunningView(
+        uid=row.uid,
+        queue=row.queue,
+        shape=_shape_of(row.shape),
+        chip=row.chip,
+        chips=_chips(row.chips),
+        priority=row.priority,
+        admitted_at=admitted_at,
+        replicas=_replicas(json.loads(row.placement), held),
+        preemptible=row.preemptible,
+        checkpointed_at=None if row.checkpointed_at is None else _instant(row.checkpointed_at),
+        ends_at=ends_at,
+        revoking=row.state == ClaimState.REVOKING,
+        revoked_for=row.heir,
+        selector=where.selector,
+        tolerations=where.tolerations,
+        within=where.within,
+        near=where.near,
+        speeds=speeds,
+        person=row.person,
+    )
+
+
+def _cards_by_replica(keys: Collection[int]) -> Mapping[int, CardsByReplica]:
+    """Uids of the cards of each claim, by role and replica, in index order.
+
+    A claim's cards change only together with its row.
+    """
+    held: dict[int, dict[tuple[str, int], list[str]]] = defaultdict(lambda: defaultdict(list))
+    if keys:
+        rows = Allocation.objects.filter(claim__in=keys, released_at=None).order_by("card__index")
+        for claim, role, replica, card in rows.values_list(
+            "claim_id", "role", "replica", "card__uid"
+        ):
+            held[claim][role, replica].append(card)
+    return held
+
+
+def _replicas(
+    placement: list[dict[str, Any]], held: CardsByReplica
+) -> tuple[ReplicaPlacement, ...]:
+    return tuple(
+        ReplicaPlacement(
+            role=replica["role"],
+            index=replica["index"],
+            node=replica["node"],
+            cards=tuple(held.get((replica["role"], replica["index"]), ())),
+            count=len(replica["cards"]),
+        )
+        for replica in placement
+    )
+
+
+def _instant(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _shape_of(text: str) -> GangShape:
+    """Equal texts give the same shape."""
+    return GangShape.from_json(json.loads(text))
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _constraints_of(text: str) -> NodeConstraints:
+    value = json.loads(text)
+    return NodeConstraints(
+        selector=value.get("selector", {}),
+        tolerations=frozenset(value.get("tolerations", ())),
+        within=value.get("within", ""),
+        near=value.get("near", ""),
+        equal_chips=value.get("equal_chips", 1),
+    )
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _chips(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _speeds(text: str) -> Mapping[str, float]:
+    value: Mapping[str, float] = json.loads(text)
+    return value

@@ -1,0 +1,148 @@
+"""Defragmentation plans: permissions, and whether a plan is still valid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from apps.accounts import selectors as accounts
+from apps.accounts.models import Team, User
+from apps.fleet.models import Node
+from apps.quotas.models import Claim, Rearrangement, RearrangementMove
+from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
+from apps.quotas.selectors.snapshots import snapshot
+from controlplane.domain.permissions import Permission, allows
+from controlplane.domain.rearrangements import MoveState, what_changed
+from controlplane.domain.scheduling.moves import Move
+from controlplane.domain.scheduling.plans import ReplicaPlacement
+from controlplane.domain.scheduling.snapshots import Snapshot
+
+
+def defragmentations_visible(user: accounts.Person) -> QuerySet[Rearrangement]:
+    """Plans that relocate or free cards for workloads of the user's teams, or that the user proposed."""
+    rows = Rearrangement.objects.select_related("claim__team")
+    if accounts.is_company_administrator(user):
+        return rows
+    teams = accounts.teams_of(user)
+    moved = RearrangementMove.objects.filter(claim__team__in=teams).values("rearrangement")
+    seen = Q(pk__in=moved) | Q(claim__team__in=teams)
+    if isinstance(user, User) and user.confined_to is None:
+        seen |= Q(proposed_by=user)
+    return rows.filter(seen)
+
+
+def moves_of(rearrangement: Rearrangement) -> QuerySet[RearrangementMove]:
+    """Relocations of the plan in order of execution."""
+    return rearrangement.moves.select_related("claim__team", "claim__queue", "successor").order_by(
+        "number"
+    )
+
+
+def teams_moved(rearrangement: Rearrangement) -> Sequence[Team]:
+    """Teams whose workloads are relocated, by name."""
+    return list(
+        Team.objects.filter(claims__moves__rearrangement=rearrangement).distinct().order_by("name")
+    )
+
+
+def may_propose(user: accounts.Person) -> bool:
+    """Whether the user manages queues of any team or operates the fleet."""
+    if accounts.company_allows(user, Permission.OPERATE_FLEET):
+        return True
+    return accounts.teams_where(user, Permission.MANAGE_QUEUES).exists()
+
+
+def require_proposing(user: accounts.Person) -> None:
+    """:raises PermissionRefused: if the user may not propose plans."""
+    if not may_propose(user):
+        raise accounts.PermissionRefused(
+            "moves are proposed by queue admins of a team and operators of the company; you are neither. "
+            "An administrator can change that."
+        )
+
+
+def may_move(user: accounts.Person, teams: Iterable[Team]) -> bool:
+    """Whether the user manages queues of each of those teams or operates the fleet."""
+    return not _not_permitted(user, teams)
+
+
+def require_moving(user: accounts.Person, teams: Iterable[Team]) -> None:
+    """:raises PermissionRefused: naming the teams for which the user has no permission."""
+    if missing := _not_permitted(user, teams):
+        raise accounts.PermissionRefused(
+            f"this moves work of {', '.join(team.name for team in missing)}, where you neither manage "
+            "queues nor operate the fleet; an administrator of the company can approve it"
+        )
+
+
+def _not_permitted(user: accounts.Person, teams: Iterable[Team]) -> list[Team]:
+    if accounts.company_allows(user, Permission.OPERATE_FLEET):
+        return []
+    roles = accounts.roles_by_team(user)
+    return [
+        team
+        for team in teams
+        if not allows(roles.get(team.pk, frozenset()), Permission.MANAGE_QUEUES)
+    ]
+
+
+def defragmentation_snapshot() -> Snapshot:
+    """The scheduler's snapshot, in which only claims with a workload uid are preemptible.
+
+    A relocation finds the claim that resumes a workload by that uid.
+    """
+    nameless = frozenset(
+        Claim.objects.filter(state__in=ALLOCATED_STATES, work_uid="").values_list("uid", flat=True)
+    )
+    seen = snapshot()
+    if not nameless:
+        return seen
+    running = (
+        replace(one, preemptible=False) if one.uid in nameless else one for one in seen.running
+    )
+    return replace(seen, running=tuple(running))
+
+
+def changes_since(rearrangement: Rearrangement) -> tuple[str, ...]:
+    """Reasons why the remaining relocations are no longer possible; empty if they are."""
+    remaining = [row for row in moves_of(rearrangement) if row.state == MoveState.PLANNED]
+    # As the snapshot names the beneficiaries of nominations.
+    keepers = [
+        f"work:{uid}" for uid in (rearrangement.uid, *(row.claim.work_uid for row in remaining))
+    ]
+    seen = defragmentation_snapshot()
+    beneficiary = rearrangement.claim.uid if rearrangement.claim else ""
+    if beneficiary and beneficiary not in {claim.uid for claim in seen.claims}:
+        return ("the claim that it makes room for does not wait any more",)
+    return what_changed(
+        [(row.number, planned_move(row)) for row in remaining],
+        rearrangement.room,
+        seen,
+        keepers=[*keepers, beneficiary] if beneficiary else keepers,
+    )
+
+
+def planned_move(row: RearrangementMove) -> Move:
+    """The relocation as the scheduler planned it."""
+    return Move(
+        claim=row.claim.uid,
+        chip=row.chip,
+        source=replicas_of(row.source),
+        target=replicas_of(row.target),
+        lost=timedelta(seconds=row.lost),
+        cost=row.cost,
+    )
+
+
+def node_names(uids: Iterable[str]) -> Mapping[str, str]:
+    """Names of those nodes that still exist, by uid."""
+    return dict(Node.objects.filter(uid__in=set(uids)).values_list("uid", "name"))
+
+
+def replicas_of(places: Iterable[Mapping[str, Any]]) -> tuple[ReplicaPlacement, ...]:
+    """The replicas that a relocation stores as JSON."""
+    return tuple(ReplicaPlacement(**{**place, "cards": tuple(place["cards"])}) for place in places)

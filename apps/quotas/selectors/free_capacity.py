@@ -1,0 +1,290 @@
+"""Free capacity and fragmentation of the fleet, for tens of thousands of cards in one request.
+
+The database aggregates the cards of a node to a string of letters. A fleet has few different strings, so fragments
+are computed once for each of them, with the scheduler's own measure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.models import Count
+
+from apps.fleet.models import Node
+from apps.quotas.models import Claim
+from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
+from controlplane.domain.accelerators import CardState
+from controlplane.domain.claims import ClaimState, GangShape
+from controlplane.domain.geometry import Geometry
+from controlplane.domain.network import domains_in
+from controlplane.domain.resources import Bytes, Resources
+from controlplane.domain.scheduling.openings import Opening, openings
+from controlplane.domain.scheduling.shapes import Shape, Typical, popular
+from controlplane.domain.scheduling.snapshots import Binding, CardView, NodeView, Snapshot
+from controlplane.ports.registry import geometries_on
+
+
+class CardUse(StrEnum):
+    """Use of a card as a letter: the first that applies."""
+
+    BROKEN = "b"
+    HELD = "h"
+    NO_NEW_WORK = "n"
+    #: Free, but reserved.
+    KEPT = "k"
+    #: Free, but unusable for most requests.
+    FRAGMENT = "g"
+    FREE = "f"
+
+
+class NodeOccupancy(NamedTuple):
+    """A node and the use of its cards. Sequences have an entry per card, in index order."""
+
+    uid: str
+    name: str
+    cluster: str
+    #: Network domains, outermost level first.
+    domains: Mapping[str, str]
+    takes_work: bool
+    indices: tuple[int, ...]
+    chips: Sequence[str]
+    #: A ``CardUse`` for each card.
+    uses: str
+    #: Primary keys of the claims that use them; 0 for none.
+    claims: Sequence[int]
+    geometries: tuple[Geometry, ...]
+    opening: Opening
+
+
+class FleetFragmentation(NamedTuple):
+    """Fragmentation of the whole fleet."""
+
+    #: Idle nodes.
+    whole: int
+    #: Fragmented cards.
+    fragments: float
+
+
+class _NodeCards(NamedTuple):
+    """Everything that determines the free capacity of a node."""
+
+    chips: str
+    indices: str
+    #: Of each card: ``i`` isolated, ``u`` unknown, ``m`` in use and cordoned, and as ``CardUse``.
+    letters: str
+    schedulable: bool
+    binding: str
+    geometries: tuple[tuple[str, Geometry], ...]
+    #: Unallocated bytes.
+    memory: int
+
+
+class _NodeRow(NamedTuple):
+    pk: int
+    uid: str
+    name: str
+    cluster: str
+    binding: str
+    ready: bool
+    cordoned: bool
+    labels: dict[str, str]
+    memory: int
+
+
+#: Cards by node, in index order.
+_NODE_CARDS = """
+    SELECT card.node_id,
+           string_agg(card.index::text, ',' ORDER BY card.index),
+           string_agg(card.chip, ',' ORDER BY card.index),
+           string_agg(CASE WHEN card.state = 'isolated' THEN 'i'
+                           WHEN card.state = 'unknown' THEN 'u'
+                           WHEN held.id IS NOT NULL AND card.state = 'no_new_work' THEN 'm'
+                           WHEN held.id IS NOT NULL THEN 'h'
+                           WHEN card.state = 'no_new_work' THEN 'n'
+                           WHEN kept.id IS NOT NULL THEN 'k'
+                           ELSE 'f' END, '' ORDER BY card.index),
+           string_agg(coalesce(held.claim_id, 0)::text, ',' ORDER BY card.index)
+      FROM fleet_card AS card
+      LEFT JOIN quotas_allocation AS held ON held.card_id = card.id AND held.released_at IS NULL
+      LEFT JOIN quotas_nomination AS kept ON kept.card_id = card.id
+     WHERE card.parent_id IS NULL
+     GROUP BY card.node_id
+"""
+
+#: Allocated bytes of memory by node uid.
+_ALLOCATED_MEMORY = """
+    SELECT place->>'node', sum((role->>'memory')::bigint)
+      FROM quotas_claim AS claim,
+           jsonb_array_elements(claim.placement) AS place,
+           jsonb_array_elements(claim.shape) AS role
+     WHERE claim.state = ANY(%s) AND role->>'name' = place->>'role'
+     GROUP BY 1
+"""
+
+_STATES = {"i": CardState.ISOLATED, "u": CardState.UNKNOWN, "m": CardState.NO_NEW_WORK}
+_STATES["n"] = CardState.NO_NEW_WORK
+#: Maps internal letters to ``CardUse``.
+_SHOWN = str.maketrans("ium", "bbh")
+
+
+def fleet_fragmentation() -> FleetFragmentation:
+    """Current fragmentation of the fleet."""
+    occupancies = fleet_nodes()
+    return FleetFragmentation(
+        whole=sum(occupancy.opening.whole for occupancy in occupancies),
+        fragments=sum(occupancy.opening.fragments for occupancy in occupancies),
+    )
+
+
+def fleet_nodes() -> Sequence[NodeOccupancy]:
+    """Every node with cards, ordered by cluster, network domain and name."""
+    typical = typical_requests()
+    allocated = _allocated_memory() if any(one.shape.memory for one in typical) else None
+    with connection.cursor() as cursor:
+        cursor.execute(_NODE_CARDS)
+        cards = {row[0]: row[1:] for row in cursor.fetchall()}
+    rows = [row for row in _nodes() if row.pk in cards]
+    rows.sort(key=lambda row: (row.cluster, *_place(row.labels), natural_sort_key(row.name)))
+    layouts = [_node_cards(row, *cards[row.pk][:3], allocated=allocated) for row in rows]
+    distinct = tuple(dict.fromkeys(layouts))
+    views = tuple(_view(str(number), layout) for number, layout in enumerate(distinct))
+    found = openings(Snapshot(nodes=views, claims=(), queues={}), typical)
+    known = {
+        layout: (view, opening, _uses(layout, view, opening))
+        for layout, view, opening in zip(distinct, views, found, strict=True)
+    }
+    return [
+        _occupancy(row, layout, cards[row.pk][3], known[layout])
+        for row, layout in zip(rows, layouts, strict=True)
+    ]
+
+
+def typical_requests() -> tuple[Typical, ...]:
+    """The most frequent requests of pending and running claims per node; counted by the database."""
+    counted: Counter[tuple[Shape, frozenset[str]]] = Counter()
+    for state, shape, chips, chip, times in (
+        Claim.objects.filter(state__in=(ClaimState.PENDING, *ALLOCATED_STATES))
+        .order_by()
+        .values_list("state", "shape", "chips", "chip")
+        .annotate(times=Count("id"))
+    ):
+        suits = frozenset(chips if state == ClaimState.PENDING else (chip,))
+        for role in GangShape.from_json(shape).roles:
+            if role.cards:
+                counted[Shape.of(role), suits] += role.replicas * times
+    return popular(counted)
+
+
+def natural_sort_key(name: str) -> tuple[tuple[int, int, str], ...]:
+    """A sort key by which ``leaf-10`` comes after ``leaf-9``."""
+    parts = [""]
+    for letter in name:
+        if parts[-1] and parts[-1][-1].isdecimal() != letter.isdecimal():
+            parts.append("")
+        parts[-1] += letter
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
+
+
+def _place(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int, str], ...], ...]:
+    return tuple(natural_sort_key(name) for name in domains_in(labels).values())
+
+
+def _nodes() -> list[_NodeRow]:
+    rows = Node.objects.order_by().values_list(
+        "pk",
+        "uid",
+        "name",
+        "cluster__name",
+        "cluster__binding",
+        "ready",
+        "cordoned",
+        "labels",
+        "memory",
+    )
+    return [_NodeRow(*row) for row in rows]
+
+
+def _allocated_memory() -> Mapping[str, int]:
+    with connection.cursor() as cursor:
+        cursor.execute(_ALLOCATED_MEMORY, [[state.value for state in ALLOCATED_STATES]])
+        return {node: int(amount) for node, amount in cursor.fetchall()}
+
+
+def _node_cards(
+    row: _NodeRow, indices: str, chips: str, letters: str, *, allocated: Mapping[str, int] | None
+) -> _NodeCards:
+    geometries = geometries_on(row.labels, set(chips.split(",")))
+    return _NodeCards(
+        chips=chips,
+        indices=indices,
+        letters=letters,
+        schedulable=row.ready and not row.cordoned,
+        binding=row.binding,
+        geometries=tuple(sorted(geometries.items(), key=lambda item: item[0])),
+        # Irrelevant if no request has a memory limit.
+        memory=0 if allocated is None else row.memory - allocated.get(row.uid, 0),
+    )
+
+
+def _view(uid: str, layout: _NodeCards) -> NodeView:
+    chips = layout.chips.split(",")
+    return NodeView(
+        uid=uid,
+        name=uid,
+        cluster="",
+        cards=tuple(
+            CardView(
+                uid=f"{uid}/{index}",
+                index=int(index),
+                chip=chip,
+                state=_STATES.get(letter, CardState.USABLE),
+                held_by="somebody" if letter in "hm" else None,
+                nominated_for="somebody" if letter == "k" else "",
+            )
+            for index, chip, letter in zip(
+                layout.indices.split(","), chips, layout.letters, strict=True
+            )
+        ),
+        capacity=Resources(memory=Bytes(max(0, layout.memory))),
+        schedulable=layout.schedulable,
+        geometries=dict(layout.geometries),
+        binding=Binding(layout.binding),
+    )
+
+
+def _uses(layout: _NodeCards, view: NodeView, opening: Opening) -> str:
+    """Uses as displayed: with cordoned nodes and fragments."""
+    shown = layout.letters.translate(_SHOWN)
+    if not view.takes_work:
+        return shown.replace(CardUse.FREE, CardUse.NO_NEW_WORK).replace(
+            CardUse.KEPT, CardUse.NO_NEW_WORK
+        )
+    if not opening.broken_up:
+        return shown
+    return "".join(
+        CardUse.FRAGMENT.value if use == CardUse.FREE and card.chip in opening.broken_up else use
+        for use, card in zip(shown, view.cards, strict=True)
+    )
+
+
+def _occupancy(
+    row: _NodeRow, layout: _NodeCards, claims: str, known: tuple[NodeView, Opening, str]
+) -> NodeOccupancy:
+    view, opening, uses = known
+    return NodeOccupancy(
+        uid=row.uid,
+        name=row.name,
+        cluster=row.cluster,
+        domains=domains_in(row.labels),
+        takes_work=view.takes_work,
+        indices=tuple(card.index for card in view.cards),
+        chips=layout.chips.split(","),
+        uses=uses,
+        claims=tuple(map(int, claims.split(","))),
+        geometries=tuple(geometry for _, geometry in layout.geometries),
+        opening=opening,
+    )

@@ -1,0 +1,181 @@
+"""The queue tree as documents, what it is validated against, and the history of its changes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+
+from apps.accounts import selectors as accounts
+from apps.accounts.models import Team
+from apps.fleet.models import Card
+from apps.quotas.models import Allocation, Claim, Queue, QueueChange
+from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
+from apps.quotas.selectors.queues import capacity_by_chip, queue_views, queues_active
+from controlplane.domain.claims import ClaimState
+from controlplane.domain.permissions import Permission
+from controlplane.domain.queue_documents import (
+    Documents,
+    QueueDifference,
+    QueueDocument,
+    changes,
+    from_json,
+)
+from controlplane.domain.queue_edits import fingerprint
+from controlplane.domain.queue_rights import TreeRights
+from controlplane.domain.queue_rules import Surroundings
+from controlplane.domain.queue_standings import Standing, chips_of, standings
+from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas import TOTAL, Entitlement
+from controlplane.ports import registry
+
+
+def tree_documents() -> Documents:
+    """All queues that are not retired, by uid."""
+    queues = (
+        Queue.objects.filter(retired_at=None)
+        .select_related("parent", "team")
+        .prefetch_related("entitlements")
+        .order_by("id")
+    )
+    return {queue.uid: queue_document(queue) for queue in queues}
+
+
+def documents_visible(user: accounts.Person) -> Documents:
+    """Documents of queues for every team or for one of the user's teams."""
+    slugs = {"", *accounts.teams_of(user).values_list("slug", flat=True)}
+    return {uid: one for uid, one in tree_documents().items() if one.team in slugs}
+
+
+def queue_names() -> dict[str, str]:
+    """Names of all queues by uid, retired ones included."""
+    return dict(Queue.objects.values_list("uid", "name"))
+
+
+def standings_by_queue() -> Mapping[str, Sequence[tuple[str, Standing]]]:
+    """Quota and usage of each queue by uid: for each chip with quota or usage, and for all chips."""
+    views, capacities = queue_views(queues_active()), capacity_by_chip()
+    found: dict[str, list[tuple[str, Standing]]] = {uid: [] for uid in views}
+    for chip in (*chips_of(views), TOTAL):
+        capacity = capacities[chip].total if chip in capacities else 0
+        for uid, standing in standings(views, chip=chip, capacity=capacity).items():
+            if standing != Standing():
+                found[uid].append((chip, standing))
+    return found
+
+
+def tree_fingerprint() -> str:
+    """A fingerprint that changes with any change of the tree."""
+    return fingerprint(tree_documents())
+
+
+def queue_document(queue: Queue) -> QueueDocument:
+    """The document of a queue."""
+    return QueueDocument(
+        uid=queue.uid,
+        name=queue.name,
+        parent=queue.parent.uid if queue.parent else "",
+        team=queue.team.slug if queue.team else "",
+        state=QueueState(queue.state),
+        description=queue.description,
+        weight=queue.weight,
+        borrows=queue.borrows,
+        lends=queue.lends,
+        reclaims=queue.reclaims,
+        preempts=queue.preempts,
+        running_per_person=queue.running_per_person,
+        entitlements={
+            one.chip: Entitlement(reserved=one.reserved, guaranteed=one.guaranteed, cap=one.cap)
+            for one in queue.entitlements.all()
+            if one.guaranteed or one.cap is not None
+        },
+    )
+
+
+def surroundings() -> Surroundings:
+    """The current state that trees are validated against."""
+    counts = (
+        Claim.objects.exclude(state=ClaimState.RELEASED)
+        .order_by()
+        .values_list("queue__uid")
+        .annotate(
+            waiting=Count("id", filter=Q(state=ClaimState.PENDING)),
+            holding=Count("id", filter=Q(state__in=ALLOCATED_STATES)),
+        )
+    )
+    rows = list(counts)
+    return Surroundings(
+        teams=frozenset(Team.objects.values_list("slug", flat=True)),
+        chips=frozenset(registry.chips()),
+        cards=dict(Card.objects.order_by().values_list("chip").annotate(Count("id"))),
+        waiting={queue: waiting for queue, waiting, _ in rows if waiting},
+        holding={queue: holding for queue, _, holding in rows if holding},
+        used=_used(),
+        retired=dict(Queue.objects.exclude(retired_at=None).values_list("name", "uid")),
+    )
+
+
+def _used() -> dict[str, dict[str, int]]:
+    used: dict[str, dict[str, int]] = defaultdict(dict)
+    rows = (
+        Allocation.objects.filter(released_at=None)
+        .order_by()
+        .values_list("claim__queue__uid", "claim__chip")
+        .annotate(held=Count("id"))
+    )
+    for queue, chip, held in rows:
+        used[queue][chip] = held
+    return used
+
+
+def tree_rights(user: accounts.Person) -> TreeRights:
+    """What the user may change in the tree."""
+    if accounts.is_company_administrator(user):
+        return TreeRights(everything=True)
+    teams = accounts.teams_where(user, Permission.MANAGE_QUEUES)
+    return TreeRights(teams=frozenset(teams.values_list("slug", flat=True)))
+
+
+def changes_visible(user: accounts.Person) -> QuerySet[QueueChange]:
+    """Changes of the tree, newest first: all for company administrators, for others those that affect a queue of
+    a team in which they manage queues."""
+    changes = QueueChange.objects.select_related("reverts").order_by("-id")
+    if accounts.is_company_administrator(user):
+        return changes
+    teams = accounts.teams_where(user, Permission.MANAGE_QUEUES)
+    managed = list(Queue.objects.filter(team__in=teams).values_list("uid", flat=True))
+    return changes.filter(Q(before__has_any_keys=managed) | Q(after__has_any_keys=managed))
+
+
+def change_documents(
+    documents: Mapping[str, dict[str, Any] | None], *, teams: Collection[str]
+) -> dict[str, dict[str, Any] | None]:
+    """One side of a change, without the queues of other teams.
+
+    :param teams: slugs of the teams whose queues are shown.
+    """
+    return {
+        uid: document
+        for uid, document in documents.items()
+        if document is None or not document["team"] or document["team"] in teams
+    }
+
+
+def change_differences(
+    change: QueueChange, *, names: Mapping[str, str], teams: Collection[str]
+) -> tuple[QueueDifference, ...]:
+    """The differences of a change, without those of queues of other teams.
+
+    :param names: of all queues by uid.
+    """
+    before, after = (
+        {
+            uid: from_json(document)
+            for uid, document in change_documents(side, teams=teams).items()
+            if document
+        }
+        for side in (change.before, change.after)
+    )
+    return changes(before, after, names=names)

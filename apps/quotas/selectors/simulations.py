@@ -1,0 +1,250 @@
+"""Simulated scheduling with a hypothetical claim: dry runs of claims, and reclaim previews of queues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from apps.accounts.models import User
+from apps.fleet.models import Node
+from apps.quotas.models import Claim, Queue
+from apps.quotas.selectors.cycles import policy_now
+from apps.quotas.selectors.forecasts import WorkloadSummary, workload_summary
+from apps.quotas.selectors.queues import queues_active
+from apps.quotas.selectors.snapshots import snapshot
+from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
+from controlplane.domain.claim_dry_runs import Outcome, dry_run
+from controlplane.domain.claims import GangShape, RoleShape
+from controlplane.domain.queue_previews import several_cycles
+from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.explain import cards_of
+from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.snapshots import ClaimView, RunningView, Snapshot
+
+#: Uid of the hypothetical claim.
+_DRY_RUN_UID = "dry-run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimDryRunRequest:
+    """The hypothetical claim of a dry run."""
+
+    queue: Queue
+    shape: GangShape
+    #: The preferred first.
+    chips: tuple[str, ...]
+    priority: int = 0
+    runtime: timedelta | None = None
+    #: Network level within one domain of which all replicas must be, and the same as a preference.
+    within: str = ""
+    near: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreemptedWorkload:
+    """A running workload that would be preempted."""
+
+    claim: str
+    queue: str
+    team: str
+    #: Empty if the user may not see it.
+    work_name: str
+    chip: str
+    cards: int
+    lost_seconds: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimDryRunResult:
+    """The scheduler's decision on the claim."""
+
+    outcome: Outcome
+    #: The chip that it would get; empty if it would be pending.
+    chip: str = ""
+    #: Names of nodes, each with its number of cards.
+    nodes: tuple[tuple[str, int], ...] = ()
+    #: Code of the reason why it would be pending; empty if it starts.
+    code: str = ""
+    #: Reason of the placement, or why it would be pending.
+    reason: str = ""
+    stopped: tuple[PreemptedWorkload, ...] = ()
+
+
+def claim_dry_run(request: ClaimDryRunRequest, *, person: User, at: datetime) -> ClaimDryRunResult:
+    """The decision of the next cycle on the claim if it were created now. Changes nothing."""
+    with transaction.atomic():
+        current = snapshot()
+    view = ClaimView(
+        uid=_DRY_RUN_UID,
+        queue=request.queue.uid,
+        shape=request.shape,
+        chips=request.chips,
+        priority=request.priority,
+        created_at=at,
+        runtime=request.runtime,
+        within=request.within,
+        near=request.near,
+        person=person.username,
+    )
+    found = dry_run(current, view, several_cycles(policy_now()), at=at)
+    if found.placement is not None:
+        placed = found.placement
+        uids = [replica.node for replica in placed.replicas]
+        names = dict(Node.objects.filter(uid__in=uids).values_list("uid", "name"))
+        return ClaimDryRunResult(
+            outcome=found.outcome,
+            chip=placed.chip,
+            nodes=tuple((names[one.node], one.count or len(one.cards)) for one in placed.replicas),
+            reason=placed.reason,
+        )
+    stopped = {one.claim.uid: one.reason for one in found.stopping}
+    lost = {one.claim.uid: one.claim.lost_at(at) for one in found.stopping}
+    return ClaimDryRunResult(
+        outcome=found.outcome,
+        code=found.refusal.code if found.refusal else "",
+        reason=found.refusal.reason if found.refusal else "",
+        stopped=_preempted(stopped, lost, person),
+    )
+
+
+def _preempted(
+    reasons: dict[str, str], lost: dict[str, timedelta], person: User
+) -> tuple[PreemptedWorkload, ...]:
+    rows = Claim.objects.filter(uid__in=reasons).select_related("queue", "team").order_by("id")
+    visibility = visibility_of(person, queues_active())
+    return tuple(
+        PreemptedWorkload(
+            claim=row.uid,
+            queue=row.queue.name,
+            team=row.team.name,
+            work_name=row.work_name if visibility.can_name(row) else "",
+            chip=row.chip,
+            cards=row.card_count,
+            lost_seconds=round(lost[row.uid].total_seconds()),
+            reason=reasons[row.uid],
+        )
+        for row in rows
+    )
+
+
+#: Uid of the hypothetical claim of a reclaim preview.
+_HYPOTHETICAL_UID = "imagined"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReclaimRequest:
+    """A number of cards of a chip, in groups of ``together`` cards on one node."""
+
+    queue: Queue
+    chip: str
+    cards: int
+    together: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReclaimVictim:
+    """A workload that would be preempted."""
+
+    claim: str
+    work: WorkloadSummary
+    queue: str
+    cards: int
+    #: Work since its last checkpoint, which would be repeated.
+    lost: timedelta
+    reason: str
+
+    @property
+    def lost_card_hours(self) -> float:
+        return self.cards * self.lost.total_seconds() / 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReclaimPreview:
+    """The effect of a reclaim request."""
+
+    reclaim_request: ReclaimRequest
+    #: It would start at once on free cards.
+    starts: bool
+    #: Reason of the placement, of the preemption, or why it would be pending.
+    reason: str
+    losers: tuple[ReclaimVictim, ...]
+
+    @property
+    def cards(self) -> int:
+        """Cards that would be reclaimed."""
+        return sum(victim.cards for victim in self.losers)
+
+
+def reclaim_preview(
+    reclaim_request: ReclaimRequest, *, visibility: QueueVisibility, policy: Policy, at: datetime
+) -> ReclaimPreview:
+    """Workloads that would be preempted if the queue requested the cards now, without other pending claims.
+
+    :raises ValueError: if the cards are not a positive multiple of ``together``.
+    """
+    if (
+        reclaim_request.cards < 1
+        or reclaim_request.together < 1
+        or reclaim_request.cards % reclaim_request.together
+    ):
+        raise ValueError(
+            f"{reclaim_request.cards} cards are no whole number of groups of {reclaim_request.together}; "
+            f"ask for a multiple of {reclaim_request.together}"
+        )
+    with transaction.atomic():
+        current = snapshot()
+    decided = plan(_with_hypothetical_claim(current, reclaim_request, at=at), policy, at)
+    stopping = {each.claim: each.reason for each in decided.revocations}
+    reasons = [each.reason for each in decided.placements]
+    reasons += [each.reason for each in decided.refusals]
+    return ReclaimPreview(
+        reclaim_request=reclaim_request,
+        starts=bool(decided.placements),
+        reason=reasons[0] if reasons else "",
+        losers=_victims(
+            [view for view in current.running if view.uid in stopping], stopping, visibility, at
+        ),
+    )
+
+
+def _with_hypothetical_claim(
+    current: Snapshot, reclaim_request: ReclaimRequest, *, at: datetime
+) -> Snapshot:
+    role = RoleShape(
+        name="worker",
+        replicas=reclaim_request.cards // reclaim_request.together,
+        cards=reclaim_request.together,
+    )
+    claim = ClaimView(
+        uid=_HYPOTHETICAL_UID,
+        queue=reclaim_request.queue.uid,
+        shape=GangShape(roles=(role,)),
+        chips=(reclaim_request.chip,),
+        priority=0,
+        created_at=at,
+    )
+    return replace(current, claims=(claim,))
+
+
+def _victims(
+    stopping: list[RunningView], reasons: dict[str, str], visibility: QueueVisibility, at: datetime
+) -> tuple[ReclaimVictim, ...]:
+    rows = {
+        claim.uid: claim
+        for claim in Claim.objects.filter(uid__in=reasons).select_related("team", "queue")
+    }
+    losers = [
+        ReclaimVictim(
+            claim=view.uid,
+            work=workload_summary(rows[view.uid], visibility=visibility),
+            queue=rows[view.uid].queue.name,
+            cards=cards_of(view.replicas),
+            lost=view.lost_at(at),
+            reason=reasons[view.uid],
+        )
+        for view in stopping
+    ]
+    return tuple(sorted(losers, key=lambda victim: (-victim.cards, victim.claim)))

@@ -1,0 +1,441 @@
+"""Defragmentation plans: proposed, approved or dismissed by users, and the steps that execute them.
+
+The steps are for the controller (``apps.quotas.reconcilers.defragmentation``): each is one transaction that leaves
+rows from which the next run continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from apps.accounts.models import Team, User
+from apps.accounts.services import audit
+from apps.fleet.models import Card
+from apps.quotas.models import (
+    Claim,
+    MoveTransition,
+    Nomination,
+    Rearrangement,
+    RearrangementMove,
+    RearrangementTransition,
+)
+from apps.quotas.selectors import defragmentation as selectors
+from apps.quotas.services.claims import claim_revoke
+from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.rearrangement_pictures import NodePicture, pictures
+from controlplane.domain.rearrangements import (
+    ACTIVE,
+    GRACE,
+    IN_MOTION,
+    KEPT_FOR,
+    MOVE,
+    MOVE_WITHIN,
+    PROPOSED_FOR,
+    REARRANGEMENT,
+    MoveEvent,
+    MoveState,
+    Purpose,
+    RearrangementEvent,
+    RearrangementState,
+    Sight,
+    cards_of,
+    named,
+)
+from controlplane.domain.scheduling.defragmentation import (
+    DefragmentationPlan,
+    FewerFragments,
+    RoomFor,
+    WholeNodes,
+    defragmentation,
+)
+from controlplane.domain.scheduling.snapshots import Snapshot
+from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.moves import move
+
+
+class NothingToMove(Exception):
+    """No relocation would help, or none is worth its cost; the message says why."""
+
+
+class RearrangementStale(Exception):
+    """The fleet has changed since the proposal; the message says which relocations are not possible any more."""
+
+
+class AnotherUnderWay(Exception):
+    """Another plan is being executed; two at a time would conflict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefragmentationRequest:
+    """The goal of a defragmentation plan."""
+
+    purpose: Purpose
+    #: Number of idle nodes.
+    nodes: int = 1
+    #: Chip of idle nodes; empty for any.
+    chip: str = ""
+    #: The pending claim that needs the cards.
+    claim: Claim | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefragmentationProposal:
+    """A plan that reaches a goal; not stored yet."""
+
+    plan_request: DefragmentationRequest
+    plan: DefragmentationPlan
+    #: Chip of the freed cards; empty for any.
+    chip: str
+    pictures: tuple[NodePicture, ...]
+
+
+def defragmentation_preview(
+    *, plan_request: DefragmentationRequest, at: datetime
+) -> DefragmentationProposal:
+    """Compute a plan without storing it.
+
+    :raises NothingToMove: if no relocation helps, or none is worth its cost.
+    """
+    snapshot = selectors.defragmentation_snapshot()
+    chip, plan = _planned(plan_request, snapshot, at)
+    if not plan.moves:
+        raise NothingToMove(plan.reason)
+    moves, room = named(plan.moves, plan.room, snapshot, chip=chip)
+    return DefragmentationProposal(
+        plan_request=plan_request,
+        plan=replace(plan, moves=moves, room=room),
+        chip=chip,
+        pictures=pictures(snapshot, moves, room),
+    )
+
+
+def _planned(
+    plan_request: DefragmentationRequest, snapshot: Snapshot, at: datetime
+) -> tuple[str, DefragmentationPlan]:
+    if plan_request.claim is None:
+        if plan_request.purpose is Purpose.WHOLE_NODES:
+            asked = WholeNodes(nodes=plan_request.nodes, chip=plan_request.chip)
+            return plan_request.chip, defragmentation(snapshot, asked, at=at)
+        return "", defragmentation(snapshot, FewerFragments(), at=at)
+    view = next((one for one in snapshot.claims if one.uid == plan_request.claim.uid), None)
+    if view is None:
+        raise NothingToMove("the claim does not wait any more")
+    plans = (
+        (chip, defragmentation(snapshot, RoomFor(claim=view, chip=chip), at=at))
+        for chip in view.chips
+    )
+    first = next(plans)
+    return first if first[1].moves else next((one for one in plans if one[1].moves), first)
+
+
+@transaction.atomic
+def defragmentation_propose(
+    *, plan_request: DefragmentationRequest, actor: User, at: datetime
+) -> Rearrangement:
+    """Store a plan that can be approved for a while.
+
+    :raises NothingToMove: if no relocation helps, or none is worth its cost.
+    :raises PermissionRefused: if the actor neither manages queues nor operates the fleet of any team.
+    """
+    selectors.require_proposing(actor)
+    proposal = defragmentation_preview(plan_request=plan_request, at=at)
+    plan = proposal.plan
+    row = Rearrangement.objects.create(
+        purpose=plan_request.purpose,
+        claim=plan_request.claim,
+        chip=proposal.chip,
+        reason=plan.reason,
+        whole_before=plan.whole_before,
+        whole_after=plan.whole_after,
+        fragments_before=plan.fragments_before,
+        fragments_after=plan.fragments_after,
+        cost=plan.cost,
+        gain=plan.gain,
+        room=sorted(cards_of(plan.room)),
+        pictures=[asdict(picture) for picture in proposal.pictures],
+        proposed_by=actor,
+        proposed_by_name=actor.username,
+        expires_at=at + PROPOSED_FOR,
+    )
+    claims = {
+        claim.uid: claim
+        for claim in Claim.objects.filter(uid__in=[one.claim for one in plan.moves])
+    }
+    RearrangementMove.objects.bulk_create(
+        RearrangementMove(
+            rearrangement=row,
+            number=number,
+            claim=claims[one.claim],
+            chip=one.chip,
+            source=[asdict(replica) for replica in one.source],
+            target=[asdict(replica) for replica in one.target],
+            lost=one.lost.total_seconds(),
+            cost=one.cost,
+        )
+        for number, one in enumerate(plan.moves, 1)
+    )
+    _audit(row, "rearrangement.propose", actor)
+    return row
+
+
+@transaction.atomic
+def defragmentation_approve(*, rearrangement: Rearrangement, actor: User, at: datetime) -> None:
+    """Approve the plan for execution by the controller.
+
+    :raises PermissionRefused: if the actor may not relocate workloads of one of the teams.
+    :raises IllegalTransition: if it is not in state proposed, or has expired.
+    :raises AnotherUnderWay: if another plan is approved and has not ended.
+    :raises RearrangementStale: if the claims or cards have changed.
+    """
+    selectors.require_moving(actor, selectors.teams_moved(rearrangement))
+    lock_in_transaction(AdvisoryLock.APPROVE_REARRANGEMENT)
+    if rearrangement.expires_at <= at and rearrangement.state == RearrangementState.PROPOSED:
+        raise IllegalTransition(
+            machine=REARRANGEMENT.name,
+            state=RearrangementState.EXPIRED,
+            event=RearrangementEvent.APPROVE,
+        )
+    other = Rearrangement.objects.filter(state__in=ACTIVE).exclude(pk=rearrangement.pk).first()
+    if other is not None:
+        raise AnotherUnderWay(
+            f"{other} by {other.proposed_by_name} is being carried out; approve this one when it has ended"
+        )
+    if changes := selectors.changes_since(rearrangement):
+        raise RearrangementStale(
+            f"the fleet has changed since it was proposed: {'; '.join(changes)}. Propose it anew"
+        )
+    defragmentation_transition(
+        rearrangement,
+        RearrangementEvent.APPROVE,
+        at=at,
+        reason=f"approved by {actor.username}",
+        actor=actor.username,
+        approved_by_name=actor.username,
+        approved_at=at,
+    )
+    _audit(rearrangement, "rearrangement.approve", actor)
+
+
+@transaction.atomic
+def defragmentation_dismiss(*, rearrangement: Rearrangement, actor: User, at: datetime) -> bool:
+    """Dismiss the plan, or stop it after the current relocation; return whether it has ended.
+
+    :raises PermissionRefused: if the actor neither proposed it nor may relocate workloads of each of the teams.
+    :raises IllegalTransition: if it has ended already.
+    """
+    if rearrangement.proposed_by_id != actor.pk:
+        selectors.require_moving(actor, selectors.teams_moved(rearrangement))
+    _audit(rearrangement, "rearrangement.dismiss", actor)
+    if rearrangement.state == RearrangementState.UNDER_WAY:
+        Rearrangement.objects.filter(pk=rearrangement.pk, stop_asked_at=None).update(
+            stop_asked_at=at, stop_asked_by=actor.username
+        )
+        rearrangement.refresh_from_db()
+        return False
+    defragmentation_transition(
+        rearrangement,
+        RearrangementEvent.DISMISS,
+        at=at,
+        reason=f"dismissed by {actor.username}",
+        actor=actor.username,
+        ended_at=at,
+    )
+    return True
+
+
+def _audit(row: Rearrangement, action: str, actor: User) -> None:
+    teams: Sequence[Team] = selectors.teams_moved(row)
+    audit(
+        actor=actor,
+        action=action,
+        team=teams[0] if len(teams) == 1 else None,
+        uid=row.uid,
+        name=row.reason,
+        purpose=row.purpose,
+        teams=[team.slug for team in teams],
+    )
+
+
+class PlanOutOfDate(Exception):
+    """The next step is not possible any more; the message says why."""
+
+
+def defragmentation_begin(*, row: Rearrangement, at: datetime) -> None:
+    """Begin execution: reserve the freed cards and the targets of all relocations.
+
+    :raises PlanOutOfDate: if the claims or cards have changed.
+    """
+    moves = selectors.moves_of(row)
+    _lock({*row.room, *(card for step in moves for card in _target(step))})
+    _check(row)
+    cards_reserve(row=row, at=at)
+    defragmentation_transition(row, RearrangementEvent.BEGIN, at=at, reason="moving")
+
+
+def cards_reserve(*, row: Rearrangement, at: datetime) -> None:
+    """Extend the reservations: freed cards for the claim or to keep nodes idle, targets for the workloads
+    that are relocated there.
+    """
+    _reserve_room(row, at)
+    for step in selectors.moves_of(row):
+        if step.state in (MoveState.PLANNED, *IN_MOTION):
+            _nominate(_target(step), until=at + KEPT_FOR, work_uid=step.claim.work_uid)
+
+
+def _reserve_room(row: Rearrangement, at: datetime) -> None:
+    work_uid = "" if row.claim is not None else row.uid
+    _nominate(row.room, until=at + KEPT_FOR, claim=row.claim, work_uid=work_uid)
+
+
+def _target(step: RearrangementMove) -> set[str]:
+    return cards_of(selectors.replicas_of(step.target))
+
+
+def move_begin(*, step: RearrangementMove, at: datetime) -> None:
+    """Begin a relocation: evict the workload and reserve its target cards.
+
+    :raises PlanOutOfDate: if this relocation, or a later one, is not possible any more.
+    """
+    _check(step.rearrangement)
+    cards_reserve(row=step.rearrangement, at=at)
+    why = f"it goes on elsewhere, so that {step.rearrangement.reason}"
+    claim_revoke(claim=step.claim, reason=ReleaseReason.MOVED, grace=GRACE, at=at, why=why)
+    until = at + MOVE_WITHIN
+    _move(step, MoveEvent.STOP, at=at, reason="told to save and stop", begun_at=at, until=until)
+
+
+def move_observation(*, step: RearrangementMove, at: datetime) -> Sight:
+    """The observed state of a relocation in progress."""
+    claim = Claim.objects.get(pk=step.claim_id)
+    successor = _successor(step)
+    return Sight(
+        released=claim.state == ClaimState.RELEASED,
+        successor=ClaimState(successor.state) if successor else None,
+        late=step.until is not None and at > step.until,
+    )
+
+
+def move_advance(*, step: RearrangementMove, event: MoveEvent, at: datetime) -> None:
+    """Record an event of a relocation in progress."""
+    successor = _successor(step)
+    if event is MoveEvent.LEAVE:
+        _move(step, event, at=at, reason="stopped; waiting for its cards", successor=successor)
+        return
+    if event is MoveEvent.LAND:
+        reason = _landing(step, successor)
+    elif event is MoveEvent.END:
+        reason = "the work is over; its cards are free"
+    else:
+        minutes = round(MOVE_WITHIN.total_seconds() / 60)
+        reason = f"it did not go on elsewhere within {minutes} min"
+    if event is not MoveEvent.MISS:
+        # A late workload may still get the cards until the reservation expires.
+        _release(_target(step), step.claim.work_uid, successor)
+    _move(step, event, at=at, reason=reason, successor=successor, ended_at=at)
+
+
+def _landing(step: RearrangementMove, successor: Claim | None) -> str:
+    planned = {replica.node for replica in selectors.replicas_of(step.target)}
+    placed = {replica["node"] for replica in successor.placement} if successor else set()
+    if placed <= planned:
+        return "it goes on where it was to go"
+    return "it goes on, on other nodes than planned"
+
+
+def defragmentation_end(
+    *,
+    row: Rearrangement,
+    event: RearrangementEvent,
+    at: datetime,
+    reason: str,
+) -> None:
+    """End the plan and drop relocations that have not begun. Cards freed for a claim stay reserved for a while."""
+    for step in selectors.moves_of(row).filter(state=MoveState.PLANNED):
+        _release(_target(step), step.claim.work_uid, None)
+        _move(step, MoveEvent.DROP, at=at, reason="not begun", ended_at=at)
+    if event is RearrangementEvent.FINISH and row.claim is not None:
+        _reserve_room(row, at)
+    else:
+        _release(row.room, row.uid, row.claim)
+    defragmentation_transition(row, event, at=at, reason=reason, ended_at=at)
+
+
+def _lock(cards: Iterable[str]) -> None:
+    """Lock the cards in the order of the scheduler."""
+    rows = Card.objects.select_for_update(no_key=True).filter(uid__in=cards).order_by("uid")
+    list(rows.values_list("pk", flat=True))
+
+
+def _check(row: Rearrangement) -> None:
+    if changes := selectors.changes_since(row):
+        raise PlanOutOfDate(f"the fleet has changed: {'; '.join(changes)}")
+
+
+def _nominate(
+    cards: Iterable[str], *, until: datetime, claim: Claim | None = None, work_uid: str = ""
+) -> None:
+    """Nominate those cards; nominations for others are kept."""
+    mine = _nominated_for(work_uid, claim)
+    Nomination.objects.filter(mine, card__uid__in=cards).update(until=until)
+    Nomination.objects.bulk_create(
+        (
+            Nomination(card=card, claim=claim, work_uid=work_uid, until=until)
+            for card in Card.objects.filter(uid__in=cards, nomination=None).order_by("uid")
+        ),
+        ignore_conflicts=True,
+    )
+
+
+def _release(cards: Iterable[str], work_uid: str, claim: Claim | None) -> None:
+    Nomination.objects.filter(_nominated_for(work_uid, claim), card__uid__in=cards).delete()
+
+
+def _nominated_for(work_uid: str, claim: Claim | None) -> Q:
+    """Filter of nominations for the workload, or for the claim that it has created meanwhile."""
+    mine = Q(claim=claim) if claim is not None else Q(pk=None)
+    return mine | Q(work_uid=work_uid) | Q(claim__work_uid=work_uid) if work_uid else mine
+
+
+def _successor(step: RearrangementMove) -> Claim | None:
+    """The claim that resumes the workload."""
+    later = Claim.objects.filter(work_uid=step.claim.work_uid, pk__gt=step.claim_id)
+    return later.order_by("pk").first()
+
+
+def _move(
+    step: RearrangementMove, event: MoveEvent, *, at: datetime, reason: str, **changes: Any
+) -> None:
+    move(step, MOVE, event, into=MoveTransition, at=at, reason=reason, **changes)
+
+
+def defragmentation_transition(
+    row: Rearrangement,
+    event: RearrangementEvent,
+    *,
+    at: datetime,
+    reason: str,
+    actor: str = "",
+    **changes: Any,
+) -> None:
+    """One transition of the state machine; the reason is shown on the plan's page.
+
+    :raises IllegalTransition: if the event is not allowed in the current state.
+    """
+    move(
+        row,
+        REARRANGEMENT,
+        event,
+        into=RearrangementTransition,
+        at=at,
+        reason=reason,
+        actor=actor,
+        state_reason=reason,
+        **changes,
+    )

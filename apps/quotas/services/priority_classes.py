@@ -1,0 +1,113 @@
+"""Priority classes: created, changed and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db import transaction
+
+from apps.accounts.models import User
+from apps.accounts.selectors import require
+from apps.accounts.services import audit
+from apps.quotas.models import Claim, PriorityClass
+from controlplane.domain.claims import ClaimState
+from controlplane.domain.permissions import Permission
+
+#: Priority classes of a new installation.
+DEFAULT_CLASSES: Mapping[str, tuple[int, str]] = {
+    "urgent": (100, "Before everything else of its queue."),
+    "high": (10, "Before what is normal."),
+    "normal": (0, "What work has unless somebody says otherwise."),
+    "low": (-10, "When nothing else waits; the first to stop."),
+}
+
+
+def priority_classes_ensure(*, using: str | None = None) -> None:
+    """Create the default classes if there is none."""
+    rows = PriorityClass.objects.using(using)
+    if not rows.exists():
+        rows.bulk_create(
+            PriorityClass(name=name, value=value, description=description)
+            for name, (value, description) in DEFAULT_CLASSES.items()
+        )
+
+
+class PriorityRefused(ValueError):
+    """The change of the priority class is invalid."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@transaction.atomic
+def priority_class_save(
+    *,
+    name: str,
+    value: int,
+    description: str,
+    actor: User,
+    existing: PriorityClass | None = None,
+) -> PriorityClass:
+    """Create a class, or change the existing one. Existing workloads keep their priority value.
+
+    :raises PermissionRefused: unless the actor is an administrator of the company.
+    :raises PriorityRefused: if another class has that name or that value.
+    """
+    require(actor, Permission.MANAGE_QUEUES, team=None)
+    row = existing or PriorityClass()
+    others = PriorityClass.objects.select_for_update().exclude(pk=row.pk)
+    for other in others:
+        if other.name == name:
+            raise PriorityRefused(
+                "name", f"there is a priority class {name} already; choose another name"
+            )
+        if other.value == value:
+            raise PriorityRefused(
+                "value",
+                f"priority class {other.name} has the value {value} already; choose another",
+            )
+    before = _snapshot(row) if existing else None
+    row.name, row.value, row.description = name, value, description
+    row.save()
+    action = "priority_class.edit" if existing else "priority_class.create"
+    audit(actor=actor, action=action, uid=row.uid, name=name, before=before, after=_snapshot(row))
+    return row
+
+
+@transaction.atomic
+def priority_class_delete(*, row: PriorityClass, actor: User, force: bool = False) -> int:
+    """Delete the class; active claims keep their priority value. Returns the number of these claims.
+
+    :raises PermissionRefused: unless the actor is an administrator of the company.
+    :raises PriorityRefused: if active claims have its value, unless forced; or if it is the default class, 0.
+    """
+    require(actor, Permission.MANAGE_QUEUES, team=None)
+    if row.value == 0:
+        raise PriorityRefused(
+            "value",
+            f"priority class {row.name} is what work has unless somebody says otherwise; it stays",
+        )
+    live = Claim.objects.exclude(state=ClaimState.RELEASED).filter(priority=row.value).count()
+    if live and not force:
+        raise PriorityRefused(
+            "value",
+            f"{live} claims that wait or run have priority {row.value}; they keep it without the name "
+            f"{row.name}. Say that you mean it to delete the class all the same",
+        )
+    uid = row.uid
+    before = _snapshot(row)
+    row.delete()
+    audit(
+        actor=actor,
+        action="priority_class.delete",
+        uid=uid,
+        name=row.name,
+        before=before,
+        live=live,
+    )
+    return live
+
+
+def _snapshot(row: PriorityClass) -> dict[str, object]:
+    return {"name": row.name, "value": row.value, "description": row.description}

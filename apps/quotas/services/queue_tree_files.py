@@ -1,0 +1,148 @@
+"""Import and export of the queue tree as YAML.
+
+Uploaded files are untrusted: the loader creates plain values only, limits size and depth, and rejects anchors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from apps.quotas.models import Queue
+from apps.quotas.selectors.queue_trees import tree_documents
+from controlplane.domain.fields import Finding
+from controlplane.domain.queue_edits import TreeAct, TreeEdit, fingerprint
+from controlplane.domain.queue_files import FileRefused, as_file, pruned, read_file
+
+#: Maximum size in bytes; a tree of two thousand queues takes about half.
+MAX_FILE_BYTES = 512 * 1024
+#: Maximum nesting; each level of the tree takes two.
+_MAX_DEPTH = 40
+
+
+def tree_export(*, of: Queue | None = None) -> str:
+    """The tree as YAML, or one queue and those below it."""
+    return dump_yaml(as_file(tree_documents(), of=of.uid if of else ""))
+
+
+def dump_yaml(file: dict[str, Any]) -> str:
+    """Plain values of a tree as YAML, with the quota of each chip on one line."""
+    for queue in file["queues"].values():
+        _flow_amounts(queue)
+    return yaml.dump(file, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def file_edit(text: str, *, prune: bool = False, note: str = "") -> TreeEdit:
+    """The edit that makes the tree what the YAML says.
+
+    :raises FileRefused: with every error and its position.
+    """
+    return content_edit(load_yaml(text), prune=prune, note=note)
+
+
+def content_edit(content: Any, *, prune: bool = False, note: str = "", seen: str = "") -> TreeEdit:
+    """The edit that makes the tree what plain values say; see ``controlplane.domain.queue_files``.
+
+    :param prune: retire queues that are missing in it, in the part of the tree that it describes.
+    :param seen: fingerprint of the tree that the user saw; empty for the current tree.
+    :raises FileRefused: with every error and its position.
+    """
+    documents = tree_documents()
+    file = read_file(content, documents)
+    queues = pruned(file) if prune else file.queues
+    return TreeEdit(
+        queues=dict(queues),
+        act=TreeAct.IMPORT,
+        note=note,
+        seen=seen or fingerprint(documents),
+    )
+
+
+class _Flow(dict[str, int]):
+    """A mapping in flow style, on one line."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Dumps ``_Flow`` in flow style."""
+
+
+_Dumper.add_representer(
+    _Flow,
+    lambda dumper, amounts: dumper.represent_mapping(
+        "tag:yaml.org,2002:map", amounts, flow_style=True
+    ),
+)
+
+
+def _flow_amounts(queue: dict[str, Any]) -> None:
+    for chip, amounts in queue.get("cards", {}).items():
+        queue["cards"][chip] = _Flow(amounts)
+    for below in queue.get("below", {}).values():
+        _flow_amounts(below)
+
+
+def load_yaml(text: str) -> Any:
+    """Parse YAML to plain values.
+
+    :raises FileRefused: if it is not YAML, too large, too deep, or has anchors.
+    """
+    size = len(text.encode("utf-8", errors="replace"))
+    if size > MAX_FILE_BYTES:
+        raise _refusal(f"the file has {size} bytes; {MAX_FILE_BYTES} are the most")
+    try:
+        _check_events(text)
+        loader = yaml.CSafeLoader(text)
+        node = loader.get_single_node()
+        _check_keys(node)
+        return None if node is None else loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        line = _line(error.problem_mark or error.context_mark)
+        raise _refusal(f"line {line} is no YAML: {error.problem or error.context}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if isinstance(error, FileRefused):
+            raise
+        raise _refusal(f"the file is no YAML: {error}") from error
+
+
+def _check_events(text: str) -> None:
+    """Check depth and anchors without building values.
+
+    :raises FileRefused: at the first anchor, or where it is too deep.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            line = _line(event.start_mark)
+            raise _refusal(f"line {line} has an anchor or refers to one; write it out instead")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            line = _line(event.start_mark)
+            raise _refusal(f"line {line} is more than {_MAX_DEPTH} levels deep; queues need fewer")
+
+
+def _check_keys(node: yaml.Node | None) -> None:
+    """:raises FileRefused: if a mapping has a key twice, of which only the last would count."""
+    if isinstance(node, yaml.SequenceNode):
+        for each in node.value:
+            _check_keys(each)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen = set()
+    for key, value in node.value:
+        name = key.value if isinstance(key, yaml.ScalarNode) else id(key)
+        if name in seen:
+            line = _line(key.start_mark)
+            raise _refusal(f"line {line}: {key.value} is there twice; write it once")
+        seen.add(name)
+        _check_keys(value)
+
+
+def _line(mark: Any) -> int:
+    """Line number from 1; 1 if the parser does not report it."""
+    return mark.line + 1 if mark else 1
+
+
+def _refusal(message: str) -> FileRefused:
+    return FileRefused(Finding(field="", message=message))

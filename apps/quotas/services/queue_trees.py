@@ -1,0 +1,391 @@
+"""Changes of the queue tree: from admin, REST and files, each as one edit of some queues.
+
+Every change takes the lock of the tree, and then every queue ``FOR UPDATE`` in the order of their primary keys.
+Claim requests lock their queue ``FOR KEY SHARE`` until the claim is committed; a cycle that admits claims locks
+the queues in the same order, after cards and claims. An edit never locks a card or a claim, so there is no
+deadlock; and under the locks, the set of queues with claims does not change until the edit is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from django.db import connection, transaction
+from django.db.models import Q
+
+from apps.accounts.models import Team, User
+from apps.accounts.selectors import PermissionRefused
+from apps.accounts.services import audit
+from apps.quotas import selectors
+from apps.quotas.models import Claim, Entitlement, Queue, QueueChange
+from apps.quotas.selectors.cycles import policy_now
+from apps.quotas.selectors.queue_trees import (
+    surroundings,
+    tree_documents,
+    tree_fingerprint,
+    tree_rights,
+)
+from apps.quotas.selectors.queues import queues_active
+from apps.quotas.selectors.visibility import visibility_of
+from controlplane.domain.fields import Finding
+from controlplane.domain.queue_documents import (
+    POLICIES,
+    Documents,
+    QueueDifference,
+    QueueDocument,
+    as_json,
+    changes,
+    from_json,
+)
+from controlplane.domain.queue_edits import (
+    TreeAct,
+    TreeEdit,
+    edited,
+    fingerprint,
+    is_new,
+    named,
+    narrowed,
+)
+from controlplane.domain.queue_previews import (
+    Gain,
+    Reclaim,
+    TreePreview,
+    effects,
+    several_cycles,
+)
+from controlplane.domain.queue_rights import refusals
+from controlplane.domain.queue_rules import judged
+from controlplane.domain.queues import QueueState
+from controlplane.outbox.messages import publish
+from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+from controlplane.persistence.models import new_uid
+
+__all__ = [
+    "Gain",
+    "Reclaim",
+    "TreeAct",
+    "TreeConflict",
+    "TreeEdit",
+    "TreeOutdated",
+    "TreePreview",
+    "TreeRefused",
+    "TreeUnchanged",
+    "change_revert",
+    "change_revert_edit",
+    "queue_ensure_default",
+    "queue_lock_shared",
+    "queue_retire_edit",
+    "queue_state_set",
+    "tree_apply",
+    "tree_check",
+    "tree_fingerprint",
+    "tree_lock",
+    "tree_preview",
+]
+
+#: Columns with the same name as in the document.
+_PLAIN = ("name", "state", "description", "weight", *POLICIES, "running_per_person")
+
+
+class TreeRefused(Exception):
+    """The tree would be invalid; ``findings`` say why, each with the queue and the numbers."""
+
+    def __init__(self, *findings: Finding) -> None:
+        super().__init__("; ".join(finding.message for finding in findings))
+        self.findings = findings
+
+
+class TreeUnchanged(TreeRefused):
+    """The edit changes nothing."""
+
+
+class TreeConflict(Exception):
+    """The tree was changed concurrently; ``differences`` say how, as far as known."""
+
+    def __init__(self, message: str, *differences: QueueDifference) -> None:
+        super().__init__(message)
+        self.differences = differences
+
+
+class TreeOutdated(TreeConflict):
+    """The tree is not the one that the user saw."""
+
+
+def tree_check(edit: TreeEdit) -> tuple[Finding, ...]:
+    """Validation errors of the edit, independent of permissions; empty if valid."""
+    documents = tree_documents()
+    return (
+        *_unknown_queues(edit, documents),
+        *judged(documents, edited(documents, edit), surroundings()).findings,
+    )
+
+
+def tree_preview(edit: TreeEdit, *, at: datetime, by_person: User) -> TreePreview:
+    """Preview the effects of saving the edit now. Changes nothing.
+
+    :raises PermissionRefused: if that user may not make it.
+    """
+    documents = tree_documents()
+    after = edited(documents, edit)
+    _require(documents, after, by_person)
+    around = surroundings()
+    judgement = judged(documents, after, around)
+    preview = TreePreview(
+        differences=changes(documents, after),
+        findings=(*_unknown_queues(edit, documents), *judgement.findings),
+        warnings=judgement.warnings,
+        fingerprint=fingerprint(documents),
+    )
+    if preview.findings or not preview.differences:
+        return preview
+    with transaction.atomic():
+        snapshot = selectors.snapshot()
+    effect = effects(snapshot, documents, after, at=at, policy=several_cycles(policy_now()))
+    return replace(preview, gains=effect.gains, reclaims=_with_names(effect.reclaims, by_person))
+
+
+@transaction.atomic
+def tree_apply(
+    edit: TreeEdit, *, actor: User, at: datetime, reverts: QueueChange | None = None
+) -> QueueChange:
+    """Save the edit: rows, history, audit, and the message that triggers a cycle.
+
+    :raises PermissionRefused: if the actor may not make it.
+    :raises TreeOutdated: if the tree is not the one that the user saw.
+    :raises TreeRefused: if the tree would be invalid, or would not change.
+    """
+    documents = _locked(edit)
+    if edit.seen and edit.seen != fingerprint(documents):
+        raise _outdated()
+    edit = narrowed(documents, edit)
+    after = edited(documents, edit)
+    _require(documents, after, actor)
+    if not edit.queues:
+        message = "nothing would change: the queues are like that already"
+        raise TreeUnchanged(Finding(field="", message=message))
+    if wrong := (
+        *_unknown_queues(edit, documents),
+        *judged(documents, after, surroundings()).findings,
+    ):
+        raise TreeRefused(*wrong)
+    saved = named(edit, {uid: new_uid() for uid in edit.queues if is_new(uid)})
+    rows = _write_queues(saved, at=at)
+    change = QueueChange.objects.create(
+        actor=actor,
+        actor_name=actor.username,
+        act=edit.act,
+        note=edit.note,
+        before={uid: as_json(documents[uid]) if uid in documents else None for uid in saved},
+        after={uid: document and as_json(document) for uid, document in saved.items()},
+        reverts=reverts,
+    )
+    # One entry per queue, so that each team sees the changes of its own.
+    action = TreeAct.EDIT if edit.act == TreeAct.BULK else edit.act
+    for uid in saved:
+        audit(
+            actor=actor,
+            action=f"queue.{action}",
+            team=rows[uid].team,
+            uid=uid,
+            name=rows[uid].name,
+            change=change.uid,
+            before=change.before[uid],
+            after=change.after[uid],
+        )
+    publish("queues.changed", change_uid=change.uid)
+    return change
+
+
+def change_revert_edit(change: QueueChange, *, note: str = "") -> TreeEdit:
+    """The edit that reverts a change.
+
+    :raises TreeConflict: if a queue that it changed was changed again.
+    """
+    documents = tree_documents()
+    left = _documents_of(change.after)
+    now = {uid: documents[uid] for uid in change.after if uid in documents}
+    if since := changes(left, now):
+        messages = "; ".join(one.message for one in since)
+        raise TreeConflict(f"the queues were changed again since: {messages}", *since)
+    before = _documents_of(change.before)
+    return TreeEdit(
+        queues={uid: before.get(uid) for uid in change.before},
+        act=TreeAct.REVERT,
+        note=note,
+        seen=fingerprint(documents),
+    )
+
+
+@transaction.atomic
+def change_revert(change: QueueChange, *, actor: User, at: datetime, note: str = "") -> QueueChange:
+    """Revert a change: queues that it created are retired, queues that it retired are restored.
+
+    :raises PermissionRefused: if the actor may not make that change.
+    :raises TreeConflict: if a queue that it changed was changed again.
+    :raises TreeRefused: if the tree would be invalid.
+    """
+    tree_lock()
+    return tree_apply(change_revert_edit(change, note=note), actor=actor, at=at, reverts=change)
+
+
+def tree_lock() -> None:
+    """Lock the tree against changes until the transaction ends."""
+    lock_in_transaction(AdvisoryLock.CHANGE_QUEUES)
+
+
+def queue_lock_shared(*queues: Queue) -> None:
+    """Lock the queues against changes until the transaction ends, shared with other holders.
+
+    A foreign key does the same, but is checked only when the transaction ends.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT FROM quotas_queue WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE",
+            [[queue.pk for queue in queues]],
+        )
+
+
+def queue_retire_edit(document: QueueDocument) -> TreeEdit:
+    """The edit that retires a queue."""
+    return TreeEdit(queues={document.uid: None}, act=TreeAct.RETIRE)
+
+
+# -- Internal --
+
+
+def _documents_of(documents: Mapping[str, dict[str, object] | None]) -> Documents:
+    return {uid: from_json(document) for uid, document in documents.items() if document}
+
+
+def _locked(edit: TreeEdit) -> Documents:
+    """The current tree, locked until the transaction ends."""
+    # Without any queue there would be no row to lock.
+    tree_lock()
+    rows = Queue.objects.filter(Q(retired_at=None) | Q(uid__in=list(edit.queues)))
+    list(rows.select_for_update(of=("self",)).order_by("id").values_list("pk", flat=True))
+    return tree_documents()
+
+
+def _require(before: Documents, after: Documents, person: User) -> None:
+    """:raises PermissionRefused: if that user may not make this change of the tree."""
+    if refused := refusals(before, after, tree_rights(person)):
+        raise PermissionRefused("; ".join(refused))
+
+
+def _unknown_queues(edit: TreeEdit, documents: Documents) -> tuple[Finding, ...]:
+    """Findings for unknown queues of the edit: neither in the tree, nor new, nor retired."""
+    unknown = {uid for uid in edit.queues if uid not in documents and not is_new(uid)}
+    retired = {uid for uid in unknown if edit.queues[uid] is not None}
+    known = Queue.objects.filter(uid__in=retired).exclude(retired_at=None)
+    unknown -= set(known.values_list("uid", flat=True))
+    return tuple(
+        Finding(field=uid, message=f"there is no queue with the uid {uid}; look at the tree again")
+        for uid in sorted(unknown)
+    )
+
+
+def _outdated() -> TreeOutdated:
+    last = QueueChange.objects.order_by("-id").first()
+    if last is None:
+        return TreeOutdated("the queues were changed meanwhile; look at them again, then save")
+    since = changes(_documents_of(last.before), _documents_of(last.after))
+    message = f"the queues were changed meanwhile, last by {last.actor_name}; look at them again, then save"
+    return TreeOutdated(message, *since)
+
+
+def _write_queues(saved: Mapping[str, QueueDocument | None], *, at: datetime) -> dict[str, Queue]:
+    """Write the rows of those queues from their documents; returns them by uid."""
+    rows = {row.uid: row for row in Queue.objects.filter(uid__in=list(saved))}
+    documents = {uid: document for uid, document in saved.items() if document is not None}
+    # Two queues may swap names: temporarily each is named by its uid.
+    renamed = [uid for uid in documents if uid in rows and rows[uid].name != documents[uid].name]
+    for uid in renamed:
+        Queue.objects.filter(uid=uid).update(name=uid)
+    for uid in documents:
+        if uid not in rows:
+            rows[uid] = Queue.objects.create(uid=uid, name=uid)
+    parents = {
+        row.uid: row
+        for row in Queue.objects.filter(uid__in=[one.parent for one in documents.values()])
+    }
+    teams = {
+        team.slug: team
+        for team in Team.objects.filter(slug__in=[one.team for one in documents.values()])
+    }
+    for uid, document in documents.items():
+        _fill(
+            rows[uid], document, parent=parents.get(document.parent), team=teams.get(document.team)
+        )
+    for uid in set(rows) - set(documents):
+        rows[uid].retired_at = at
+    Queue.objects.bulk_update(rows.values(), (*_PLAIN, "parent", "team", "retired_at"))
+    _write_entitlements(rows, documents)
+    return rows
+
+
+def _fill(row: Queue, document: QueueDocument, *, parent: Queue | None, team: Team | None) -> None:
+    for name in _PLAIN:
+        setattr(row, name, getattr(document, name))
+    row.parent, row.team, row.retired_at = parent, team, None
+
+
+def _write_entitlements(rows: Mapping[str, Queue], documents: Mapping[str, QueueDocument]) -> None:
+    """Replace the entitlements of the queues."""
+    Entitlement.objects.filter(queue__uid__in=list(documents)).delete()
+    Entitlement.objects.bulk_create(
+        Entitlement(
+            queue=rows[uid],
+            chip=chip,
+            reserved=configured.reserved,
+            guaranteed=configured.guaranteed,
+            cap=configured.cap,
+        )
+        for uid, document in documents.items()
+        for chip, configured in document.entitlements.items()
+    )
+
+
+def _with_names(reclaims: tuple[Reclaim, ...], person: User) -> tuple[Reclaim, ...]:
+    """Add team names, and workload names that the user may see."""
+    claims = {
+        claim.uid: claim
+        for claim in Claim.objects.filter(uid__in=[one.uid for one in reclaims]).select_related(
+            "team"
+        )
+    }
+    visibility = visibility_of(person, queues_active())
+    return tuple(
+        replace(
+            one,
+            team=claims[one.uid].team.name,
+            work_name=claims[one.uid].work_name if visibility.can_name(claims[one.uid]) else "",
+        )
+        for one in reclaims
+        if one.uid in claims
+    )
+
+
+@transaction.atomic
+def queue_state_set(
+    *, queue: Queue, state: QueueState, actor: User, at: datetime, note: str = ""
+) -> bool:
+    """Open, drain or close a queue; running claims continue. Returns whether the state changed.
+
+    :raises PermissionRefused: if the actor may not.
+    :raises KeyError: if the queue was retired.
+    """
+    tree_lock()
+    document = tree_documents()[queue.uid]
+    if document.state is state:
+        return False
+    queues = {queue.uid: replace(document, state=state)}
+    tree_apply(TreeEdit(queues=queues, act=TreeAct.EDIT, note=note), actor=actor, at=at)
+    return True
+
+
+def queue_ensure_default() -> Queue:
+    """The default queue for every team; created if missing."""
+    queue, _ = Queue.objects.get_or_create(name="default")
+    return queue

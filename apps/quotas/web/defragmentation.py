@@ -1,0 +1,354 @@
+"""Pages of defragmentation plans, with drawings of the nodes before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django import forms
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from apps.accounts.web.requests import SignedIn
+from apps.fleet import selectors as fleet
+from apps.quotas.models import Claim, Queue, Rearrangement, RearrangementMove
+from apps.quotas.selectors import defragmentation as selectors
+from apps.quotas.selectors.claims import claims_readable
+from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
+from apps.quotas.services import defragmentation as services
+from controlplane.domain.claims import ClaimState
+from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.rearrangement_pictures import NodePicture, Spot
+from controlplane.domain.rearrangements import (
+    ACTIVE,
+    REARRANGEMENT,
+    Purpose,
+    RearrangementEvent,
+    RearrangementState,
+)
+from controlplane.web.forms import PlainForm
+from controlplane.web.pages import acting, keyset, show
+
+STEP = 22
+SIZE = 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardSquare:
+    """A card in a drawing."""
+
+    #: A value of ``Spot``, or ``move``.
+    kind: str
+    #: Number of the relocation.
+    number: str
+    room: bool
+    x: int
+
+    @property
+    def middle(self) -> int:
+        return self.x + SIZE // 2
+
+    @property
+    def end(self) -> int:
+        return self.x + SIZE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCardsRow:
+    """The cards of a node before or after."""
+
+    spots: tuple[CardSquare, ...]
+    #: Text for screen readers.
+    label: str
+
+    @property
+    def width(self) -> int:
+        return len(self.spots) * STEP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDrawing:
+    """A node before and after."""
+
+    name: str
+    before: NodeCardsRow
+    after: NodeCardsRow
+
+
+def drawings(pictures: Iterable[NodePicture]) -> list[NodeDrawing]:
+    """Drawings of a computed plan."""
+    return stored_drawings(asdict(picture) for picture in pictures)
+
+
+def stored_drawings(pictures: Iterable[Mapping[str, Any]]) -> list[NodeDrawing]:
+    """Drawings of a stored plan."""
+    return [
+        NodeDrawing(
+            name=picture["name"],
+            before=_row(picture["before"], ()),
+            after=_row(picture["after"], picture["room"]),
+        )
+        for picture in pictures
+    ]
+
+
+def _row(spots: Sequence[str], room: Sequence[int]) -> NodeCardsRow:
+    labels = {
+        Spot.FREE.value: _("free"),
+        Spot.OTHER.value: _("other work"),
+        Spot.UNUSABLE.value: _("not usable"),
+    }
+    named = [labels.get(spot) or _("move %(number)s") % {"number": spot} for spot in spots]
+    squares = (
+        CardSquare(
+            kind=spot if spot in labels else "move",
+            number="" if spot in labels else spot,
+            room=place in room,
+            x=place * STEP + 1,
+        )
+        for place, spot in enumerate(spots)
+    )
+    return NodeCardsRow(spots=tuple(squares), label=", ".join(named))
+
+
+MAX_NODES = 16
+REFUSALS = (
+    IllegalTransition,
+    services.AnotherUnderWay,
+    services.NothingToMove,
+    services.RearrangementStale,
+)
+PURPOSES: Mapping[Purpose, Promise] = {
+    Purpose.WHOLE_NODES: gettext_lazy("Whole nodes for large work"),
+    Purpose.FEWER_FRAGMENTS: gettext_lazy("Fewer fragments"),
+    Purpose.ROOM_FOR: gettext_lazy("Room for work that waits"),
+}
+
+
+class DefragmentationForm(PlainForm):
+    purpose = forms.ChoiceField(
+        label=gettext_lazy("What for"),
+        choices=[(purpose.value, label) for purpose, label in PURPOSES.items()],
+        initial=Purpose.WHOLE_NODES,
+    )
+    nodes = forms.IntegerField(
+        label=gettext_lazy("Whole nodes wanted"),
+        min_value=1,
+        max_value=MAX_NODES,
+        initial=1,
+        required=False,
+    )
+    chip = forms.ChoiceField(label=gettext_lazy("Chip"), required=False)
+
+    def __init__(self, *args: Any, claim: Claim | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._claim = claim
+        any_chip = ("", gettext_lazy("any"))
+        self.choice("chip").choices = [any_chip, *((name, name) for name in fleet.cards_by_chip())]
+        labels = (
+            PURPOSES
+            if claim
+            else {one: PURPOSES[one] for one in PURPOSES if one != Purpose.ROOM_FOR}
+        )
+        self.choice("purpose").choices = [(one.value, label) for one, label in labels.items()]
+
+    def plan_request(self) -> services.DefragmentationRequest:
+        purpose = Purpose(self.cleaned_data["purpose"])
+        return services.DefragmentationRequest(
+            purpose=purpose,
+            nodes=self.cleaned_data["nodes"] or 1,
+            chip=self.cleaned_data["chip"],
+            claim=self._claim if purpose is Purpose.ROOM_FOR else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveRow:
+    """A relocation as a reader may see it."""
+
+    number: int
+    claim: Claim
+    #: Whether the reader may see the name of the workload.
+    named: bool
+    cards: int
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    #: Seconds of work to repeat.
+    lost: float
+    cost: float
+    #: None for a plan that is not stored.
+    row: RearrangementMove | None = None
+
+
+@login_required
+def defragmentation_list(request: SignedIn) -> HttpResponse:
+    """Plans that the user may see, newest first."""
+    rows = selectors.defragmentations_visible(request.user)
+    context = {
+        "page": keyset(rows, before=request.GET.get("before", "")),
+        "purposes": _purposes(),
+        "may_propose": selectors.may_propose(request.user),
+    }
+    return render(request, "quotas/defragmentation_list.html", context)
+
+
+@login_required
+def defragmentation_new(request: SignedIn) -> HttpResponse:
+    """Compute a plan; POST proposes it."""
+    selectors.require_proposing(request.user)
+    given = request.POST or request.GET
+    claim = _claim(request, given.get("claim", ""))
+    filled = {"nodes": "1", "purpose": Purpose.ROOM_FOR if claim else Purpose.WHOLE_NODES}
+    asked = {**filled, **given.dict()} if given else None
+    form = DefragmentationForm(asked, claim=claim, initial=filled)
+    context: dict[str, Any] = {"form": form, "claim": claim}
+    status = 200
+    if form.is_bound and form.is_valid():
+        try:
+            if request.method == "POST":
+                return _proposed(request, form.plan_request())
+            context |= _preview(request, form.plan_request())
+        except services.NothingToMove as reason:
+            context["nothing"] = str(reason)
+            status = 422 if request.method == "POST" else 200
+    elif form.is_bound:
+        status = 422
+    return render(request, "quotas/defragmentation_new.html", context, status=status)
+
+
+def _proposed(request: SignedIn, plan_request: services.DefragmentationRequest) -> HttpResponse:
+    row = services.defragmentation_propose(
+        plan_request=plan_request, actor=request.user, at=timezone.now()
+    )
+    return redirect("rearrangement", row.uid)
+
+
+def _preview(request: SignedIn, plan_request: services.DefragmentationRequest) -> dict[str, Any]:
+    proposal = services.defragmentation_preview(plan_request=plan_request, at=timezone.now())
+    plan, visibility = proposal.plan, _visibility(request)
+    uids = [move.claim for move in plan.moves]
+    claims = {
+        one.uid: one for one in Claim.objects.filter(uid__in=uids).select_related("team", "queue")
+    }
+    nodes = selectors.node_names(
+        replica.node for move in plan.moves for replica in (*move.source, *move.target)
+    )
+    rows = [
+        MoveRow(
+            number=number,
+            claim=claims[move.claim],
+            named=visibility.can_name(claims[move.claim]),
+            cards=claims[move.claim].card_count,
+            source=_nodes((replica.node for replica in move.source), nodes),
+            target=_nodes((replica.node for replica in move.target), nodes),
+            lost=move.lost.total_seconds(),
+            cost=move.cost / 3600,
+        )
+        for number, move in enumerate(plan.moves, 1)
+    ]
+    return {
+        "plan": plan,
+        "moves": rows,
+        "pictures": drawings(proposal.pictures),
+        "cost": plan.cost / 3600,
+        "gain": plan.gain / 3600,
+    }
+
+
+@login_required
+def defragmentation_detail(request: SignedIn, uid: str) -> HttpResponse:
+    """A plan with its effect on nodes and its progress."""
+    found = _found(request, uid)
+    teams = selectors.teams_moved(found)
+    moves = list(selectors.moves_of(found))
+    visibility = _visibility(request)
+    may_move = selectors.may_move(request.user, teams)
+    now = timezone.now()
+    state = RearrangementState(found.state)
+    open_still = state is RearrangementState.PROPOSED and found.expires_at > now
+    context = {
+        "found": found,
+        "plan": found,
+        "purpose": _purposes()[found.purpose],
+        "teams": teams,
+        "moves": _rows(moves, visibility),
+        "made": sum(move.state in ("landed", "ended") for move in moves),
+        "pictures": stored_drawings(found.pictures),
+        "cost": found.cost / 3600,
+        "gain": found.gain / 3600,
+        "claim_named": found.claim is not None and visibility.can_name(found.claim),
+        "may_approve": may_move and open_still,
+        "may_dismiss": (may_move or found.proposed_by_id == request.user.pk)
+        and REARRANGEMENT.allows(state, RearrangementEvent.DISMISS)
+        and found.stop_asked_at is None,
+        "events": list(found.transitions.order_by("id")),
+    }
+    return show(
+        request, "quotas/defragmentation.html", context, fragment="now", changing=state in ACTIVE
+    )
+
+
+def _rows(moves: Iterable[RearrangementMove], visibility: QueueVisibility) -> list[MoveRow]:
+    moves = list(moves)
+    nodes = selectors.node_names(
+        place["node"] for move in moves for place in (*move.source, *move.target)
+    )
+    return [
+        MoveRow(
+            number=move.number,
+            claim=move.claim,
+            named=visibility.can_name(move.claim),
+            cards=move.claim.card_count,
+            source=_nodes((place["node"] for place in move.source), nodes),
+            target=_nodes((place["node"] for place in move.target), nodes),
+            lost=move.lost,
+            cost=move.cost / 3600,
+            row=move,
+        )
+        for move in moves
+    ]
+
+
+def _nodes(uids: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names.get(uid, uid) for uid in uids))
+
+
+def _purposes() -> dict[str, str]:
+    return {purpose.value: str(label) for purpose, label in PURPOSES.items()}
+
+
+def _visibility(request: SignedIn) -> QueueVisibility:
+    return visibility_of(request.user, Queue.objects.all())
+
+
+def _claim(request: SignedIn, uid: str) -> Claim | None:
+    if not uid:
+        return None
+    claims, _unused = claims_readable(request.user)
+    return get_object_or_404(claims, uid=uid, state=ClaimState.PENDING)
+
+
+def _found(request: SignedIn, uid: str) -> Rearrangement:
+    return get_object_or_404(selectors.defragmentations_visible(request.user), uid=uid)
+
+
+@acting(found=_found, page="rearrangement", refusals=REFUSALS)
+def defragmentation_approve(request: SignedIn, found: Rearrangement) -> str:
+    services.defragmentation_approve(rearrangement=found, actor=request.user, at=timezone.now())
+    return _("It is approved; the first work is told to save and stop.")
+
+
+@acting(found=_found, page="rearrangement", refusals=REFUSALS)
+def defragmentation_dismiss(request: SignedIn, found: Rearrangement) -> str:
+    ended = services.defragmentation_dismiss(
+        rearrangement=found, actor=request.user, at=timezone.now()
+    )
+    if ended:
+        return _("It is dismissed; nothing more is moved.")
+    return _("It ends once the move that is in motion has landed.")

@@ -1,0 +1,429 @@
+"""Pages of forecasts, what-ifs and reclaim previews."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
+
+from apps.accounts import selectors as accounts
+from apps.accounts.web.requests import SignedIn
+from apps.fleet.models import Node
+from apps.quotas.models import Claim, ClaimForecast, PriorityClass, Queue, WhatIf
+from apps.quotas.selectors.claims import claims_allocated
+from apps.quotas.selectors.cycles import policy_now
+from apps.quotas.selectors.forecasts import (
+    StartForecast,
+    VisibleForecast,
+    WhatIfEffect,
+    WhatIfResult,
+    latest_forecast_run,
+    what_if_result,
+    what_ifs_visible,
+)
+from apps.quotas.selectors.queues import QuotaTree, flatten, queue_tree
+from apps.quotas.selectors.simulations import ReclaimRequest, reclaim_preview
+from apps.quotas.services.forecasts import WhatIfRefused, WhatIfRequest, what_if_create
+from apps.quotas.web.claims import (
+    claim_label,
+    claim_or_404,
+    format_start,
+    format_start_short,
+    workload_link,
+)
+from apps.quotas.web.queues import entry_or_404
+from controlplane.domain.claims import ClaimState
+from controlplane.domain.permissions import Permission
+from controlplane.domain.scheduling.questions import MOST_CARDS, MOST_NODES, WhatIfState
+from controlplane.domain.scheduling.what_if import (
+    Cancelled,
+    Change,
+    DrainNode,
+    MoreCards,
+    MoreNodes,
+    Urgent,
+)
+from controlplane.web.forms import PlainForm
+from controlplane.web.pages import show
+
+
+class WhatIfForm(PlainForm):
+    """Changes of a what-if; all fields are optional, but at least one change is required."""
+
+    queue = forms.ChoiceField(label=lazy("Queue"), required=False)
+    chip = forms.ChoiceField(label=lazy("Chip"), required=False)
+    cards = forms.IntegerField(
+        label=lazy("More cards guaranteed to the queue"),
+        help_text=lazy("Less than 0 for fewer."),
+        min_value=-MOST_CARDS,
+        max_value=MOST_CARDS,
+        required=False,
+    )
+    nodes = forms.IntegerField(
+        label=lazy("More nodes"), min_value=1, max_value=MOST_NODES, required=False
+    )
+    like = forms.CharField(
+        label=lazy("Like this one"),
+        help_text=lazy("The name of a node, as on the page of the fleet."),
+        max_length=200,
+        required=False,
+    )
+    drained = forms.CharField(
+        label=lazy("A node without work"),
+        help_text=lazy("Its name; what runs there would stop and wait again."),
+        max_length=200,
+        required=False,
+    )
+    priority = forms.ModelChoiceField(
+        label=lazy("Its priority"),
+        queryset=PriorityClass.objects.all(),
+        empty_label=lazy("as it is"),
+        required=False,
+    )
+    gone = forms.ChoiceField(label=lazy("Without this work"), required=False)
+
+    def __init__(
+        self,
+        data: Any = None,
+        *,
+        queues: Sequence[Queue],
+        chips: Iterable[str],
+        claim: Claim | None = None,
+        others: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """:param others: uids and names of claims that can be removed in the simulation."""
+        super().__init__(data)
+        self._claim = claim
+        self._queues = {queue.uid: queue for queue in queues}
+        self.choice("queue").choices = [(queue.uid, queue.name) for queue in queues]
+        self.choice("chip").choices = [(chip, chip) for chip in chips]
+        self._others = {_token(uid): uid for uid, _name in others}
+        nobody = [("", _("everything stays"))]
+        self.choice("gone").choices = [*nobody, *((_token(uid), name) for uid, name in others)]
+        if claim is None:
+            del self.fields["priority"]
+
+    def clean_like(self) -> str:
+        return self._node("like")
+
+    def clean_drained(self) -> str:
+        return self._node("drained")
+
+    def _node(self, field: str) -> str:
+        """The uid of the node of that name."""
+        name = self.cleaned_data[field].strip()
+        if not name:
+            return ""
+        uid = Node.objects.filter(name=name).values_list("uid", flat=True).first()
+        if uid is None:
+            raise ValidationError(_("There is no node called %(name)s.") % {"name": name})
+        return uid
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if values.get("nodes") and not values.get("like") and "like" not in self.errors:
+            self.add_error("like", _("Say which node the new ones are like."))
+        if values.get("cards") and not values.get("chip"):
+            self.add_error("chip", _("Say of which chip."))
+        if not self.errors and not self.changes():
+            raise ValidationError(_("Nothing would be different; fill in at least one part."))
+        return values
+
+    def changes(self) -> list[Change]:
+        """The changes of a valid form."""
+        given, changes = self.cleaned_data, list[Change]()
+        if given.get("cards"):
+            changes.append(
+                MoreCards(queue=self.queue_chosen().uid, chip=given["chip"], cards=given["cards"])
+            )
+        if given.get("nodes") and given.get("like"):
+            changes.append(MoreNodes(like=given["like"], nodes=given["nodes"]))
+        if given.get("drained"):
+            changes.append(DrainNode(node=given["drained"]))
+        if self._claim is not None and given.get("priority"):
+            changes.append(Urgent(claim=self._claim.uid, priority=given["priority"].value))
+        if given.get("gone"):
+            changes.append(Cancelled(claim=self._others[given["gone"]]))
+        return changes
+
+    def queue_chosen(self) -> Queue:
+        """The selected queue; by default the queue of the claim."""
+        if self.cleaned_data.get("queue"):
+            return self._queues[self.cleaned_data["queue"]]
+        return self._claim.queue if self._claim else next(iter(self._queues.values()))
+
+
+def _token(uid: str) -> str:
+    """An opaque token in place of the uid of a claim that the reader may not see."""
+    return salted_hmac("what-if", uid).hexdigest()[:16]
+
+
+class ReclaimForm(PlainForm):
+    """Parameters of a reclaim preview."""
+
+    chip = forms.ChoiceField(label=lazy("Chip"))
+    cards = forms.IntegerField(label=lazy("Cards"), min_value=1, max_value=MOST_CARDS)
+    together = forms.TypedChoiceField(
+        label=lazy("On one node each"),
+        choices=[(count, count) for count in (1, 2, 4, 8, 16)],
+        coerce=int,
+        initial=1,
+    )
+
+    def __init__(self, data: Any = None, *, chips: Iterable[str], **more: Any) -> None:
+        super().__init__(data, **more)
+        self.choice("chip").choices = [(chip, chip) for chip in chips]
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        cards, together = values.get("cards"), values.get("together")
+        if cards and together and cards % together:
+            self.add_error("cards", _("Give a multiple of %(together)d.") % {"together": together})
+        return values
+
+
+#: Maximum running claims to choose from: first those that have to end before it, then the largest.
+_MAX_OTHERS = 30
+_MAX_FORECASTS = 50
+
+
+@login_required
+def claim_what_if(request: SignedIn, uid: str) -> HttpResponse:
+    """Create a what-if about one claim."""
+    claim, _unused = claim_or_404(request, uid)
+    accounts.require(request.user, Permission.VIEW, team=claim.team)
+    tree = queue_tree(request.user)
+    form = _form(request, tree, claim=claim)
+    context = {"claim": claim, "name": claim_label(claim, visibility=tree.visibility)}
+    return _form_response(
+        request, form, claim=claim, template="quotas/what_if.html", context=context
+    )
+
+
+@login_required
+def forecast(request: SignedIn) -> HttpResponse:
+    """Forecasts of all claims, and a what-if about all of them. For company administrators."""
+    accounts.require(request.user, Permission.VIEW, team=None)
+    tree, at = queue_tree(request.user), timezone.now()
+    soon = (
+        ClaimForecast.objects.filter(claim__state=ClaimState.PENDING, starts_at__isnull=False)
+        .select_related("claim__team", "claim__queue", "claim__person")
+        .order_by("starts_at", "place")[:_MAX_FORECASTS]
+    )
+    context = {
+        "run": latest_forecast_run(),
+        "soon": [
+            {
+                "claim": row.claim,
+                "place": row.place,
+                "name": claim_label(row.claim, visibility=tree.visibility),
+                "starts": format_start_short(row.claim, now=at),
+            }
+            for row in soon
+        ],
+        "recent_requests": what_ifs_visible(request.user)[:10],
+    }
+    form = _form(request, tree)
+    return _form_response(
+        request, form, claim=None, template="quotas/forecast.html", context=context
+    )
+
+
+def _form(request: SignedIn, tree: QuotaTree, *, claim: Claim | None = None) -> WhatIfForm:
+    leaves = [entry.queue for entry in flatten(tree.roots) if entry.can_open and not entry.below]
+    if claim is not None:
+        leaves.sort(key=lambda queue: queue.pk != claim.queue_id)
+    chips = [*claim.chips] if claim else []
+    chips += [chip for chip in tree.chips if chip not in chips]
+    return WhatIfForm(
+        request.POST if request.method == "POST" else None,
+        queues=leaves,
+        chips=chips,
+        claim=claim,
+        others=_others(tree, claim),
+    )
+
+
+def _others(tree: QuotaTree, claim: Claim | None) -> list[tuple[str, str]]:
+    """Running claims with labels: first those that have to end before the claim starts."""
+    forecast_row = ClaimForecast.objects.filter(claim=claim).first() if claim else None
+    awaits = list(forecast_row.waits_for) if forecast_row else []
+    holding = claims_allocated([entry.queue.pk for entry in flatten(tree.roots)])
+    if claim is not None:
+        holding = holding.filter(chip__in=claim.chips)
+    first = list(holding.filter(uid__in=awaits))
+    largest = holding.exclude(uid__in=awaits).order_by("-card_count", "pk")
+    return [
+        (
+            one.uid,
+            _("%(name)s: %(cards)d × %(chip)s, queue %(queue)s")
+            % {
+                "name": claim_label(one, visibility=tree.visibility),
+                "cards": one.card_count,
+                "chip": one.chip,
+                "queue": one.queue.name,
+            },
+        )
+        for one in [*first, *largest[: max(0, _MAX_OTHERS - len(first))]]
+    ]
+
+
+def _form_response(
+    request: SignedIn,
+    form: WhatIfForm,
+    *,
+    claim: Claim | None,
+    template: str,
+    context: Mapping[str, Any],
+) -> HttpResponse:
+    """Create the what-if of a valid form and redirect to its result; otherwise render the form."""
+    if form.is_bound and form.is_valid():
+        question = WhatIfRequest(changes=form.changes(), queue=form.queue_chosen(), claim=claim)
+        try:
+            created = what_if_create(question=question, actor=request.user)
+        except WhatIfRefused as refusal:
+            form.add_error(None, ValidationError(str(refusal)))
+        else:
+            return redirect("what-if", created.uid)
+    status = 422 if form.is_bound else 200
+    return render(request, template, {**context, "form": form}, status=status)
+
+
+@login_required
+def what_if(request: SignedIn, uid: str) -> HttpResponse:
+    """The result of a what-if; the page polls until it is computed."""
+    what_if_row = get_object_or_404(what_ifs_visible(request.user), uid=uid)
+    tree, at = queue_tree(request.user), timezone.now()
+    answer = what_if_result(what_if_row, visibility=tree.visibility)
+    context = {
+        "what_if": what_if_row,
+        "name": claim_label(what_if_row.claim, visibility=tree.visibility)
+        if what_if_row.claim
+        else "",
+        "changes": format_changes(what_if_row, tree),
+        "answer": answer,
+        **(_answered(answer, now=at) if answer else {}),
+    }
+    changing = what_if_row.state == WhatIfState.ASKED
+    return show(
+        request, "quotas/what_if_result.html", context, fragment="answer", changing=changing
+    )
+
+
+def _answered(answer: WhatIfResult, *, now: datetime) -> dict[str, Any]:
+    def effect_row(each: WhatIfEffect) -> dict[str, Any]:
+        return {
+            "work": workload_link(each.work),
+            "gained": each.gained,
+            "lost": -each.gained if each.gained is not None else None,
+            "before": _start(each.before, now=now),
+            "after": _start(each.after, now=now),
+        }
+
+    return {
+        "own": effect_row(answer.own) if answer.own else None,
+        "earlier": [effect_row(each) for each in answer.earlier],
+        "later": [effect_row(each) for each in answer.later],
+        "stopped": [effect_row(each) for each in answer.stopped],
+    }
+
+
+def _start(start: StartForecast | None, *, now: datetime) -> str:
+    """The formatted start; empty if it is not pending."""
+    if start is None:
+        return ""
+    visible = VisibleForecast(
+        starts_at=start.starts_at, earliest=start.earliest, latest=start.latest
+    )
+    return format_start(visible, now=now)
+
+
+def format_changes(what_if_row: WhatIf, tree: QuotaTree) -> list[str]:
+    """The changes of a what-if, one sentence each."""
+    queues = {entry.queue.uid: entry.queue.name for entry in flatten(tree.roots)}
+    uids = [
+        change[name]
+        for change in what_if_row.changes
+        for name in ("node", "like")
+        if name in change
+    ]
+    nodes = dict(Node.objects.filter(uid__in=uids).values_list("uid", "name"))
+    removed = [change["claim"] for change in what_if_row.changes if change["kind"] == "cancelled"]
+    claims = {
+        claim.uid: claim
+        for claim in Claim.objects.filter(uid__in=removed).select_related("team", "queue")
+    }
+
+    def describe(change: Mapping[str, Any]) -> str:
+        match change["kind"]:
+            case "more_cards":
+                text = (
+                    _("queue %(queue)s is guaranteed %(cards)d × %(chip)s more")
+                    if change["cards"] > 0
+                    else _("queue %(queue)s is guaranteed %(cards)d × %(chip)s less")
+                )
+                return text % {
+                    "queue": queues.get(change["queue"], "–"),
+                    "cards": abs(change["cards"]),
+                    "chip": change["chip"],
+                }
+            case "more_nodes":
+                return _("there are %(nodes)d more nodes like %(node)s") % {
+                    "nodes": change["nodes"],
+                    "node": nodes.get(change["like"], "–"),
+                }
+            case "drain_node":
+                return _("node %(node)s takes no work") % {"node": nodes.get(change["node"], "–")}
+            case "urgent":
+                return _("its priority is %(priority)d") % {"priority": change["priority"]}
+            case _:
+                name = claim_label(claims[change["claim"]], visibility=tree.visibility)
+                return _("%(name)s is gone") % {"name": name}
+
+    return [describe(change) for change in what_if_row.changes]
+
+
+@login_required
+def reclaim(request: SignedIn, uid: str) -> HttpResponse:
+    """Workloads that would be preempted if the queue requested cards now: ``?chip=&cards=&together=``."""
+    tree = queue_tree(request.user)
+    entry = entry_or_404(tree, uid)
+    reclaimable = [share for share in entry.shares if share.chip and share.standing.reclaimable > 0]
+    chips = list(dict.fromkeys((*(share.chip for share in reclaimable), *tree.chips)))
+    first = reclaimable[0] if reclaimable else None
+    initial = {"chip": first.chip, "cards": first.standing.reclaimable} if first else {"cards": 1}
+    form = ReclaimForm(
+        request.GET if "cards" in request.GET else None, chips=chips, initial=initial
+    )
+    preview = None
+    if form.is_bound and form.is_valid():
+        reclaim_request = ReclaimRequest(queue=entry.queue, **form.cleaned_data)
+        at = timezone.now()
+        preview = reclaim_preview(
+            reclaim_request, visibility=tree.visibility, policy=policy_now(), at=at
+        )
+    context = {
+        "queue": entry.queue,
+        "entry": entry,
+        "form": form,
+        "reclaimable": reclaimable,
+        "preview": preview,
+        "grace": policy_now().grace,
+        "losers": [
+            {"victim": victim, **workload_link(victim.work)}
+            for victim in (preview.losers if preview else ())
+        ],
+        "back": reverse("queue", args=[entry.queue.uid]),
+    }
+    return render(request, "quotas/reclaim.html", context)

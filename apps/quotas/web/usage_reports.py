@@ -1,0 +1,332 @@
+"""The usage report page: card-hours and cost by team, queue, user, chip or kind of workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from apps.accounts.web.requests import SignedIn
+from apps.quotas.selectors.usage import (
+    MAX_REPORT_DAYS,
+    Grouping,
+    ReportInterval,
+    ReportRow,
+    UsageReport,
+    usage_of_work,
+    usage_report,
+)
+from controlplane.domain.usage import (
+    HOUR_MICROSECONDS,
+    Cost,
+    Period,
+    card_hours,
+    month_before,
+    month_of,
+)
+from controlplane.web import spreadsheets
+from controlplane.web.tables import FilterForm
+
+Label = str | Promise
+
+GROUPING_LABELS: Mapping[Grouping, Label] = {
+    Grouping.TEAM: gettext_lazy("Team"),
+    Grouping.QUEUE: gettext_lazy("Queue"),
+    Grouping.PERSON: gettext_lazy("Person"),
+    Grouping.CHIP: gettext_lazy("Chip"),
+    Grouping.WORK: gettext_lazy("Kind of work"),
+}
+INTERVAL_LABELS: Mapping[ReportInterval, Label] = {
+    ReportInterval.WHOLE: gettext_lazy("not divided"),
+    ReportInterval.MONTH: gettext_lazy("by month"),
+    ReportInterval.DAY: gettext_lazy("by day"),
+}
+_WORK_LABELS: Mapping[str, Label] = {
+    "job": gettext_lazy("Jobs"),
+    "deployment": gettext_lazy("Deployments"),
+    "": gettext_lazy("Other work"),
+}
+
+
+def format_hours(card_microseconds: int) -> str:
+    """Card-hours with one decimal; with three below one, so that small amounts are visible."""
+    amount = card_hours(card_microseconds)
+    return f"{amount:,.1f}" if amount >= 1 else f"{amount:.3f}"
+
+
+def format_cost(cost: Cost) -> str:
+    """The amount with its currency; ``at least`` if a part has no rate, ``no rate`` if none has."""
+    if not cost.known:
+        return _("no rate")
+    amount = {"currency": settings.NINEFOLD_CURRENCY, "amount": f"{cost.amount:,.2f}"}
+    if cost.unrated:
+        return _("at least %(currency)s %(amount)s") % amount
+    return "{currency} {amount}".format(**amount)
+
+
+def format_unrated(cost: Cost) -> str:
+    """The chips without a rate; empty if all have one."""
+    if not cost.unrated:
+        return ""
+    return _("no rate for %(chips)s") % {"chips": ", ".join(cost.unrated)}
+
+
+def format_interval(row: ReportRow, per: ReportInterval) -> str:
+    """The day or the month of a row in ISO 8601 format."""
+    if row.when is None:
+        return ""
+    return row.when.isoformat() if per is ReportInterval.DAY else f"{row.when:%Y-%m}"
+
+
+def row_label(row: ReportRow, by: Grouping) -> str:
+    if by is Grouping.WORK:
+        return str(_WORK_LABELS.get(row.name, row.name))
+    return row.name or _("nobody known")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadUsage:
+    """Formatted usage of a job or a deployment."""
+
+    hours: str
+    cost: str
+    unrated: str
+
+
+def workload_usage(work_uid: str, *, at: datetime) -> WorkloadUsage | None:
+    """Formatted usage of that workload; None if it never had a card."""
+    used = usage_of_work(work_uid, at=at)
+    if used is None:
+        return None
+    return WorkloadUsage(
+        hours=format_hours(used.card_microseconds),
+        cost=format_cost(used.cost),
+        unrated=format_unrated(used.cost),
+    )
+
+
+#: Maximum rows on the page; the CSV has all.
+MAX_ROWS = 200
+#: Maximum series of the chart: the most used chips, and all others together.
+MAX_SERIES = 6
+#: Up to this many days, month and day are unique without the year.
+_YEAR = 365
+
+
+class ReportForm(FilterForm):
+    """Period, grouping and interval of a report, from the query string."""
+
+    range = forms.ChoiceField(
+        label=gettext_lazy("When"),
+        choices=[
+            ("month", gettext_lazy("This month")),
+            ("last", gettext_lazy("Last month")),
+            ("days", gettext_lazy("Days …")),
+        ],
+    )
+    first = forms.DateField(
+        label=gettext_lazy("From"), widget=forms.DateInput(attrs={"type": "date"})
+    )
+    last = forms.DateField(label=gettext_lazy("To"), widget=forms.DateInput(attrs={"type": "date"}))
+    by = forms.ChoiceField(
+        label=gettext_lazy("Who or what"),
+        choices=[(one.value, label) for one, label in GROUPING_LABELS.items()],
+    )
+    per = forms.ChoiceField(
+        label=gettext_lazy("Divided by time"),
+        choices=[(one.value, label) for one, label in INTERVAL_LABELS.items()],
+    )
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        first, last = given.get("first"), given.get("last")
+        if first and last and last < first:
+            self.add_error("last", _("it is before the first day"))
+        elif first and last and (last - first).days >= MAX_REPORT_DAYS:
+            self.add_error(
+                "last", _("a report spans at most %(days)d days") % {"days": MAX_REPORT_DAYS}
+            )
+        return self.cleaned_data
+
+    @property
+    def custom(self) -> bool:
+        return bool(self.chosen("range") == "days")
+
+    @property
+    def grouping(self) -> Grouping:
+        return Grouping(self.chosen("by") or Grouping.TEAM)
+
+    @property
+    def interval(self) -> ReportInterval:
+        return ReportInterval(self.chosen("per") or ReportInterval.WHOLE)
+
+    def period(self, *, today: date) -> Period:
+        """The period; this month if the query string has no valid one."""
+        if self.chosen("range") == "last":
+            return month_before(today)
+        first, last = self.chosen("first"), self.chosen("last")
+        if self.custom and first and last:
+            return Period(first=first, last=last)
+        return month_of(today)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportTableRow:
+    """A formatted row of the report."""
+
+    when: str
+    name: str
+    hours: str
+    cost: str
+    #: Chips without a rate, if others have one.
+    unrated: str
+    #: In percent, as text and as width of the bar.
+    share: float
+    width: str
+
+
+@login_required
+def report(request: SignedIn) -> HttpResponseBase:
+    """Usage of the user's teams; for queue admins also of their queues; for company administrators of all."""
+    at = timezone.now()
+    form = ReportForm(request.GET)
+    by, per = form.grouping, form.interval
+    found = usage_report(request.user, period=form.period(today=at.date()), by=by, per=per, at=at)
+    if request.GET.get("format") == "csv":
+        return spreadsheets.download(
+            filename=f"usage-{found.period.first}-{found.period.last}.csv",
+            head=_csv_head(by),
+            lines=_csv_lines(found, by=by, per=per),
+        )
+    return render(request, "quotas/usage_report.html", _context(request, form, found))
+
+
+def _context(request: SignedIn, form: ReportForm, found: UsageReport) -> Mapping[str, Any]:
+    by, per = form.grouping, form.interval
+    query = request.GET.urlencode()
+    lines = [_line(row, by=by, per=per) for row in found.rows[:MAX_ROWS]]
+    return {
+        "form": form,
+        "fields": _fields(form, found.period),
+        "report": found,
+        "lines": lines,
+        "more": len(found.rows) - len(lines),
+        "what": GROUPING_LABELS[by],
+        "by_time": per is not ReportInterval.WHOLE,
+        "hours": format_hours(found.card_microseconds),
+        "cost": format_cost(found.cost),
+        "unrated": format_unrated(found.cost),
+        "cards": _cards_on_average(found),
+        "chart": f"{reverse('usage-chart')}?{query}",
+        "csv_href": f"?{query}&format=csv" if query else "?format=csv",
+    }
+
+
+def _fields(form: ReportForm, period: Period) -> list[forms.BoundField]:
+    """Filter fields; first and last day are shown only for a custom range."""
+    for name, value in (("first", period.first), ("last", period.last)):
+        form.fields[name].widget.attrs["value"] = value.isoformat()
+    return [
+        field
+        for field in form.visible_fields()
+        if form.custom or field.name not in ("first", "last")
+    ]
+
+
+def _cards_on_average(found: UsageReport) -> float:
+    """Average of allocated cards, from the first day until now or the end of the last day."""
+    span = found.period.span
+    lasted = (min(span.until, found.at) - span.since).total_seconds()
+    return found.card_microseconds / lasted / 1e6 if lasted > 0 else 0.0
+
+
+def _line(row: ReportRow, *, by: Grouping, per: ReportInterval) -> ReportTableRow:
+    return ReportTableRow(
+        when=format_interval(row, per),
+        name=row_label(row, by),
+        hours=format_hours(row.card_microseconds),
+        cost=format_cost(row.cost),
+        unrated=format_unrated(row.cost) if row.cost.known else "",
+        share=100 * row.share,
+        width=f"{100 * row.share:.2f}",
+    )
+
+
+def _csv_head(by: Grouping) -> list[str]:
+    return [
+        _("Time"),
+        str(GROUPING_LABELS[by]),
+        _("Card-hours"),
+        _("Card-microseconds"),
+        _("Share"),
+        _("Cost"),
+        _("Currency"),
+        _("Chips without a rate"),
+    ]
+
+
+def _csv_lines(found: UsageReport, *, by: Grouping, per: ReportInterval) -> Iterator[list[object]]:
+    for row in found.rows:
+        yield [
+            format_interval(row, per) or f"{found.period.first}/{found.period.last}",
+            row_label(row, by),
+            str(card_hours(row.card_microseconds)),
+            row.card_microseconds,
+            round(row.share, 6),
+            str(row.cost.amount) if row.cost.known else "",
+            settings.NINEFOLD_CURRENCY,
+            " ".join(row.cost.unrated),
+        ]
+
+
+@login_required
+def chart(request: SignedIn) -> HttpResponse:
+    """Card-hours per day and chip as JSON for ``static/js/charts.js``."""
+    at = timezone.now()
+    form = ReportForm(request.GET)
+    period = form.period(today=at.date())
+    found = usage_report(
+        request.user, period=period, by=Grouping.CHIP, per=ReportInterval.WHOLE, at=at
+    )
+    days = [day for day in period.days if day <= at.date()]
+    return JsonResponse(
+        {
+            "x": {"label": _("day"), "type": "category"},
+            "y": {"label": _("Card-hours"), "unit": ""},
+            "series": _series(found, days),
+            "stacked": True,
+            "ended": True,
+        }
+    )
+
+
+def _series(found: UsageReport, days: list[date]) -> list[dict[str, Any]]:
+    """A series per chip; the least used chips share the last."""
+    names = list(found.days)
+    shown = names if len(names) <= MAX_SERIES else names[: MAX_SERIES - 1]
+    series = [_bars(chip, [found.days[chip]], days) for chip in shown]
+    if rest := names[len(shown) :]:
+        series.append(_bars(_("other chips"), [found.days[chip] for chip in rest], days))
+    return series
+
+
+def _bars(name: str, used: list[Mapping[date, int]], days: list[date]) -> dict[str, Any]:
+    amounts = (sum(one.get(day, 0) for one in used) for day in days)
+    return {
+        "name": name,
+        "kind": "bar",
+        "x": [f"{day:%m-%d}" if len(days) <= _YEAR else day.isoformat() for day in days],
+        "y": [round(amount / HOUR_MICROSECONDS, 3) for amount in amounts],
+    }

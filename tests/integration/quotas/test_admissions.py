@@ -1,0 +1,240 @@
+"""Admission: validation of a plan at commit, and which queues accept claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+from apps.accounts.models import User
+from apps.jobs import services as jobs
+from apps.jobs.services import SpecRefused
+from apps.quotas import selectors, services
+from apps.quotas.models import Allocation, Claim, Queue
+from apps.quotas.reconcilers import cycles
+from apps.quotas.selectors.snapshots import nominated_cards
+from apps.quotas.services import admissions
+from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.queues import QueueState
+from controlplane.domain.scheduling.books import PlacementConflict
+from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.plans import Placement, ReplicaPlacement
+from controlplane.domain.scheduling.policies import Policy
+from tests.integration.company import Company, entitle
+from tests.integration.quotas.sharing import Sharing, claim_of
+
+
+@pytest.fixture
+def sharing(company: Company) -> Sharing:
+    """Both queues are below one with all of the company's cards."""
+    sharing = Sharing.of(company, guaranteed=0)
+    top = Queue.objects.create(name="top")
+    Queue.objects.filter(name__in=("owed", "batch")).update(parent=top)
+    return sharing
+
+
+@contextmanager
+def changed_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]
+) -> Iterator[None]:
+    """Apply the change after the cycle has planned and before it commits."""
+
+    def plan_then_change(*args: object) -> object:
+        decided = plan(*args)  # type: ignore[arg-type]
+        change()
+        return decided
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cycles.PLANNER, "plan", plan_then_change)
+        yield
+
+
+def top() -> Queue:
+    return Queue.objects.get(name="top")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: entitle(top(), cap=1),
+        lambda: entitle(top(), chip="", cap=1),
+        lambda: Queue.objects.filter(name="top").update(running_per_person=1),
+    ],
+    ids=["a cap above", "a cap in total", "a person's limit above"],
+)
+def test_one_of_two_conflicting_placements_is_admitted(
+    sharing: Sharing, monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]
+) -> None:
+    person = sharing.company.engineer
+    claims = [sharing.claim(queue, person=person) for queue in (sharing.owed, sharing.batch)]
+
+    with changed_meanwhile(monkeypatch, change):
+        assert sharing.company.schedule() == 1
+
+    assert Allocation.objects.filter(released_at=None).count() == 1
+    states = sorted(Claim.objects.get(pk=claim.pk).state for claim in claims)
+    assert states == [ClaimState.ADMITTED, ClaimState.PENDING]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: Queue.objects.filter(name="top").update(state=QueueState.CLOSED),
+        lambda: Queue.objects.filter(name="owed").update(
+            parent=Queue.objects.create(name="shut", state=QueueState.CLOSED)
+        ),
+    ],
+    ids=["the queue above was closed", "it was moved below a closed one"],
+)
+def test_a_closed_ancestor_queue_is_checked_at_admission(
+    sharing: Sharing, monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]
+) -> None:
+    sharing.claim(sharing.owed)
+    with changed_meanwhile(monkeypatch, change):
+        assert sharing.company.schedule() == 0
+    assert not Allocation.objects.exists()
+
+
+def test_the_per_user_limit_of_a_queue_is_enforced(sharing: Sharing) -> None:
+    company = sharing.company
+    Queue.objects.filter(name="top").update(running_per_person=1)
+    mine = [
+        sharing.claim(queue, person=company.engineer) for queue in (sharing.owed, sharing.batch)
+    ]
+
+    assert company.schedule() == 1
+
+    waiting = Claim.objects.get(state=ClaimState.PENDING)
+    assert waiting.explanation == "mei holds 1 of at most 1 claims of queue top"
+    assert waiting.explanation_numbers == {"held": 1, "limit": 1}
+    sharing.claim(sharing.batch, person=company.stranger)
+    assert company.schedule() == 1
+    (running,) = {claim.pk for claim in mine} - {waiting.pk}
+    uid = Claim.objects.get(pk=running).uid
+    services.claim_release(uid=uid, reason=ReleaseReason.FINISHED, at=company.at)
+    assert company.schedule() == 1
+
+
+def test_a_job_counts_towards_the_limit_of_its_submitter(sharing: Sharing) -> None:
+    job = sharing.borrowing(cards=1)
+    claim = claim_of(job)
+    assert (claim.person, claim.work_kind, claim.work_uid, claim.work_name) == (
+        User.objects.get(username="mei"),
+        "job",
+        job.uid,
+        "borrower",
+    )
+    (running,) = selectors.snapshot().running
+    assert (running.person, running.preemptible) == ("mei", True)
+
+
+@pytest.mark.parametrize("state", [QueueState.DRAINING, QueueState.CLOSED])
+@pytest.mark.parametrize("where", ["owed", "top"])
+def test_a_draining_or_closed_queue_rejects_new_claims(
+    sharing: Sharing, state: QueueState, where: str
+) -> None:
+    Queue.objects.filter(name=where).update(state=state)
+    says = {QueueState.DRAINING: "is being drained", QueueState.CLOSED: "is closed"}[state]
+    with pytest.raises(SpecRefused, match=f"queue {where} {says} and takes nothing new"):
+        sharing.asked()
+    with pytest.raises(services.QueueNotAccepting, match=f"queue {where} {says}"):
+        sharing.claim(sharing.owed)
+    assert not Claim.objects.exists()
+
+
+def test_only_leaf_queues_accept_claims(sharing: Sharing) -> None:
+    with pytest.raises(services.QueueNotAccepting, match="queue top has queues below it"):
+        sharing.claim(top())
+
+
+def test_a_draining_queue_admits_pending_and_evicted_claims(sharing: Sharing) -> None:
+    company = sharing.company
+    job, waits = sharing.borrowing(cards=1), sharing.claim(sharing.batch)
+    Queue.objects.filter(name="batch").update(state=QueueState.DRAINING)
+
+    assert company.schedule() == 1
+
+    waits.refresh_from_db()
+    assert waits.state == ClaimState.ADMITTED
+    services.claim_revoke(
+        claim=claim_of(job),
+        reason=ReleaseReason.DRAIN,
+        grace=Policy().grace,
+        at=company.at,
+        why="the node is drained",
+    )
+    for _ in range(2):
+        company.turn_jobs()
+    assert claim_of(job).state == ClaimState.PENDING
+    assert company.schedule() == 1
+
+
+def test_a_finished_job_is_not_retried_in_a_draining_queue(
+    sharing: Sharing,
+) -> None:
+    company, job = sharing.company, sharing.asked()
+    jobs.job_cancel(job=job, actor=company.engineer, at=company.at)
+    company.turn_jobs()
+    Queue.objects.filter(name="owed").update(state=QueueState.DRAINING)
+
+    with pytest.raises(SpecRefused, match="queue owed is being drained"):
+        jobs.job_retry(job=job, actor=company.engineer, at=company.at)
+
+
+def test_a_cycle_at_its_placement_bound_is_followed_by_another(
+    sharing: Sharing,
+) -> None:
+    claims = [sharing.claim(sharing.batch) for _ in range(3)]
+    policy = Policy(placements_per_cycle=1)
+
+    assert cycles.cycle_run(policy=policy, at=sharing.company.at) == 2
+
+    assert Claim.objects.get(pk=claims[2].pk).explanation.startswith("needs 1 × 1 card of cpu")
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before it is asked", "after"])
+def test_a_card_released_for_a_beneficiary_during_a_cycle_is_not_allocated_to_others(
+    company: Company, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    """A concurrent reader sees the card allocated, or nominated."""
+    sharing = Sharing.of(company)
+    victim = sharing.claim(sharing.batch, cards=2)
+    assert company.schedule() == 1
+    heir, other = sharing.claim(sharing.owed, cards=2), sharing.claim(sharing.batch, cards=2)
+    victim.refresh_from_db()
+    services.claim_revoke(
+        claim=victim,
+        reason=ReleaseReason.PREEMPTED,
+        grace=timedelta(minutes=1),
+        at=company.at,
+        why="owed to another",
+        for_claim=heir,
+    )
+    cards = Allocation.objects.filter(claim=victim).select_related("card", "node")
+    seat = ReplicaPlacement(
+        role="trainer",
+        index=0,
+        node=cards[0].node.uid,
+        cards=tuple(each.card.uid for each in cards),
+        count=2,
+    )
+
+    def given_back() -> None:
+        assert services.claim_release(uid=victim.uid, reason=ReleaseReason.PREEMPTED, at=company.at)
+
+    def kept() -> dict[str, str]:
+        if first:
+            given_back()
+        found = nominated_cards()
+        if not first:
+            given_back()
+        return found
+
+    monkeypatch.setattr(admissions, "nominated_cards", kept)
+    placement = Placement(claim=other.uid, chip="cpu", replicas=(seat,), reason="stale")
+    with pytest.raises(PlacementConflict):
+        services.claim_admit(claim=other, placement=placement, at=company.at)
+    assert not Allocation.objects.filter(released_at=None).exists()
+    assert set(nominated_cards().values()) == {heir.uid}

@@ -1,0 +1,162 @@
+"""Concurrent changes of the tree: each edit applies to the tree that it was made for, without deadlocks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+from django.db import transaction
+
+from apps.accounts.models import User
+from apps.quotas import services
+from apps.quotas.models import Allocation, Claim, Queue, QueueChange
+from apps.quotas.reconcilers import cycles
+from apps.quotas.selectors.queue_trees import tree_documents, tree_fingerprint
+from apps.quotas.services import TreeConflict, TreeEdit, TreeRefused
+from controlplane.domain.claims import ClaimState
+from controlplane.domain.queue_documents import QueueDocument
+from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas import Entitlement
+from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.plans import Plan
+from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.snapshots import Snapshot
+from tests.integration.company import Company
+from tests.integration.threads import at_once, raised
+
+#: Rounds of each race; more find no more, and take time.
+ROUNDS = 5
+
+
+def chief() -> User:
+    return User.objects.get_or_create(username="chief", is_superuser=True)[0]
+
+
+def saving(company: Company, edit: TreeEdit) -> Callable[[], QueueChange]:
+    actor = chief()
+    return lambda: services.tree_apply(edit, actor=actor, at=company.at)
+
+
+def weighed(weight: float, *, seen: str = "") -> TreeEdit:
+    (uid,) = [uid for uid, one in tree_documents().items() if one.name == "default"]
+    queue = replace(tree_documents()[uid], weight=weight)
+    return TreeEdit(queues={uid: queue}, act="edit", seen=seen)
+
+
+def test_of_two_concurrent_edits_one_is_refused_as_outdated(
+    committed_company: Company,
+) -> None:
+    for _round in range(ROUNDS):
+        seen = tree_fingerprint()
+        weight = tree_documents()[committed_company.queue.uid].weight
+
+        outcomes = at_once(
+            saving(committed_company, weighed(weight + 1, seen=seen)),
+            saving(committed_company, weighed(weight + 2, seen=seen)),
+        )
+
+        assert raised(outcomes, TreeConflict) == 1
+        (saved,) = [one for one in outcomes if isinstance(one, QueueChange)]
+        (document,) = saved.after.values()
+        assert tree_documents()[committed_company.queue.uid].weight == document["weight"]
+
+
+def test_two_guarantees_that_do_not_fit_together_are_not_both_saved(
+    committed_company: Company,
+) -> None:
+    """Without fingerprints the sums are still validated under the locks."""
+    top = Queue.objects.create(name="top", team=committed_company.team)
+    top.entitlements.create(chip="cpu", guaranteed=2)
+
+    def child(name: str) -> TreeEdit:
+        queue = QueueDocument(
+            uid="",
+            name=name,
+            parent=top.uid,
+            team="addresses",
+            entitlements={"cpu": Entitlement(guaranteed=2)},
+        )
+        return TreeEdit(queues={f"new:{name}": queue}, act="create")
+
+    outcomes = at_once(
+        saving(committed_company, child("one")), saving(committed_company, child("other"))
+    )
+
+    assert raised(outcomes, TreeRefused) == 1
+    assert Queue.objects.filter(parent=top).count() == 1
+
+
+def test_a_queue_is_split_or_gets_a_claim_and_never_both(committed_company: Company) -> None:
+    company = committed_company
+    for number in range(ROUNDS):
+        queue = Queue.objects.create(name=f"leaf-{number}", team=company.team)
+        below = QueueDocument(uid="", name=f"below-{number}", parent=queue.uid, team="addresses")
+        split = TreeEdit(queues={f"new:below-{number}": below}, act="create")
+
+        def submit(queue: Queue = queue, number: int = number) -> object:
+            with transaction.atomic():
+                return company.submit(f"job {number}", queue=queue)
+
+        outcomes = at_once(saving(company, split), submit)
+
+        claims = Claim.objects.filter(queue=queue).exclude(state=ClaimState.RELEASED).count()
+        children = Queue.objects.filter(parent=queue).count()
+        assert claims + children == 1, outcomes
+
+
+def test_concurrent_edits_and_cycles_do_not_deadlock(
+    committed_company: Company,
+) -> None:
+    company = committed_company
+    for number in range(4):
+        company.submit(f"job {number}")
+    stop = threading.Event()
+
+    def edit() -> int:
+        actor, saved = chief(), 0
+        while not stop.is_set() and saved < 20:
+            weight = tree_documents()[company.queue.uid].weight
+            services.tree_apply(weighed(weight + 1), actor=actor, at=company.at)
+            saved += 1
+        return saved
+
+    def cycle() -> int:
+        admitted = 0
+        try:
+            while admitted < 2:
+                admitted += company.schedule()
+        finally:
+            stop.set()
+        return admitted
+
+    chief()
+    edited, admitted = at_once(edit, cycle)
+
+    assert admitted == 2, admitted
+    assert edited == QueueChange.objects.count(), edited
+    held = Allocation.objects.filter(released_at=None)
+    assert held.count() == held.values("card").distinct().count() == 2
+
+
+def test_a_queue_closed_while_a_cycle_plans_admits_nothing(
+    committed_company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    company = committed_company
+    company.submit()
+
+    def plan_then_close(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
+        decided = plan(snapshot, policy, at)
+        services.queue_state_set(
+            queue=company.queue,
+            state=QueueState.CLOSED,
+            actor=chief(),
+            at=company.at,
+        )
+        return decided
+
+    monkeypatch.setattr(cycles.PLANNER, "plan", plan_then_close)
+    assert company.schedule() == 0
+    assert not Allocation.objects.exists()

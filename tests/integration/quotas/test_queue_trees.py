@@ -1,0 +1,345 @@
+"""Changes of the queue tree: saved as one edit, with history and audit, and reverted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from apps.accounts.models import AuditEntry, User
+from apps.accounts.selectors import PermissionRefused
+from apps.quotas import services
+from apps.quotas.models import Claim, Queue, QueueChange
+from apps.quotas.models import Entitlement as EntitlementRow
+from apps.quotas.selectors import queues_for
+from apps.quotas.selectors.queue_trees import changes_visible, tree_documents, tree_fingerprint
+from apps.quotas.services import TreeConflict, TreeEdit, TreeRefused
+from apps.quotas.services.queue_tree_files import file_edit, tree_export
+from controlplane.domain.claims import ReleaseReason
+from controlplane.domain.queue_documents import QueueDocument
+from controlplane.domain.queue_files import FileRefused
+from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas import TOTAL, Entitlement
+from controlplane.outbox.models import OutboxMessage
+from tests.integration.company import Company, entitle
+
+FILE = """
+queues:
+  lab:
+    team: addresses
+    weight: 2
+    cards:
+      cpu: {reserved: 1, guaranteed: 2}
+      total: {cap: 8}
+    below:
+      vision: {cards: {cpu: {guaranteed: 1}}}
+      speech: {description: "tones: 声调", lends: false}
+"""
+
+
+@pytest.fixture
+def chief(company: Company) -> User:
+    return User.objects.create(username="chief", is_superuser=True)
+
+
+def apply(edit: TreeEdit, *, actor: User, company: Company) -> QueueChange:
+    return services.tree_apply(edit, actor=actor, at=company.at)
+
+
+def edit(act: str = "edit", **queues: QueueDocument | None) -> TreeEdit:
+    return TreeEdit(queues=queues, act=act)
+
+
+def new(name: str, **fields: Any) -> TreeEdit:
+    return TreeEdit(
+        queues={f"new:{name}": QueueDocument(uid="", name=name, **fields)}, act="create"
+    )
+
+
+def document(name: str) -> QueueDocument:
+    return next(one for one in tree_documents().values() if one.name == name)
+
+
+def changed(name: str, act: str = "edit", **fields: Any) -> TreeEdit:
+    found = document(name)
+    return TreeEdit(queues={found.uid: replace(found, **fields)}, act=act)
+
+
+def refusal(edit: TreeEdit, *, actor: User, company: Company) -> str:
+    before = tree_fingerprint()
+    with pytest.raises(TreeRefused) as refused:
+        apply(edit, actor=actor, company=company)
+    assert tree_fingerprint() == before
+    return str(refused.value)
+
+
+def test_an_import_writes_rows_history_audit_and_a_message(company: Company, chief: User) -> None:
+    change = apply(file_edit(FILE, note="first draft"), actor=chief, company=company)
+
+    vision = Queue.objects.get(name="vision")
+    assert vision.parent == Queue.objects.get(name="lab")
+    assert vision.team == company.team
+    assert set(EntitlementRow.objects.values_list("queue__name", "chip", "guaranteed", "cap")) == {
+        ("lab", "cpu", 2, None),
+        ("lab", "", 0, 8),
+        ("vision", "cpu", 1, None),
+    }
+    assert (change.act, change.actor_name, change.note) == ("import", "chief", "first draft")
+    assert set(change.before.values()) == {None}
+    assert set(change.after) == set(
+        Queue.objects.exclude(name="default").values_list("uid", flat=True)
+    )
+    audited = AuditEntry.objects.filter(action="queue.import")
+    assert {(entry.object_name, entry.team) for entry in audited} == {
+        (name, company.team) for name in ("lab", "vision", "speech")
+    }
+    assert audited[0].detail["before"] is None
+    assert audited[0].detail["after"]["team"] == "addresses"
+    (news,) = OutboxMessage.objects.filter(topic="queues.changed")
+    assert news.payload == {"change_uid": change.uid}
+
+
+def test_what_is_exported_is_imported_without_a_change(company: Company, chief: User) -> None:
+    apply(file_edit(FILE), actor=chief, company=company)
+
+    text = tree_export()
+    assert "nvidia" not in text
+    assert "cpu: {reserved: 1, guaranteed: 2}" in text
+    assert "声调" in text
+    assert refusal(file_edit(text, prune=True), actor=chief, company=company).startswith(
+        "nothing would change"
+    )
+    part = tree_export(of=Queue.objects.get(name="speech"))
+    assert part.startswith("below: lab\n")
+    assert "vision" not in part
+
+
+def test_a_pruned_import_retires_what_the_file_does_not_name(company: Company, chief: User) -> None:
+    apply(file_edit(FILE), actor=chief, company=company)
+    text = FILE.replace('      speech: {description: "tones: 声调", lends: false}\n', "")
+
+    apply(file_edit(text, prune=True), actor=chief, company=company)
+
+    assert {one.name for one in tree_documents().values()} == {"lab", "vision"}
+    assert set(Queue.objects.exclude(retired_at=None).values_list("name", flat=True)) == {
+        "default",
+        "speech",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "queues: {a: &x {}, b: *x}",
+            "line 1 has an anchor or refers to one; write it out instead",
+        ),
+        ("queues:\n  a: {}\n  a: {}\n", "line 3: a is there twice; write it once"),
+        ("queues: [\n", "line 2 is no YAML: did not find expected node content"),
+        (
+            "queues: !!python/name:os.system {}",
+            "line 1 is no YAML: could not determine a constructor",
+        ),
+        ("[" * 100_000, "line 1 is more than 40 levels deep; queues need fewer"),
+        ("queues: {a: {weight: 2024-99-99}}", "the file is no YAML: month must be in 1..12"),
+        ("a" * 600_000, "the file has 600000 bytes; 524288 are the most"),
+        ("", "a file must have queues: with a queue under each name, got None"),
+        ("queues: {a: {weight: " + "9" * 5000 + "}}", "the file is no YAML"),
+        ("queues: {a: \0}", "the file is no YAML"),
+    ],
+)
+def test_an_untrusted_file_is_refused_with_a_message(db: None, text: str, message: str) -> None:
+    with pytest.raises(FileRefused) as refused:
+        file_edit(text)
+    (finding,) = refused.value.findings
+    assert finding.message.startswith(message)
+
+
+def test_two_queues_swap_names_and_parents(company: Company, chief: User) -> None:
+    apply(file_edit(FILE), actor=chief, company=company)
+    lab, vision = document("lab"), document("vision")
+    speech = document("speech")
+
+    swapped = {
+        lab.uid: replace(lab, name="vision", parent=vision.uid, entitlements={}),
+        vision.uid: replace(vision, name="lab", parent="", entitlements=lab.entitlements),
+        speech.uid: replace(speech, parent=vision.uid),
+    }
+    apply(TreeEdit(queues=swapped, act="move"), actor=chief, company=company)
+
+    assert Queue.objects.get(uid=vision.uid).name == "lab"
+    assert Queue.objects.get(uid=lab.uid).parent == Queue.objects.get(uid=vision.uid)
+    assert document("lab").entitlements[TOTAL] == Entitlement(cap=8)
+
+
+def test_a_new_queue_can_have_a_new_parent(company: Company, chief: User) -> None:
+    both = {
+        "new:top": QueueDocument(uid="", name="top"),
+        "new:leaf": QueueDocument(uid="", name="leaf", parent="new:top"),
+    }
+    change = apply(TreeEdit(queues=both, act="create"), actor=chief, company=company)
+
+    leaf = Queue.objects.get(name="leaf")
+    assert leaf.parent is not None
+    assert leaf.parent.name == "top"
+    assert change.after[leaf.uid]["parent"] == leaf.parent.uid
+
+
+def test_a_queue_with_pending_claims_cannot_be_retired_or_split(
+    company: Company, chief: User
+) -> None:
+    job = company.submit()
+    queue = document("default")
+
+    said = refusal(edit("retire", **{queue.uid: None}), actor=chief, company=company)
+    assert said.startswith("queue default has 1 claims that wait and 0 that hold cards; set it to")
+    said = refusal(new("below", parent=queue.uid), actor=chief, company=company)
+    assert "only a queue without queues below takes claims" in said
+
+    claim = job.attempts.get().claim_uid
+    services.claim_release(uid=claim, reason=ReleaseReason.CANCELLED, at=company.at)
+    apply(edit("retire", **{queue.uid: None}), actor=chief, company=company)
+    assert not queues_for(company.team).exists()
+
+
+def test_a_queue_without_children_accepts_claims_again(company: Company, chief: User) -> None:
+    apply(new("child", parent=document("default").uid), actor=chief, company=company)
+    assert set(queues_for(company.team).values_list("name", flat=True)) == {"child"}
+
+    apply(edit("retire", **{document("child").uid: None}), actor=chief, company=company)
+    assert set(queues_for(company.team).values_list("name", flat=True)) == {"default"}
+
+
+def test_an_unknown_queue_cannot_be_edited(company: Company, chief: User) -> None:
+    gone = QueueDocument(uid="f" * 32, name="gone")
+
+    said = refusal(edit("edit", **{"f" * 32: gone}), actor=chief, company=company)
+    assert said == f"there is no queue with the uid {'f' * 32}; look at the tree again"
+
+
+def test_an_outdated_edit_is_refused_with_the_differences(company: Company, chief: User) -> None:
+    seen = tree_fingerprint()
+    apply(changed("default", weight=3.0), actor=chief, company=company)
+
+    with pytest.raises(TreeConflict, match="last by chief") as moved:
+        apply(replace(changed("default", weight=2.0), seen=seen), actor=chief, company=company)
+    assert [one.message for one in moved.value.differences] == [
+        "queue default has the weight 3 instead of 1"
+    ]
+
+
+# -- Who --
+
+
+def test_a_queue_admin_changes_only_queues_of_their_team(company: Company, chief: User) -> None:
+    apply(file_edit(FILE), actor=chief, company=company)
+    with pytest.raises(PermissionRefused, match="queue vision is for team addresses"):
+        apply(changed("vision", weight=2.0), actor=company.engineer, company=company)
+    company.make_queue_admin()
+
+    change = apply(changed("vision", weight=2.0), actor=company.engineer, company=company)
+    with pytest.raises(PermissionRefused, match="queue default is for every team"):
+        apply(changed("default", weight=2.0), actor=company.engineer, company=company)
+    wanted = {"cpu": Entitlement(guaranteed=3)}
+    with pytest.raises(PermissionRefused, match="has 2"):
+        apply(changed("vision", entitlements=wanted), actor=company.engineer, company=company)
+
+    assert change in changes_visible(company.engineer)
+    apply(changed("default", weight=2.0), actor=chief, company=company)
+    assert changes_visible(company.engineer).count() == 2
+    assert changes_visible(chief).count() == 3
+    assert not changes_visible(company.stranger).exists()
+
+
+def test_a_state_is_set_with_permission_and_once(company: Company, chief: User) -> None:
+    def close() -> bool:
+        return services.queue_state_set(
+            queue=company.queue, state=QueueState.CLOSED, actor=chief, at=company.at
+        )
+
+    assert (close(), close()) == (True, False)
+    assert document("default").state is QueueState.CLOSED
+    with pytest.raises(PermissionRefused):
+        services.queue_state_set(
+            queue=company.queue, state=QueueState.OPEN, actor=company.engineer, at=company.at
+        )
+
+
+# -- Back --
+
+
+def test_every_kind_of_change_can_be_reverted(company: Company, chief: User) -> None:
+    before = tree_documents()
+    made = apply(file_edit(FILE), actor=chief, company=company)
+    grown = tree_documents()
+    gone = apply(
+        edit("retire", **{document("vision").uid: None, document("speech").uid: None}),
+        actor=chief,
+        company=company,
+    )
+
+    back = services.change_revert(gone, actor=chief, at=company.at, note="too early")
+    assert tree_documents() == grown
+    assert (back.act, back.note, back.reverts) == ("revert", "too early", gone)
+    services.change_revert(made, actor=chief, at=company.at)
+    assert tree_documents() == before
+
+
+def test_a_change_with_later_changes_cannot_be_reverted(company: Company, chief: User) -> None:
+    first = apply(changed("default", weight=3.0), actor=chief, company=company)
+    apply(changed("default", description="for all"), actor=chief, company=company)
+
+    with pytest.raises(TreeConflict) as moved:
+        services.change_revert(first, actor=chief, at=company.at)
+    assert str(moved.value) == (
+        "the queues were changed again since: queue default has another description"
+    )
+
+
+# -- Before it is saved --
+
+
+def test_a_preview_lists_gains_and_reclaims_and_changes_nothing(
+    company: Company, chief: User
+) -> None:
+    """The whole node is lent to one job; the owner's claim is pending."""
+    owner = Queue.objects.create(name="owner", team=company.team)
+    entitle(company.queue, guaranteed=0)
+    lent = company.submit("long training", cards=2)
+    company.schedule()
+    Claim.objects.update(preemptible=True)
+    company.later(timedelta(minutes=30))
+    owed = company.submit("urgent fix", cards=2, queue=owner)
+    before = tree_fingerprint()
+    entitlements = {"cpu": Entitlement(guaranteed=2)}
+    wanted = changed("owner", entitlements=entitlements)
+
+    preview = services.tree_preview(wanted, at=company.at, by_person=chief)
+
+    assert [one.message for one in preview.differences] == [
+        "queue owner is guaranteed 2 × cpu instead of 0"
+    ]
+    (gain,) = preview.gains
+    assert (gain.queue, gain.guaranteed_before, gain.guaranteed_after) == ("owner", 0, 2)
+    assert gain.starting == (owed.attempts.get().claim_uid,)
+    (reclaim,) = preview.reclaims
+    assert (reclaim.uid, reclaim.work_name) == (lent.attempts.get().claim_uid, "long training")
+    assert (reclaim.team, reclaim.queue, reclaim.cards) == ("Addresses", "default", 2)
+    assert reclaim.lost_seconds == 1800
+    assert preview.fingerprint == before == tree_fingerprint()
+    with pytest.raises(PermissionRefused):
+        services.tree_preview(wanted, at=company.at, by_person=company.stranger)
+
+
+def test_a_preview_of_an_invalid_tree_has_only_findings(company: Company, chief: User) -> None:
+    wanted = changed("default", entitlements={"cpu": Entitlement(guaranteed=4, cap=2)})
+
+    preview = services.tree_preview(wanted, at=company.at, by_person=chief)
+
+    assert preview.findings == services.tree_check(wanted)
+    assert preview.findings[0].message.startswith(
+        "queue default guarantees 4 × cpu, more than its cap"
+    )
+    assert not preview.gains
