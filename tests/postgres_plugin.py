@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from launcher.postgres import PostgresFailed
-from launcher.postgres_binaries import NoFittingPostgres
+from launcher.postgres import NoFittingPostgres, PostgresFailed
 from tests.prepared_postgres import start_prepared
 
 _GIVEN = "NINEFOLD_TEST_DATABASE_URL"

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import polib
 
-from controlplane.domain import egress, faults
+from controlplane.domain import faults
+from controlplane.domain.outbound import egress
 from controlplane.ports import registry
 
 ROOT = Path(__file__).resolve().parent.parent

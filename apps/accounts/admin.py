@@ -1,9 +1,9 @@
-"""Who sees what in the admin, and the pages of people, teams, tokens and the audit trail.
+"""Admin: row-level scoping for all apps, and the pages of users, teams, tokens and the audit log.
 
-An administrator of the company sees every table. Whoever holds a role that is about more than their own
-work sees what that role is about, in the teams in which they hold it: an administrator of a team all that
-it owns, a queue admin its queues. An operator of the company sees the fleet. Rows of other teams are not
-there for them, in lists, filters, choices and by address alike.
+A company administrator sees every table. A user with a role that covers more than their own work sees the
+tables of that role in the teams where they have it: a team administrator everything the team owns, a queue
+admin its queues. A company operator sees the fleet. Rows of other teams are excluded from lists, filters,
+choices and detail URLs alike.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from apps.accounts.models import (
 from controlplane.domain.permissions import Permission, allows
 from controlplane.web.admin import (
     BaseInline,
-    BasePersonAdmin,
+    BaseUserAdmin,
     GuardedAdmin,
     ReadOnlyAdmin,
     TransitionAdmin,
@@ -51,7 +51,7 @@ admin.site.unregister(Group)
 
 
 def enter_admin(request: HttpRequest, _context: Any = None) -> HttpResponse:
-    """The admin has no log-in of its own: people come by the one that there is."""
+    """The admin has no sign-in page of its own: it redirects to the one of the product."""
     if not request.user.is_authenticated:
         return redirect_to_login(request.GET.get("next", reverse("admin:index")))
     if request.user.is_staff:
@@ -65,7 +65,7 @@ admin.site.login = enter_admin  # type: ignore[assignment, method-assign]  # as 
 
 
 class VisibleFilter(admin.RelatedFieldListFilter):
-    """Offers what the person sees: the name of another team is already too much."""
+    """Related-field filter limited to rows that the user can see."""
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[Any]:
         rows = _visible(field.related_model, request, site=model_admin.admin_site)
@@ -75,7 +75,7 @@ class VisibleFilter(admin.RelatedFieldListFilter):
 def _visible(
     model: type[Model], request: HttpRequest, *, site: admin.AdminSite
 ) -> QuerySet[Any] | None:
-    """The rows of that table that the person sees; None where the admin has no page for it."""
+    """Return the rows of that model that the user can see; None where the admin has no page for it."""
     try:
         return site.get_model_admin(model).get_queryset(request)
     except NotRegistered:
@@ -83,16 +83,16 @@ def _visible(
 
 
 def _teams_granting(request: HttpRequest, permission: Permission) -> list[int]:
-    """Keys of the teams in which they have it; asked of the database once a request."""
-    held = getattr(request, "roles_by_team", None)
-    if held is None:
-        held = selectors.roles_by_team(request.user)
-        request.roles_by_team = held  # type: ignore[attr-defined] # kept for this request
-    return [team for team, roles in held.items() if allows(roles, permission)]
+    """Return the keys of the teams in which the user has the permission; one query per request."""
+    current = getattr(request, "roles_by_team", None)
+    if current is None:
+        current = selectors.roles_by_team(request.user)
+        request.roles_by_team = current  # type: ignore[attr-defined] # kept for this request
+    return [team for team, roles in current.items() if allows(roles, permission)]
 
 
 class ScopedAdmin(GuardedAdmin[Row]):
-    """Rows of the teams in which the person has the permission; actions on them likewise."""
+    """Admin page limited to rows of the teams in which the user has the permission; actions likewise."""
 
     #: From the row to its team; empty: it belongs to everybody, and is seen by a company role or by the
     #: permission in any team; None: for administrators of the company only.
@@ -116,7 +116,7 @@ class ScopedAdmin(GuardedAdmin[Row]):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Row | None:
-        """:raises Http404: if there is none for them; whether there is one for others is not told."""
+        """:raises Http404: if the user can see no such row, whether or not it exists."""
         found = super().get_object(request, object_id, from_field)
         if found is None:
             raise Http404
@@ -135,7 +135,7 @@ class ScopedAdmin(GuardedAdmin[Row]):
         return self.deletable and self._holds(request, None, obj)
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Whoever may see rows here may act on them: both need a role that is about such rows."""
+        """Viewing permission includes the actions: both need a role that covers such rows."""
         return self.has_view_permission(request)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
@@ -181,7 +181,7 @@ class ScopedAdmin(GuardedAdmin[Row]):
 
 
 class ScopedReadOnlyAdmin(ReadOnlyAdmin[Row], ScopedAdmin[Row]):
-    """Rows that only services and loops write, narrowed to who may see them."""
+    """Rows that only services and controllers write, limited to what the user can see."""
 
 
 class ScopedTransitionAdmin(TransitionAdmin[Row], ScopedAdmin[Row]):
@@ -189,7 +189,7 @@ class ScopedTransitionAdmin(TransitionAdmin[Row], ScopedAdmin[Row]):
 
 
 class AuditedAdmin(ScopedAdmin[Row]):
-    """Every change made here leaves an audit row, in the transaction that makes it."""
+    """Writes an audit entry for every change, in the same transaction."""
 
     def log_addition(self, request: HttpRequest, obj: Row, message: Any) -> Any:
         self._audit(request, obj, verb="create", message=message)
@@ -226,15 +226,15 @@ class MembershipInline(BaseInline[Membership, Team]):
 
 
 @admin.register(User)
-class PersonAdmin(BasePersonAdmin[User], AuditedAdmin[User]):
+class UserAccountAdmin(BaseUserAdmin[User], AuditedAdmin[User]):
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "first_name", "last_name", "is_active", "is_staff", "is_superuser")
     list_filter = ("is_active", "is_staff", "is_superuser", "memberships__team")
     search_fields = ("username", "first_name", "last_name", "email", "uid")
-    # Whether they may log in and administer the company is changed on the page of people, whose services
-    # end sessions and keep the last administrator; who enters the admin follows from roles.
+    # Activation and company administration are changed on the users page, whose services
+    # end sessions and keep the last administrator; access to the admin follows from roles.
     readonly_fields = (
         "uid",
         "is_active",
@@ -271,13 +271,13 @@ class MembershipAdmin(AuditedAdmin[Membership]):
     search_fields = ("user__username", "team__name")
     autocomplete_fields = ("user", "team")
     list_select_related = ("user", "team")
-    # A grant, not a record: the audit trail keeps who had it.
+    # A grant, not a record: the audit log keeps its history.
     deletable = True
 
 
 @admin.register(CompanyRoleBinding)
 class CompanyRoleBindingAdmin(ScopedReadOnlyAdmin[CompanyRoleBinding]):
-    """They are granted on the page of the person."""
+    """Company roles are granted on the page of the user."""
 
     list_display = ("user", "role", "source")
     list_filter = ("role", "source")
@@ -352,7 +352,7 @@ class IdempotencyRecordAdmin(ScopedReadOnlyAdmin[IdempotencyRecord]):
     list_filter = ("status",)
     search_fields = ("key", "user__username")
     list_select_related = ("user",)
-    # The kept answer may carry a secret that is shown only once, so it is not shown here.
+    # The stored response may contain a secret that is shown only once, so it is not shown here.
     fields = ("user", "key", "fingerprint_shortened", "status", "created_at")
     readonly_fields = ("fingerprint_shortened",)
 

@@ -10,15 +10,15 @@ class AccountsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        # Rows of this app and what stands on them can be imported only now.
+        # Models can be imported only now.
         from apps.accounts.models import CompanyRoleBinding, Membership  # noqa: PLC0415
         from apps.accounts.services import staff_derive  # noqa: PLC0415
-        from apps.accounts.web import receivers  # noqa: F401, PLC0415
+        from apps.accounts.web import login_security  # noqa: F401, PLC0415
 
         def derive(instance: Membership | CompanyRoleBinding, **_more: Any) -> None:
             staff_derive(instance.user)
 
-        # Whoever gives or takes a role, however: the way into the admin follows.
+        # Access to the admin follows every change of a role.
         for signal in (post_save, post_delete):
             for sender in (Membership, CompanyRoleBinding):
                 signal.connect(derive, sender=sender, weak=False, dispatch_uid="staff_derive")

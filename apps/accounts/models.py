@@ -1,4 +1,4 @@
-"""Users, teams and their roles, personal tokens, and the audit trail."""
+"""Users, teams and their roles, personal tokens, and the audit log."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from controlplane.persistence.models import Entity, new_uid
 
 
 class User(AbstractUser):
-    """A person. ``is_superuser`` is an administrator of every team."""
+    """A user. ``is_superuser`` marks a company administrator, who administers every team."""
 
     uid = models.CharField(max_length=32, unique=True, default=new_uid, editable=False)
-    #: Empty: as the browser asks.
+    #: Empty: the language of the browser.
     language = models.CharField(
         max_length=10, blank=True, default="", db_default="", choices=settings.LANGUAGES
     )
@@ -26,7 +26,7 @@ class User(AbstractUser):
     time_zone = models.CharField(max_length=64, blank=True, default="", db_default="")
     #: Part of what sessions are checked against: another value ends all of them.
     session_generation = models.PositiveIntegerField(default=0, db_default=0, editable=False)
-    #: While a token acts for this person: the only team that it may see. Not kept.
+    #: While a request is authenticated by a token: the only team that it may see. Not stored.
     confined_to: Team | None = None
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
@@ -40,15 +40,15 @@ class User(AbstractUser):
 
 
 class ExternalIdentity(models.Model):
-    """An account at the sign-on provider, bound to one person here.
+    """An account at the OpenID provider, linked to one user.
 
-    By issuer and subject only: names and addresses change hands.
+    Identified by issuer and subject only: names and e-mail addresses are reassigned.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities")
     issuer = models.CharField(max_length=255)
     subject = models.CharField(max_length=255)
-    #: As the provider called it last, to tell identities apart.
+    #: The latest name from the provider, to tell identities apart.
     name = models.CharField(max_length=255, blank=True)
     #: They administer the company because of a group, and no longer than that.
     made_administrator = models.BooleanField(default=False)
@@ -67,7 +67,7 @@ class ExternalIdentity(models.Model):
 
 
 class Team(Entity):
-    """The owner of everything that people make."""
+    """A team: the owner of jobs, models, datasets and deployments."""
 
     name = models.CharField(max_length=80, unique=True)
     slug = models.SlugField(max_length=40, unique=True)
@@ -81,11 +81,11 @@ class Team(Entity):
 
 
 class Membership(models.Model):
-    """One role of one person in one team."""
+    """One role of one user in one team."""
 
     ROLES = [(role.value, role.value.replace("_", " ")) for role in Role]
 
-    class Source(models.TextChoices):
+    class GrantSource(models.TextChoices):
         """Who gave it."""
 
         LOCAL = "local", "given here"
@@ -95,7 +95,10 @@ class Membership(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=20, choices=ROLES)
     source = models.CharField(
-        max_length=10, choices=Source.choices, default=Source.LOCAL, db_default=Source.LOCAL
+        max_length=10,
+        choices=GrantSource.choices,
+        default=GrantSource.LOCAL,
+        db_default=GrantSource.LOCAL,
     )
 
     class Meta:
@@ -108,7 +111,7 @@ class Membership(models.Model):
 
 
 class CompanyRoleBinding(models.Model):
-    """One role of one person in the whole company."""
+    """One role of one user in the whole company."""
 
     ROLES = [(role.value, role.value.replace("_", " ")) for role in CompanyRole]
 
@@ -116,9 +119,9 @@ class CompanyRoleBinding(models.Model):
     role = models.CharField(max_length=20, choices=ROLES)
     source = models.CharField(
         max_length=10,
-        choices=Membership.Source.choices,
-        default=Membership.Source.LOCAL,
-        db_default=Membership.Source.LOCAL,
+        choices=Membership.GrantSource.choices,
+        default=Membership.GrantSource.LOCAL,
+        db_default=Membership.GrantSource.LOCAL,
     )
 
     class Meta:
@@ -131,7 +134,7 @@ class CompanyRoleBinding(models.Model):
 
 
 class PersonalToken(Entity):
-    """Lets a program act as its owner on REST. Only the digest is kept."""
+    """A token with which a program acts as its owner on REST. Only the digest is stored."""
 
     SCOPES = [(scope.value, scope.value) for scope in Scope]
 
@@ -143,7 +146,7 @@ class PersonalToken(Entity):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
-    #: Codes of :class:`Scope`. Tokens from before there were scopes keep all of them.
+    #: Codes of :class:`Scope`. Tokens from before scopes existed have all of them.
     scopes = models.JSONField(
         default=list, db_default=models.Value([Scope.ALL.value], models.JSONField())
     )
@@ -167,7 +170,7 @@ class AuditEntry(models.Model):
 
     at = models.DateTimeField(auto_now_add=True)
     actor = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True)
-    #: Kept beside the key, so that it outlives the account.
+    #: Stored beside the key, so that it outlives the account.
     actor_name = models.CharField(max_length=150)
     team = models.ForeignKey(Team, on_delete=models.SET_NULL, null=True, blank=True)
     #: A verb and its object, ``job.cancel``.
@@ -175,7 +178,7 @@ class AuditEntry(models.Model):
     object_uid = models.CharField(max_length=32, blank=True)
     object_name = models.CharField(max_length=200, blank=True)
     detail = models.JSONField(default=dict, blank=True)
-    #: Of the request that led to it; null where a loop did it.
+    #: Of the request behind the change; null for changes by controllers.
     remote_address = models.GenericIPAddressField(null=True, blank=True)
     request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
@@ -187,7 +190,7 @@ class AuditEntry(models.Model):
             models.Index(fields=("team", "-id"), name="audit_by_team"),
             models.Index(fields=("action", "-id"), name="audit_by_action"),
             models.Index(fields=("actor_name", "-id"), name="audit_by_actor"),
-            # People look for a name however it is written.
+            # Filters compare names case-insensitively.
             models.Index(
                 Upper("actor_name"), models.F("id").desc(), name="audit_by_actor_any_case"
             ),

@@ -1,4 +1,4 @@
-"""Questions about people: who may do what, whose things are these."""
+"""Permissions of users, and the teams, tokens, users and audit entries that they can see."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from controlplane.domain.permissions import (
     allows,
 )
 
-Person = User | AnonymousUser
+RequestUser = User | AnonymousUser
 
 #: Team roles of this version: rows that an earlier one still writes during an upgrade grant nothing.
 _ROLES = [role.value for role in Role]
@@ -42,30 +42,30 @@ def is_company_administrator(user: object) -> bool:
     )
 
 
-def company_roles_of(user: Person) -> frozenset[CompanyRole]:
+def company_roles_of(user: RequestUser) -> frozenset[CompanyRole]:
     """Their company roles; none while a token confines them to one team."""
     if not isinstance(user, User) or not user.is_active or user.confined_to is not None:
         return frozenset()
-    held = user.company_role_bindings.values_list("role", flat=True)
-    return frozenset(CompanyRole(role) for role in held)
+    current = user.company_role_bindings.values_list("role", flat=True)
+    return frozenset(CompanyRole(role) for role in current)
 
 
-def company_allows(user: Person, permission: Permission) -> bool:
+def company_allows(user: RequestUser, permission: Permission) -> bool:
     """Whether they have the permission for what belongs to every team."""
     return is_company_administrator(user) or any(
         permission in COMPANY_GRANTS[role] for role in company_roles_of(user)
     )
 
 
-def people_allowed(permission: Permission) -> QuerySet[User]:
-    """Active people who have the permission for what belongs to every team."""
+def users_allowed(permission: Permission) -> QuerySet[User]:
+    """Return active users with the permission for objects that belong to every team."""
     roles = [role.value for role in CompanyRole if permission in COMPANY_GRANTS[role]]
     bound = CompanyRoleBinding.objects.filter(role__in=roles).values("user_id")
     return User.objects.filter(Q(pk__in=bound) | Q(is_superuser=True), is_active=True)
 
 
-def teams_of(user: Person) -> QuerySet[Team]:
-    """Teams whose things they may see; all of them for an administrator of the company."""
+def teams_of(user: RequestUser) -> QuerySet[Team]:
+    """Return the teams whose objects the user can see; all for a company administrator."""
     if not isinstance(user, User):
         return Team.objects.none()
     teams = Team.objects.all()
@@ -76,18 +76,18 @@ def teams_of(user: Person) -> QuerySet[Team]:
     return teams.filter(memberships__user=user).distinct()
 
 
-def roles_of(user: Person, team: Team) -> frozenset[Role]:
+def roles_of(user: RequestUser, team: Team) -> frozenset[Role]:
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
     if user.confined_to is not None and user.confined_to != team:
         return frozenset()
     if user.is_superuser:
         return frozenset({Role.ADMINISTRATOR})
-    held = user.memberships.filter(team=team, role__in=_ROLES).values_list("role", flat=True)
-    return frozenset(Role(role) for role in held)
+    current = user.memberships.filter(team=team, role__in=_ROLES).values_list("role", flat=True)
+    return frozenset(Role(role) for role in current)
 
 
-def roles_by_team(user: Person) -> dict[int, frozenset[Role]]:
+def roles_by_team(user: RequestUser) -> dict[int, frozenset[Role]]:
     """Their roles by the team's primary key, in one query."""
     if not isinstance(user, User) or not user.is_active:
         return {}
@@ -97,13 +97,13 @@ def roles_by_team(user: Person) -> dict[int, frozenset[Role]]:
     memberships = user.memberships.filter(role__in=_ROLES)
     if user.confined_to is not None:
         memberships = memberships.filter(team=user.confined_to)
-    held: dict[int, set[Role]] = {}
+    current: dict[int, set[Role]] = {}
     for team, role in memberships.values_list("team_id", "role"):
-        held.setdefault(team, set()).add(Role(role))
-    return {team: frozenset(roles) for team, roles in held.items()}
+        current.setdefault(team, set()).add(Role(role))
+    return {team: frozenset(roles) for team, roles in current.items()}
 
 
-def tokens_of(user: Person) -> QuerySet[PersonalToken]:
+def tokens_of(user: RequestUser) -> QuerySet[PersonalToken]:
     """Their own personal tokens, revoked ones included; of the team alone to which one confines them."""
     if not isinstance(user, User):
         return PersonalToken.objects.none()
@@ -122,12 +122,12 @@ def roles_granting(permission: Permission) -> list[str]:
     return [role.value for role in Role if permission in GRANTS[role]]
 
 
-def teams_where(user: Person, permission: Permission) -> QuerySet[Team]:
+def teams_where(user: RequestUser, permission: Permission) -> QuerySet[Team]:
     """Teams in which they have that permission."""
     teams = teams_of(user)
     if not isinstance(user, User) or user.is_superuser:
         return teams
-    # One join, so that person and role are of the same membership.
+    # One join, so that user and role are of the same membership.
     granted = Membership.objects.filter(user=user, role__in=roles_granting(permission))
     return teams.filter(pk__in=granted.values("team_id"))
 
@@ -141,17 +141,17 @@ def memberships_of(team: Team) -> dict[User, list[Membership]]:
     return members
 
 
-def people(user: Person) -> QuerySet[User]:
-    """Everybody, for administrators of the company; nobody otherwise."""
+def users_visible(user: RequestUser) -> QuerySet[User]:
+    """Return all users for a company administrator; none otherwise."""
     return User.objects.all() if is_company_administrator(user) else User.objects.none()
 
 
-def sees_audit(user: Person) -> bool:
+def can_view_audit_log(user: RequestUser) -> bool:
     """Whether there is any audit trail for them."""
     return is_company_administrator(user) or teams_where(user, Permission.MANAGE_TEAM).exists()
 
 
-def audit_visible(user: Person) -> QuerySet[AuditEntry]:
+def audit_visible(user: RequestUser) -> QuerySet[AuditEntry]:
     """What happened in teams that they administer; everything for an administrator of the company."""
     entries = AuditEntry.objects.select_related("team")
     if is_company_administrator(user):
@@ -159,15 +159,15 @@ def audit_visible(user: Person) -> QuerySet[AuditEntry]:
     return entries.filter(team__in=teams_where(user, Permission.MANAGE_TEAM))
 
 
-def audit_teams(user: Person) -> QuerySet[Team]:
-    """Teams whose audit trail they see."""
+def audit_teams(user: RequestUser) -> QuerySet[Team]:
+    """Return the teams whose audit log the user can see."""
     return teams_where(user, Permission.MANAGE_TEAM)
 
 
-def require(user: Person, permission: Permission, *, team: Team | None) -> None:
-    """``team`` owns what they want to change; None where it belongs to everybody.
+def require(user: RequestUser, permission: Permission, *, team: Team | None) -> None:
+    """Require the permission in the team that owns the object; None for objects of every team.
 
-    :raises PermissionRefused: naming what is missing and who can give it.
+    :raises PermissionRefused: naming the missing permission and who can grant it.
     """
     if team is None:
         if not company_allows(user, permission):
@@ -175,14 +175,14 @@ def require(user: Person, permission: Permission, *, team: Team | None) -> None:
         return
     roles = roles_of(user, team)
     if not allows(roles, permission):
-        held = ", ".join(sorted(roles)) or "no role"
+        current = ", ".join(sorted(roles)) or "no role"
         raise PermissionRefused(
             f"this needs the permission to {permission.value.replace('_', ' ')} in team "
-            f"{team.name}; you have {held} there. An administrator of the company can change that."
+            f"{team.name}; you have {current} there. An administrator of the company can change that."
         )
 
 
-def _company_refusal(user: Person, permission: Permission) -> str:
+def _company_refusal(user: RequestUser, permission: Permission) -> str:
     if isinstance(user, User) and user.confined_to is not None:
         return (
             f"this belongs to every team, and the token is confined to the team {user.confined_to.name}; "
@@ -197,6 +197,6 @@ def _company_refusal(user: Person, permission: Permission) -> str:
     )
 
 
-def default_team(user: Person) -> Team | None:
+def default_team(user: RequestUser) -> Team | None:
     """The team that forms preselect."""
     return teams_of(user).order_by("id").first()

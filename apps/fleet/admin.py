@@ -18,7 +18,7 @@ from controlplane.ports import registry
 from controlplane.web.admin import RowForm
 
 
-class ClusterForm(RowForm[Cluster]):
+class ClusterAdminForm(RowForm[Cluster]):
     class Meta:
         model = Cluster
         fields = ("name", "kind", "options", "binding")
@@ -43,7 +43,7 @@ class ClusterForm(RowForm[Cluster]):
 class ClusterAdmin(AuditedAdmin[Cluster]):
     team_path = ""
     view_permission = Permission.OPERATE_FLEET
-    form = ClusterForm
+    form = ClusterAdminForm
     list_display = ("name", "kind", "binding", "last_seen_at", "trouble")
     list_filter = ("kind", "binding")
     search_fields = ("name", "uid")
@@ -62,7 +62,7 @@ class ClusterAdmin(AuditedAdmin[Cluster]):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Cluster | None = None
     ) -> tuple[str, ...]:
-        """One over the network is changed on its page, which looks at it first and asks who uses it."""
+        """Remote clusters are changed on their page, which checks the connection and usage first."""
         fields = tuple(super().get_readonly_fields(request, obj))
         if obj is not None and obj.kind in selectors.REMOTE_KINDS:
             return (*fields, "kind", "options")
@@ -104,14 +104,14 @@ class NodeAdmin(ScopedReadOnlyAdmin[Node]):
                     changed += services.node_cordon(
                         node=node, cordoned=cordoned, actor=request.user
                     )
-                except services.NodeOutOfUse as refusal:
+                except services.NodeIsolated as refusal:
                     refusals.append(str(refusal))
-            for why in refusals:
-                messages.error(request, why)
-            word = "cordoned" if cordoned else "open to new work"
+            for message in refusals:
+                messages.error(request, message)
+            label = "cordoned" if cordoned else "open to new work"
             which = "all others" if refusals else "all"
             messages.success(
-                request, f"{changed} of {len(nodes)} nodes changed; {which} are {word}."
+                request, f"{changed} of {len(nodes)} nodes changed; {which} are {label}."
             )
 
 

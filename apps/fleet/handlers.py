@@ -1,4 +1,4 @@
-"""News that the fleet reacts to."""
+"""Handlers of outbox messages."""
 
 from __future__ import annotations
 

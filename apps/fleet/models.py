@@ -12,8 +12,8 @@ from controlplane.persistence.models import Entity
 Row = TypeVar("Row", bound=models.Model)
 
 
-class Standing(models.Manager[Row], Generic[Row]):
-    """Without what was removed with its cluster: such rows stay only because past work points at them."""
+class NotRemovedManager(models.Manager[Row], Generic[Row]):
+    """Excludes rows that were removed with their cluster; these stay only for past jobs."""
 
     def get_queryset(self) -> models.QuerySet[Row]:
         return super().get_queryset().filter(removed_at=None)
@@ -22,35 +22,35 @@ class Standing(models.Manager[Row], Generic[Row]):
 class Cluster(Entity):
     """Somewhere Launches run; ``kind`` names the adapter, ``options`` are its arguments."""
 
-    class Binding(models.TextChoices):
+    class BindingMode(models.TextChoices):
         CARD = "card"
         NODE = "node"
 
     name = models.SlugField(max_length=40, unique=True)
     kind = models.CharField(max_length=20)
     options = models.JSONField(default=dict, blank=True)
-    #: Who chooses the device: us (card) or the cluster's device plug-in (node).
-    binding = models.CharField(max_length=4, choices=Binding.choices, default=Binding.CARD)
+    #: Who chooses the device: Ninefold (card) or the device plug-in of the cluster (node).
+    binding = models.CharField(max_length=4, choices=BindingMode.choices, default=BindingMode.CARD)
     last_seen_at = models.DateTimeField(null=True, blank=True)
-    #: Why the last look at it failed; empty when it succeeded.
+    #: Why the last inventory failed; empty if it succeeded.
     trouble = models.TextField(blank=True)
-    #: What keeps work apart from the product there, as its adapter says.
+    #: How workloads are isolated there, as its adapter reports.
     isolation = models.TextField(blank=True)
     #: How its API is reached, encrypted (``controlplane.persistence.encryption``); None: its kind needs none.
     kubeconfig = models.BinaryField(null=True, blank=True)
-    #: Of its API, as it calls it; empty where nobody has asked yet.
+    #: Version of its API; empty until the first check.
     version = models.CharField(max_length=60, blank=True, default="", db_default="")
     checked_at = models.DateTimeField(null=True, blank=True)
     #: What the last check found: ``[{"name", "verdict", "message", "remedy"}]``.
     checks = models.JSONField(
         default=list, db_default=models.Value([], models.JSONField()), blank=True
     )
-    #: When the connection that watches it last proved itself.
+    #: Last heartbeat of the watch connection.
     reachable_at = models.DateTimeField(null=True, blank=True)
     created_by_name = models.CharField(max_length=150, blank=True, default="", db_default="")
     removed_at = models.DateTimeField(null=True, blank=True, editable=False)
 
-    objects = Standing["Cluster"]()
+    objects = NotRemovedManager["Cluster"]()
 
     class Meta:
         ordering = ("name",)
@@ -67,7 +67,7 @@ class Node(Entity):
     #: Bytes.
     memory = models.BigIntegerField(default=0)
     ready = models.BooleanField(default=True)
-    #: An operator wants no new work here.
+    #: Cordoned by an operator: no new workloads.
     cordoned = models.BooleanField(default=False)
     labels = models.JSONField(default=dict, blank=True)
     #: Card index → ``CardLocality.document``, as the node's agent reads it; empty where none did.
@@ -77,7 +77,7 @@ class Node(Entity):
     last_seen_at = models.DateTimeField(null=True, blank=True)
     removed_at = models.DateTimeField(null=True, blank=True, editable=False)
 
-    objects = Standing["Node"]()
+    objects = NotRemovedManager["Node"]()
 
     class Meta:
         ordering = ("name",)
@@ -107,7 +107,7 @@ class Card(Entity):
     )
     removed_at = models.DateTimeField(null=True, blank=True, editable=False)
 
-    objects = Standing["Card"]()
+    objects = NotRemovedManager["Card"]()
 
     class Meta:
         ordering = ("node__name", "index")

@@ -1,4 +1,4 @@
-"""Take stock: make the rows of nodes and cards match what each cluster reports."""
+"""Reconcile the inventory of clusters, and the objects that isolate teams on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def inventories_sync(*, at: datetime, uid: str | None = None) -> int:
-    """Look at every cluster once, or at one; say how many answered. One that does not answer spoils no other."""
+    """Record the inventory of every cluster, or of one; return how many answered. Failures are per cluster."""
     answered = 0
     clusters = Cluster.objects.all()
     for cluster in clusters if uid is None else clusters.filter(uid=uid):
@@ -26,10 +26,12 @@ def inventories_sync(*, at: datetime, uid: str | None = None) -> int:
             )
         except (ClusterError, UnknownAdapter) as error:
             log.warning("a cluster does not answer", extra={"cluster": cluster.name})
-            services.cluster_in_trouble(cluster=cluster, trouble=str(error))
+            services.cluster_trouble_record(cluster=cluster, trouble=str(error))
         except Exception as error:
             log.exception("a cluster could not be looked at", extra={"cluster": cluster.name})
-            services.cluster_in_trouble(cluster=cluster, trouble=f"{type(error).__name__}: {error}")
+            services.cluster_trouble_record(
+                cluster=cluster, trouble=f"{type(error).__name__}: {error}"
+            )
         else:
             answered += 1
     return answered

@@ -1,4 +1,4 @@
-"""Questions about the fleet, and the adapters of its clusters."""
+"""Queries on clusters, nodes, cards and chips, and the adapters of clusters."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from controlplane.ports.clusters import (
 )
 from controlplane.ports.clusters import Cluster as ClusterAdapter
 
-#: Options whose value comes from this installation rather than from the row.
+#: The kind whose options get defaults from this installation.
 _LOCAL = "local"
-#: Kinds that are reached over the network: they get a kubeconfig, and know their objects by our uid.
+#: Kinds that are reached over the network: they need a kubeconfig, and label their objects with our uid.
 REMOTE_KINDS: tuple[str, ...] = ("kubernetes", "volcano")
-#: The longest that a page waits for a cluster, in seconds.
-PATIENCE = 6.0
+#: Seconds that a page waits for a cluster at most.
+INSPECTION_TIMEOUT_SECONDS = 6.0
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @lru_cache(maxsize=64)
 def _adapter(kind: str, options: str, uid: str, sealed: bytes) -> ClusterAdapter:
-    given: dict[str, Any] = json.loads(options)
+    arguments: dict[str, Any] = json.loads(options)
     if kind in REMOTE_KINDS:
-        given |= {"installation": uid, "kubeconfig": _unsealed(sealed)}
-    return registry.cluster(kind, given)
+        arguments |= {"installation": uid, "kubeconfig": _unsealed(sealed)}
+    return registry.cluster(kind, arguments)
 
 
 def _unsealed(sealed: bytes) -> str:
@@ -56,7 +56,7 @@ def _unsealed(sealed: bytes) -> str:
 
 
 def cluster_adapter(cluster: Cluster) -> ClusterAdapter:
-    """The adapter of that cluster, kept for as long as its options and its kubeconfig stay the same.
+    """Return the adapter of that cluster, cached while its options and kubeconfig are unchanged.
 
     :raises UnknownAdapter: if no package provides its kind.
     :raises ClusterError: if its options or its kubeconfig cannot be used.
@@ -74,7 +74,7 @@ def cluster_adapter(cluster: Cluster) -> ClusterAdapter:
 
 
 def remote_kinds() -> tuple[str, ...]:
-    """Kinds of clusters that people can register: those over the network that a package provides."""
+    """Return the kinds of clusters that users can register: remote kinds that a package provides."""
     installed = registry.cluster_kinds()
     return tuple(kind for kind in REMOTE_KINDS if kind in installed)
 
@@ -86,18 +86,18 @@ def control_url(cluster: Cluster | None) -> str:
 
 
 def inspectable(cluster: Cluster | None) -> bool:
-    """Whether there is more to be seen of it than where work runs; nothing is asked of the cluster itself."""
+    """Return whether its adapter supports inspection; the cluster is not contacted."""
     return cluster is not None and registry.cluster_is_inspectable(cluster.kind)
 
 
-#: A thread that waits for a cluster holds up no request: the request goes on after ``PATIENCE``.
-_waiting = ThreadPoolExecutor(max_workers=8, thread_name_prefix="ask-cluster")
+#: Threads that wait for clusters; a request gives up after ``INSPECTION_TIMEOUT_SECONDS``.
+_inspection_pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="ask-cluster")
 
 
-def inspect(cluster: Cluster, question: Callable[[Inspectable], Answer]) -> Answer:
-    """What the cluster answers, for a page: never after more than ``PATIENCE``.
+def inspect(cluster: Cluster, question: Callable[[Inspectable], Result]) -> Result:
+    """Return the answer of the cluster, within ``INSPECTION_TIMEOUT_SECONDS``.
 
-    :raises ClusterError: if it does not answer in time, refuses, or is of a kind that says nothing of itself.
+    :raises ClusterError: if it does not answer in time, refuses, or its kind cannot be inspected.
     """
     try:
         adapter = cluster_adapter(cluster)
@@ -105,13 +105,13 @@ def inspect(cluster: Cluster, question: Callable[[Inspectable], Answer]) -> Answ
         raise ClusterError(str(unknown)) from unknown
     if not isinstance(adapter, Inspectable):
         raise ClusterError(f"a cluster of kind {cluster.kind!r} says nothing of itself")
-    answer = _waiting.submit(question, adapter)
+    answer = _inspection_pool.submit(question, adapter)
     try:
-        return answer.result(timeout=PATIENCE)
+        return answer.result(timeout=INSPECTION_TIMEOUT_SECONDS)
     except TimeoutError:
         answer.cancel()
         raise ClusterUnavailable(
-            f"the cluster {cluster.name} did not answer within {PATIENCE:.0f} s"
+            f"the cluster {cluster.name} did not answer within {INSPECTION_TIMEOUT_SECONDS:.0f} s"
         ) from None
 
 
@@ -128,67 +128,80 @@ def checks_of(cluster: Cluster) -> tuple[Check, ...]:
     )
 
 
-def operates(user: accounts.Person) -> bool:
+def operates(user: accounts.RequestUser) -> bool:
     """Whether they operate the fleet, by a role of the whole company: nodes run the work of every team."""
     return accounts.company_allows(user, Permission.OPERATE_FLEET)
 
 
-def require_operator(user: accounts.Person) -> None:
+def require_operator(user: accounts.RequestUser) -> None:
     """:raises PermissionRefused: unless they operate the fleet."""
     accounts.require(user, Permission.OPERATE_FLEET, team=None)
 
 
-class Occupancy(Protocol):
-    """An app above this one that knows who uses a cluster."""
+class ClusterUsageSource(Protocol):
+    """A higher app that knows the workloads of a cluster."""
 
     def occupants(self, cluster: Cluster) -> Iterable[str]:
-        """In words, each job, deployment or claim that holds cards of it or runs there."""
+        """Return a description of each job, deployment or claim that uses the cluster."""
         ...
 
 
-_occupancies: list[Occupancy] = []
+_cluster_usage_sources: list[ClusterUsageSource] = []
 
 
-def connect_occupancy(source: Occupancy) -> None:
-    """Have it asked before a cluster is removed."""
-    if source not in _occupancies:
-        _occupancies.append(source)
+def connect_cluster_usage_source(source: ClusterUsageSource) -> None:
+    """Register a source that is queried before a cluster is removed."""
+    if source not in _cluster_usage_sources:
+        _cluster_usage_sources.append(source)
 
 
-def occupants_of(cluster: Cluster) -> tuple[str, ...]:
-    """Whatever holds cards of it or runs there, in words, in alphabetical order."""
-    return tuple(sorted({one for source in _occupancies for one in source.occupants(cluster)}))
+def workloads_using(cluster: Cluster) -> tuple[str, ...]:
+    """Return descriptions of the workloads that use the cluster, in alphabetical order."""
+    return tuple(
+        sorted({one for source in _cluster_usage_sources for one in source.occupants(cluster)})
+    )
 
 
-class Isolations(Protocol):
-    """An app above this one that takes nodes out of use, and gives them back."""
+class NodeIsolationSource(Protocol):
+    """A higher app that isolates nodes and returns them to service."""
 
-    def out_since(self, node: Node) -> datetime | None:
-        """When the whole node went out of use; None where it did not."""
+    def isolated_since(self, node: Node) -> datetime | None:
+        """Return when the whole node was isolated; None if it is not."""
         ...
 
-    def marked_nodes(self, cluster: Cluster) -> Iterable[str]:
-        """Names of the nodes of it that bear our mark on the cluster, or are to bear it."""
+    def nodes_marked_isolated(self, cluster: Cluster) -> Iterable[str]:
+        """Return the names of its nodes that are marked as isolated on the cluster, or will be."""
         ...
 
 
-_isolations: list[Isolations] = []
+_node_isolation_sources: list[NodeIsolationSource] = []
 
 
-def connect_isolations(source: Isolations) -> None:
-    """Have it asked before a node is opened to work and before a cluster is removed."""
-    if source not in _isolations:
-        _isolations.append(source)
+def connect_node_isolation_source(source: NodeIsolationSource) -> None:
+    """Register a source that is queried before a node is uncordoned or a cluster removed."""
+    if source not in _node_isolation_sources:
+        _node_isolation_sources.append(source)
 
 
-def out_of_use_since(node: Node) -> datetime | None:
-    """When the whole node went out of use; None where it did not."""
-    return min((at for source in _isolations if (at := source.out_since(node))), default=None)
+def isolated_since(node: Node) -> datetime | None:
+    """Return when the whole node was isolated; None if it is not."""
+    return min(
+        (at for source in _node_isolation_sources if (at := source.isolated_since(node))),
+        default=None,
+    )
 
 
-def marked_nodes(cluster: Cluster) -> tuple[str, ...]:
-    """Names of its nodes that bear our mark on the cluster, or are to bear it, in alphabetical order."""
-    return tuple(sorted({one for source in _isolations for one in source.marked_nodes(cluster)}))
+def nodes_marked_isolated(cluster: Cluster) -> tuple[str, ...]:
+    """Return the names of its nodes that are marked as isolated there, or will be, in alphabetical order."""
+    return tuple(
+        sorted(
+            {
+                one
+                for source in _node_isolation_sources
+                for one in source.nodes_marked_isolated(cluster)
+            }
+        )
+    )
 
 
 def nodes_with_cards() -> QuerySet[Node]:
@@ -203,7 +216,7 @@ def cards() -> QuerySet[Card]:
     return Card.objects.select_related("node")
 
 
-def localities_of(node: Node) -> tuple[CardLocality, ...]:
+def card_localities(node: Node) -> tuple[CardLocality, ...]:
     """Where its cards are attached, as its agent reads it, by index; empty where no agent reported it."""
     cards = (CardLocality.of_document(index, card) for index, card in node.locality.items())
     return tuple(sorted(cards, key=lambda card: card.index))
@@ -218,7 +231,7 @@ def cards_by_chip() -> dict[str, dict[str, int]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownChip:
+class FleetChip:
     """A chip that an installed plug-in knows, and how many of it the fleet has."""
 
     chip: Chip
@@ -228,7 +241,7 @@ class KnownChip:
     usable: int
 
 
-def chips_known() -> tuple[KnownChip, ...]:
+def fleet_chips() -> tuple[FleetChip, ...]:
     """Those that the fleet has first, the most cards before; then the others as their plug-ins list them.
 
     Of slices only those that the fleet has.
@@ -237,17 +250,17 @@ def chips_known() -> tuple[KnownChip, ...]:
     return tuple(sorted(known, key=lambda one: -one.cards))
 
 
-def _chips_counted() -> Iterator[KnownChip]:
+def _chips_counted() -> Iterator[FleetChip]:
     counts = cards_by_chip()
     none = {"total": 0, "usable": 0}
     plugins = registry.chip_plugins()
     for chip in registry.chips().values():
         count = counts.get(chip.name, none)
         profile = plugins[chip.vendor].profile()
-        yield KnownChip(chip=chip, profile=profile, cards=count["total"], usable=count["usable"])
+        yield FleetChip(chip=chip, profile=profile, cards=count["total"], usable=count["usable"])
 
 
-def chip_known(name: str) -> KnownChip | None:
+def fleet_chip(name: str) -> FleetChip | None:
     """The chip of that name or alias; None if no plug-in knows it."""
     chip = registry.chip_called(name)
     if chip is None:
@@ -276,7 +289,7 @@ def clusters() -> QuerySet[Cluster]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stock:
+class ClusterChipCount:
     """Cards of one chip on one cluster."""
 
     chip: str
@@ -287,7 +300,7 @@ class Stock:
     memory: int
 
 
-def stock_of(cluster: Cluster) -> list[Stock]:
+def chip_counts(cluster: Cluster) -> list[ClusterChipCount]:
     """The cluster's cards by chip, the most first."""
     rows = Card.objects.filter(node__cluster=cluster).values("chip")
     counted = rows.annotate(
@@ -296,7 +309,9 @@ def stock_of(cluster: Cluster) -> list[Stock]:
         most=Max("memory"),
     ).order_by("-total", "chip")
     return [
-        Stock(chip=row["chip"], total=row["total"], usable=row["usable"], memory=row["most"])
+        ClusterChipCount(
+            chip=row["chip"], total=row["total"], usable=row["usable"], memory=row["most"]
+        )
         for row in counted
     ]
 

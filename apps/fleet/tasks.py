@@ -1,4 +1,4 @@
-"""Turns of the fleet's loops."""
+"""Celery tasks of the fleet controllers."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from apps.models.services import hub_imports, versions
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.models import ModelRefused, ModelState
 from controlplane.domain.storage.usage import StorageQuotaExceeded
-from controlplane.persistence.leases import LoopLease, loop_lease
-from controlplane.persistence.moves import LeaseLost
+from controlplane.persistence.leases import LeaderLease, leader_lease
+from controlplane.persistence.state_transitions import LeaseLost
 from controlplane.ports.artifacts import ArtifactError
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ RENEW_EVERY = timedelta(seconds=20)
 
 def models_import(*, at: datetime) -> int:
     """Import what waits, one after the other; say how many versions became ready."""
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         waiting = ModelVersion.objects.filter(
@@ -44,7 +44,7 @@ def models_import(*, at: datetime) -> int:
 
 def hub_imports_turn(*, at: datetime) -> int:
     """Give the import that waited longest a turn; say how many versions became ready."""
-    with loop_lease(HUB_LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(HUB_LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         hub_imports.parts_tidy(at=at)
@@ -60,7 +60,7 @@ def hub_imports_turn(*, at: datetime) -> int:
         return 0
 
 
-def _heartbeat(lease: LoopLease) -> Callable[[], None]:
+def _heartbeat(lease: LeaderLease) -> Callable[[], None]:
     """Renews the lease now and then; raises ``LeaseLost`` if it is somebody else's."""
     renewed = time.monotonic()
 

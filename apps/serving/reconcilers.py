@@ -29,7 +29,7 @@ from controlplane.domain.serving.lifecycle import (
     restart_backoff,
 )
 from controlplane.persistence.leases import lease_rows, release_row
-from controlplane.persistence.moves import LeaseLost
+from controlplane.persistence.state_transitions import LeaseLost
 from controlplane.ports import registry
 from controlplane.ports.artifacts import ArtifactError
 from controlplane.ports.clusters import (

@@ -1,4 +1,4 @@
-"""The Django project: settings, addresses, wiring."""
+"""The Django project: settings, URLs, wiring."""
 
 from config.celery import app as celery_app
 

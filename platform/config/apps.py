@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.conf import settings
+from django.utils.translation import override, pgettext_lazy
 
 
 class NinefoldConfig(AppConfig):
@@ -10,21 +11,41 @@ class NinefoldConfig(AppConfig):
 
     def ready(self) -> None:
         # Its models can be imported from here on.
-        from apps.fleet.selectors import connect_isolations, connect_occupancy  # noqa: PLC0415
+        from apps.fleet.selectors import connect_cluster_usage_source, connect_node_isolation_source  # noqa: PLC0415
         from apps.monitoring.selectors.out_of_use import NodeIsolations  # noqa: PLC0415
         from apps.serving.selectors.occupancy import WorkloadOccupancy  # noqa: PLC0415
-        from config.loops import TurnKeeper  # noqa: PLC0415
-        from config.naming import name_tables  # noqa: PLC0415
-        from config.storage import connect_sources  # noqa: PLC0415
-        from config.waking import Waker  # noqa: PLC0415
-        from config.wiring import TOPICS  # noqa: PLC0415
+        from config.reconcile_runs import ReconcileRunRecorder  # noqa: PLC0415
+        from config.tasks import RelayTrigger  # noqa: PLC0415
+        from config.wiring import TOPICS, connect_sources  # noqa: PLC0415
         from controlplane.outbox import messages  # noqa: PLC0415
 
-        name_tables()
-        messages.hear(TOPICS)
+        translate_model_names()
+        messages.set_subscribed_topics(TOPICS)
         if settings.NINEFOLD_WAKE_RELAY:
-            messages.wake_with(Waker())
-        TurnKeeper().connect()
+            messages.set_wake_callbacks(RelayTrigger())
+        ReconcileRunRecorder().connect()
         connect_sources()
-        connect_occupancy(WorkloadOccupancy())
-        connect_isolations(NodeIsolations())
+        connect_cluster_usage_source(WorkloadOccupancy())
+        connect_node_isolation_source(NodeIsolations())
+
+
+#: Message context in the catalogues of ``templates/locale``, as a word may have other translations elsewhere.
+CONTEXT = "table"
+
+
+@override("en")
+def translate_model_names() -> None:
+    """Translate the names of our apps and models in the admin. Call it once all models are loaded."""
+    for app in own_apps():
+        app.verbose_name = pgettext_lazy(CONTEXT, str(app.verbose_name))
+        for model in app.get_models():
+            names = model._meta
+            names.verbose_name = pgettext_lazy(CONTEXT, str(names.verbose_name))
+            names.verbose_name_plural = pgettext_lazy(CONTEXT, str(names.verbose_name_plural))
+
+
+def own_apps() -> list[AppConfig]:
+    """The project's, without those of libraries."""
+    return [
+        app for app in apps.get_app_configs() if app.name.startswith(("apps.", "controlplane."))
+    ]

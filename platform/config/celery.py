@@ -1,7 +1,7 @@
-"""The Celery application and its beat.
+"""The Celery application and its beat schedule.
 
-Tasks are turns of loops: short, idempotent, level-triggered. The beat makes every loop right by itself;
-the outbox (``config.wiring``) only makes it quick.
+Tasks are reconcile runs of controllers: short, idempotent, level-triggered. The beat alone makes every
+controller converge; the outbox (``config.wiring``) only makes it faster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.base")
 
 
 def _every(seconds: float, task: str) -> dict[str, Any]:
-    """A turn that could not start before it is stale is dropped, not queued up."""
+    """Return a beat entry; a run that could not start in time expires instead of queueing up."""
     return {
         "task": task,
         "schedule": timedelta(seconds=seconds),

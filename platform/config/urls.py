@@ -1,21 +1,73 @@
-"""Addresses of the product."""
+"""URL configuration: pages, REST, the internal endpoints and the probes."""
 
 from __future__ import annotations
 
+from csp.decorators import csp_update
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from apps.monitoring.api.status import StatusView
 from apps.monitoring.web import metrics, readiness
+from apps.monitoring.web.search import search
+from apps.serving.api import gateway_api
+from controlplane.web.design import design, design_chart
 from controlplane.web.health import healthz
+from controlplane.web.openapi import schema_page
+from controlplane.web.problems import problem_types
+from controlplane.web.rest import NoSuchAddress
 
-handler500 = "controlplane.web.requests.server_error"
+handler500 = "controlplane.web.middleware.server_error"
+
+#: Swagger UI has one inline style element; its script is served from our static files.
+_docs = schema_page(
+    csp_update({"style-src": "'unsafe-inline'"})(
+        SpectacularSwaggerSplitView.as_view(url_name="schema", title="Ninefold REST")
+    )
+)
+
+PAGES: list[URLPattern | URLResolver] = [
+    path("", include("apps.accounts.web.urls")),
+    path("", include("apps.fleet.web.urls")),
+    path("", include("apps.models.web.urls")),
+    path("", include("apps.jobs.web.urls")),
+    path("", include("apps.serving.web.urls")),
+    path("", include("apps.quotas.web.urls")),
+    path("", include("apps.workflows.web.urls")),
+    path("", include("apps.monitoring.web.urls")),
+    path("search", search, name="search"),
+    path("docs/problems", problem_types, name="problem-types"),
+    path("design", design, name="design"),
+    path("design/chart/<str:kind>", design_chart, name="design-chart"),
+]
+
+REST: list[URLPattern | URLResolver] = [
+    path("schema", SpectacularAPIView.as_view(), name="schema"),
+    path("docs", _docs, name="docs"),
+    path("status", StatusView.as_view(), name="api-status"),
+    path("", include("apps.accounts.api.urls")),
+    path("", include("apps.fleet.api.urls")),
+    path("", include("apps.models.api.urls")),
+    path("", include("apps.quotas.api.urls")),
+    path("", include("apps.jobs.api.urls")),
+    path("", include("apps.serving.api.urls")),
+    path("", include("apps.workflows.api.urls")),
+    path("", include("apps.monitoring.api.urls")),
+    re_path("", NoSuchAddress.as_view()),
+]
+
+#: Endpoints that gateways call; other clients are refused.
+INTERNAL: list[URLPattern | URLResolver] = [
+    path("gateway/snapshot", gateway_api.SnapshotView.as_view(), name="gateway-snapshot"),
+    path("gateway/usage", gateway_api.UsageView.as_view(), name="gateway-usage"),
+]
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readiness.readyz, name="readyz"),
     path("metrics", metrics.page, name="metrics"),
     path("admin/", admin.site.urls),
-    path("api/v1/", include("config.urls_api")),
-    path("internal/", include("config.urls_internal")),
-    path("", include("config.urls_pages")),
+    path("api/v1/", include(REST)),
+    path("internal/", include(INTERNAL)),
+    path("", include(PAGES)),
 ]

@@ -20,15 +20,14 @@ from http_server.wsgi import Lane, WsgiServer
 
 #: Between the signal and the end; requests that are open then are cut off.
 _DRAIN_SECONDS = 5
-#: Proxies keep idle connections for about a minute, and should not meet one that is closing.
+#: Longer than the idle timeout of proxies, so that they do not reuse a closing connection.
 _KEEP_ALIVE_SECONDS = 65
 
 
 def web_application() -> WsgiServer:
-    """Pages and REST, with threads of their own for health checks and for the product's own parts.
+    """Return the WSGI server, with separate threads for health checks and for our own processes.
 
-    Every thread may hold a connection to the database: together they stay well below PostgreSQL's
-    usual 100.
+    Every thread may use a database connection: the total stays well below the 100 of PostgreSQL's default.
     """
     return WsgiServer(
         application,
@@ -51,7 +50,7 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
     """Uvicorn raises the signal again once it has drained."""
     logging.shutdown()
     sys.stdout.flush()
-    # The interpreter would wait for threads in long polls, which end up to half a minute later.
+    # The interpreter would wait for long-polling threads, up to half a minute.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Who hears which news: topic → tasks. The only place that knows both sides."""
+"""Wiring: outbox topic → tasks, and the storage sources of the apps."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from celery import Task
 
 from apps.fleet import handlers as fleet
 from apps.jobs import handlers as jobs
+from apps.jobs.services.storage import JobStorage
+from apps.models.selectors.sources import connect
 from apps.monitoring import handlers as monitoring
 from apps.quotas import handlers as quotas
 from apps.serving import handlers as serving
+from apps.serving.selectors.occupancy import ServingStorage
 from apps.workflows import handlers as workflows
+from apps.workflows.services.storage import WorkflowStorage
 
 TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
     "claim.requested": [quotas.schedule],
@@ -46,9 +50,15 @@ TOPICS: Mapping[str, Sequence[Task[..., Any]]] = {
 
 
 def send(topic: str, payload: dict[str, Any]) -> None:
-    """Queue the tasks that hear the topic.
+    """Queue the tasks that are subscribed to the topic.
 
-    :raises KeyError: if nobody hears it; the relay leaves such news aside and does not ask for it.
+    :raises KeyError: if there are none; the relay does not send such messages.
     """
     for task in TOPICS[topic]:
         task.apply_async(kwargs=payload)
+
+
+def connect_sources() -> None:
+    connect(JobStorage())
+    connect(ServingStorage())
+    connect(WorkflowStorage())

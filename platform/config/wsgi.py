@@ -1,4 +1,4 @@
-"""Pages and REST, by WSGI: an order of magnitude cheaper per request than Django's ASGI handler."""
+"""The WSGI application of pages and REST: about ten times cheaper per request than Django's ASGI handler."""
 
 from __future__ import annotations
 

@@ -8,20 +8,18 @@ import sys
 from pathlib import Path
 
 from launcher import commands
-from launcher.configuration import PROJECT, BadSetting, Configuration
-from launcher.ports import PortInUse
-from launcher.postgres import PostgresFailed
-from launcher.postgres_binaries import NoFittingPostgres
-from launcher.product import NotReady
-from launcher.record import AlreadyRunning
+from launcher.configuration import PROJECT, BadSetting, LauncherConfiguration
+from launcher.postgres import NoFittingPostgres, PostgresFailed
+from launcher.product import PortInUse, ProductNotReady
+from launcher.run_record import AlreadyRunning
 from launcher.supervisor import StepFailed
 
-#: What a person can do something about: told in a sentence, without a traceback.
+#: Expected errors, printed as one line without a traceback.
 _EXPECTED = (
     AlreadyRunning,
     BadSetting,
     NoFittingPostgres,
-    NotReady,
+    ProductNotReady,
     OSError,
     PortInUse,
     PostgresFailed,
@@ -53,7 +51,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _run(options: argparse.Namespace) -> int:
-    configuration = Configuration.from_environment(project=options.project.resolve())
+    configuration = LauncherConfiguration.from_environment(project=options.project.resolve())
     match options.verb:
         case "engine":
             return commands.engine(configuration)

@@ -1,7 +1,7 @@
-"""Waits until this machine is a node, has a token made for it, and becomes the agent that sends its figures.
+"""Wait until this machine is registered as a node, create a token for it, then exec the metrics agent.
 
-Run as ``python -m launcher.agent TOKEN_FILE STATE_FILE``: the process stays the same one when it becomes the
-agent, which needs a few megabytes, and goes on without what it no longer needs: the address of the database.
+Run as ``python -m launcher.agent TOKEN_FILE STATE_FILE``: the process replaces itself with the agent, which
+needs a few megabytes, and drops what it no longer needs: the URL of the database.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import psycopg
 
-from launcher.lobby import wait_for
+from launcher.start_gate import wait_for
 
 _DATABASE_URL = "NINEFOLD_DATABASE_URL"
 _CONTROL_URL = "NINEFOLD_CONTROL_URL"
 #: The node of the cluster that is this machine. After its name has changed the earlier one is not ready any more.
-_HERE = """
+_LOCAL_NODE_QUERY = """
     SELECT cluster.name || '/' || node.name, node.name, min(card.chip), count(*)
     FROM fleet_node node
     JOIN fleet_cluster cluster ON cluster.id = node.cluster_id
@@ -33,7 +33,7 @@ _HERE = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
+class LocalNode:
     """This machine, as the fleet knows it."""
 
     #: With its cluster: ``local/node-1``.
@@ -43,40 +43,43 @@ class Here:
     cards: int
 
 
-def look(database: psycopg.Connection[tuple[object, ...]]) -> Here | None:
+def find_local_node(database: psycopg.Connection[tuple[object, ...]]) -> LocalNode | None:
     """This machine, once a cluster has reported it."""
-    row = database.execute(_HERE).fetchone()
+    row = database.execute(_LOCAL_NODE_QUERY).fetchone()
     if row is None:
         return None
     full_name, name, chip, cards = row
-    return Here(full_name=str(full_name), name=str(name), chip=str(chip), cards=int(str(cards)))
+    return LocalNode(
+        full_name=str(full_name), name=str(name), chip=str(chip), cards=int(str(cards))
+    )
 
 
-def command(here: Here, *, server: str, token: str, state: str) -> list[str]:
+def command(local_node: LocalNode, *, server: str, token: str, state: str) -> list[str]:
     """The agent's command line."""
     arguments = [sys.executable, "-m", "ninefold_runtime.agent", "--server", server]
-    arguments += ["--token-file", token, "--state", state, "--node", here.name]
-    if here.chip == "cpu":
-        arguments += ["--reader", "cpu", "--cards", str(here.cards)]
+    arguments += ["--token-file", token, "--state", state, "--node", local_node.name]
+    if local_node.chip == "cpu":
+        arguments += ["--reader", "cpu", "--cards", str(local_node.cards)]
     return arguments
 
 
 def main(arguments: Sequence[str]) -> None:
-    """:raises SystemExit: if it is called wrongly, or no token can be made."""
+    """:raises SystemExit: if the arguments are wrong, or no token can be created."""
     url, server = os.environ.get(_DATABASE_URL, ""), os.environ.get(_CONTROL_URL, "")
     if len(arguments) != 2 or not url or not server:
         raise SystemExit(
             f"usage: {_DATABASE_URL}=… {_CONTROL_URL}=… python -m launcher.agent TOKEN_FILE STATE_FILE"
         )
     token, state = arguments
-    here = wait_for(url, look=look, what="this machine's node")
-    made = subprocess.run(
-        [sys.executable, "manage.py", "agent_token", here.full_name, "--file", token], check=False
+    local_node = wait_for(url, query=find_local_node, description="this machine's node")
+    result = subprocess.run(
+        [sys.executable, "manage.py", "agent_token", local_node.full_name, "--file", token],
+        check=False,
     )
-    if made.returncode != 0:
+    if result.returncode != 0:
         raise SystemExit("no token could be made for the agent; it is tried again")
     environment = {name: text for name, text in os.environ.items() if name != _DATABASE_URL}
-    program = command(here, server=server, token=token, state=state)
+    program = command(local_node, server=server, token=token, state=state)
     os.execve(program[0], program, environment)
 
 

@@ -37,11 +37,11 @@ _MUTEX = ".ninefold-bootstrap"
 
 
 class BootstrapFailed(Exception):
-    """The environment cannot be made; the message says what to do about it."""
+    """The environment cannot be created; the message says what to do."""
 
 
-def wanted(*, project: Path, extent: str) -> dict[str, str]:
-    """What the record says once the environment holds ``extent``: every input, by its digest."""
+def expected_record(*, project: Path, extent: str) -> dict[str, str]:
+    """Return the record of an environment with ``extent``: the digest of every input."""
     return {
         "extent": extent,
         # Scripts in an environment name its folder, so a moved one is as good as none.
@@ -53,8 +53,8 @@ def wanted(*, project: Path, extent: str) -> dict[str, str]:
     }
 
 
-def recorded(environment: Path) -> dict[str, str]:
-    """What was last installed, empty if nothing was, or if the interpreter is gone."""
+def installed_record(environment: Path) -> dict[str, str]:
+    """Return the record of the last installation; empty if there is none or the interpreter is missing."""
     if not (environment / "bin" / "python").exists():
         return {}
     try:
@@ -64,24 +64,24 @@ def recorded(environment: Path) -> dict[str, str]:
     return found if isinstance(found, dict) else {}
 
 
-def extent_to_install(*, project: Path, environment: Path, asked: str) -> str | None:
-    """What has to be installed for ``asked``; None if nothing has.
+def extent_to_install(*, project: Path, environment: Path, requested: str) -> str | None:
+    """Return what has to be installed for ``requested``; None if nothing.
 
-    An environment that once held the developers' packages keeps them.
+    An environment with development packages keeps them.
     """
-    have = recorded(environment)
-    extent = DEVELOPMENT if have.get("extent") == DEVELOPMENT else asked
-    return None if have == wanted(project=project, extent=extent) else extent
+    installed = installed_record(environment)
+    extent = DEVELOPMENT if installed.get("extent") == DEVELOPMENT else requested
+    return None if installed == expected_record(project=project, extent=extent) else extent
 
 
-def ensure(*, project: Path, asked: str) -> bool:
-    """Bring ``<project>/.venv`` to what is asked for, one caller at a time.
+def ensure(*, project: Path, requested: str) -> bool:
+    """Install ``requested`` into ``<project>/.venv``, one caller at a time.
 
     :returns: whether anything had to be done.
-    :raises BootstrapFailed: if this Python lacks what it takes, or an installer failed.
+    :raises BootstrapFailed: if this Python lacks a module, or an installer failed.
     """
     environment = project / ".venv"
-    if extent_to_install(project=project, environment=environment, asked=asked) is None:
+    if extent_to_install(project=project, environment=environment, requested=requested) is None:
         return False
     environment.mkdir(exist_ok=True)
     with (environment / _MUTEX).open("w") as mutex:
@@ -90,7 +90,7 @@ def ensure(*, project: Path, asked: str) -> bool:
         except BlockingIOError:
             _say("another set-up of this environment is running; waiting for it")
             fcntl.flock(mutex, fcntl.LOCK_EX)
-        extent = extent_to_install(project=project, environment=environment, asked=asked)
+        extent = extent_to_install(project=project, environment=environment, requested=requested)
         if extent is None:
             return False
         _install(project=project, environment=environment, extent=extent)
@@ -99,14 +99,14 @@ def ensure(*, project: Path, asked: str) -> bool:
 
 def _install(*, project: Path, environment: Path, extent: str) -> None:
     began = time.monotonic()
-    have = recorded(environment)
-    goal = wanted(project=project, extent=extent)
+    installed = installed_record(environment)
+    goal = expected_record(project=project, extent=extent)
     with contextlib.suppress(FileNotFoundError):
         (environment / _RECORD).unlink()
     python = environment / "bin" / "python"
-    if not _stands(environment, have=have, goal=goal):
+    if not _is_reusable(environment, installed=installed, goal=goal):
         _create(environment)
-    if have.get("uv") != goal["uv"] or not (environment / "bin" / "uv").exists():
+    if installed.get("uv") != goal["uv"] or not (environment / "bin" / "uv").exists():
         _say("installing uv, the installer")
         _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
               "--require-hashes", "--requirement", project / UV_LOCK])  # fmt: skip
@@ -130,11 +130,13 @@ def _create_uv_lock(environment: Path) -> None:
     lock.chmod(0o644)
 
 
-def _stands(environment: Path, *, have: dict[str, str], goal: dict[str, str]) -> bool:
+def _is_reusable(environment: Path, *, installed: dict[str, str], goal: dict[str, str]) -> bool:
     """Whether the environment is one that packages can be put into as it is."""
-    if have:
-        return have.get("folder") == goal["folder"] and have.get("python") == goal["python"]
-    # Without a record: one that a person made, or whose last set-up was interrupted.
+    if installed:
+        return (
+            installed.get("folder") == goal["folder"] and installed.get("python") == goal["python"]
+        )
+    # Without a record: created by hand, or the last set-up was interrupted.
     try:
         settings = (environment / "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -169,15 +171,20 @@ def _require_venv() -> None:
 
 
 def _run(command: list[str | Path]) -> None:
-    # What a caller's environment says about another one must not reach the installers.
+    # Variables about another environment must not reach the installers.
     hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
     environ = {name: value for name, value in os.environ.items() if name not in hidden}
-    # A company's own certificates, as pip was told of them, are good for uv too.
+    # The CA certificates configured for pip are used for uv as well.
     if "PIP_CERT" in environ:
         environ.setdefault("SSL_CERT_FILE", environ["PIP_CERT"])
-    words = [str(word) for word in command]
-    if subprocess.run(words, env=environ, stdin=subprocess.DEVNULL, check=False).returncode != 0:
-        raise BootstrapFailed(f"this command failed; its own message is above: {' '.join(words)}")
+    arguments = [str(argument) for argument in command]
+    if (
+        subprocess.run(arguments, env=environ, stdin=subprocess.DEVNULL, check=False).returncode
+        != 0
+    ):
+        raise BootstrapFailed(
+            f"this command failed; its own message is above: {' '.join(arguments)}"
+        )
 
 
 def _digest(path: Path) -> str:
@@ -217,7 +224,7 @@ def main() -> int:
     try:
         ensure(
             project=Path(__file__).resolve().parents[2],
-            asked=DEVELOPMENT if options.dev else PRODUCT,
+            requested=DEVELOPMENT if options.dev else PRODUCT,
         )
     except BootstrapFailed as error:
         print(f"set-up: {error}", file=sys.stderr)

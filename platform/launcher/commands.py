@@ -1,4 +1,4 @@
-"""What ``python -m launcher`` does: start, stop and show the product of one home."""
+"""Commands of ``python -m launcher``: start, stop and show the product of one home."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import sys
 import time
 from datetime import datetime
 
-from launcher import record
-from launcher.configuration import Configuration
+from launcher import run_record
+from launcher.configuration import LauncherConfiguration
 from launcher.linux import is_running
 from launcher.logs import Terminal, tail
-from launcher.processes import services
-from launcher.product import database, require_room, run, wait_until, welcome
-from launcher.record import AlreadyRunning, Phase, Record
+from launcher.product import database, require_startable, run, wait_until, welcome
+from launcher.run_record import AlreadyRunning, RunRecord, SupervisorPhase
+from launcher.services import services
 from launcher.supervisor import timed
 
 _STOP_SECONDS = 90.0
@@ -27,7 +27,7 @@ _ENVIRONMENTS = "controlplane.adapters.clusters.local.environments"
 NOT_RUNNING = 3
 
 
-def up(configuration: Configuration, *, detached: bool) -> int:
+def up(configuration: LauncherConfiguration, *, detached: bool) -> int:
     """Run the product until a signal; or, detached, return as soon as it is ready.
 
     :returns: 0, also if it runs already; 1 if a detached one did not become ready.
@@ -37,35 +37,37 @@ def up(configuration: Configuration, *, detached: bool) -> int:
     names = [*(service.name for service in services(configuration)), "postgres"]
     terminal = Terminal(sys.stdout, names=names)
     try:
-        with record.hold(layout):
-            require_room(configuration, terminal=terminal)
+        with run_record.lock_home(layout):
+            require_startable(configuration, terminal=terminal)
             if not detached:
-                run(configuration, terminal=terminal, greet=True)
+                run(configuration, terminal=terminal, print_welcome=True)
                 return 0
     except AlreadyRunning:
-        found = running(configuration)
-        terminal.say(_describe(found) if found else f"{layout.home} is being stopped; try again")
-        return 0 if found else 1
+        current_run = running(configuration)
+        terminal.say(
+            _describe(current_run) if current_run else f"{layout.home} is being stopped; try again"
+        )
+        return 0 if current_run else 1
     return _run_detached(configuration, terminal=terminal)
 
 
-def serve(configuration: Configuration) -> int:
+def serve(configuration: LauncherConfiguration) -> int:
     """Run the product without its processes' lines: the far end of a detached ``up``."""
-    with record.hold(configuration.layout):
-        run(configuration, terminal=Terminal(sys.stdout, echo=False), greet=False)
+    with run_record.lock_home(configuration.layout):
+        run(configuration, terminal=Terminal(sys.stdout, echo=False), print_welcome=False)
     return 0
 
 
-def down(configuration: Configuration) -> int:
+def down(configuration: LauncherConfiguration) -> int:
     """Stop the product and the jobs of the local cluster. :returns: 0 if nothing runs any more."""
     layout = configuration.layout
     layout.create()
     terminal = Terminal(sys.stdout)
-    found = running(configuration)
-    if found is not None:
-        with timed(terminal, f"stopping the product (process {found.pid})"):
-            _stop(found)
-    with record.hold(layout), database(configuration) as url:
+    current_run = running(configuration)
+    if current_run is not None:
+        with timed(terminal, f"stopping the product (process {current_run.pid})"):
+            _stop(current_run)
+    with run_record.lock_home(layout), database(configuration) as url:
         if url is None:
             terminal.say(f"nothing has ever run in {layout.home}")
             return 0
@@ -79,8 +81,8 @@ def down(configuration: Configuration) -> int:
             ).returncode
 
 
-def engine(configuration: Configuration) -> int:
-    """Create the engine's environment, or find that it stands. :returns: 0 if it does then."""
+def engine(configuration: LauncherConfiguration) -> int:
+    """Create the environment of the engine unless it exists. :returns: 0 on success."""
     configuration.layout.create()
     return subprocess.run(
         [configuration.python, "-m", _ENVIRONMENTS, "transformers"],
@@ -91,15 +93,15 @@ def engine(configuration: Configuration) -> int:
     ).returncode
 
 
-def status(configuration: Configuration) -> int:
+def status(configuration: LauncherConfiguration) -> int:
     """Print what runs. :returns: 0 if the product runs, :data:`NOT_RUNNING` if not."""
-    found = running(configuration)
-    if found is None:
+    current_run = running(configuration)
+    if current_run is None:
         print(f"not running (files in {configuration.layout.home}); start it with: make up")
         return NOT_RUNNING
-    print(_describe(found))
+    print(_describe(current_run))
     print(f"\n{'process':<10} {'pid':>8}  {'state':<8} {'restarts':>8}  since")
-    for entry in found.processes:
+    for entry in current_run.processes:
         alive = entry.pid and is_running(entry.pid, ticks=entry.ticks)
         since = datetime.fromisoformat(entry.since).astimezone()
         print(
@@ -109,49 +111,53 @@ def status(configuration: Configuration) -> int:
     return 0
 
 
-def logs(configuration: Configuration, *, name: str | None, lines: int) -> int:
+def logs(configuration: LauncherConfiguration, *, name: str | None, lines: int) -> int:
     """Print the last lines of one process's log, or of all. :returns: 1 if there is none."""
     folder = configuration.layout.logs
     known = sorted(folder.glob("*.log"))
-    wanted = [path for path in known if name in (None, path.stem)]
-    if not wanted:
+    selected = [path for path in known if name in (None, path.stem)]
+    if not selected:
         have = ", ".join(path.stem for path in known) or "none yet"
         print(f"no log of {name or 'any process'} in {folder}; there are: {have}", file=sys.stderr)
         return 1
-    for path in wanted:
+    for path in selected:
         for line in tail(path, lines=lines):
             print(line if name else f"{path.stem:<10} | {line}")
     return 0
 
 
-def running(configuration: Configuration) -> Record | None:
+def running(configuration: LauncherConfiguration) -> RunRecord | None:
     """The record of the supervisor that runs in this home now."""
-    found = record.read(configuration.layout)
-    alive = found is not None and is_running(found.pid, ticks=found.ticks)
-    return found if alive else None
+    current_run = run_record.read(configuration.layout)
+    alive = current_run is not None and is_running(current_run.pid, ticks=current_run.ticks)
+    return current_run if alive else None
 
 
-def _describe(found: Record) -> str:
-    since = found.since.astimezone()
-    processes = ", ".join(f"{entry.name} {entry.pid}" for entry in found.processes if entry.pid)
+def _describe(current_run: RunRecord) -> str:
+    since = current_run.since.astimezone()
+    processes = ", ".join(
+        f"{entry.name} {entry.pid}" for entry in current_run.processes if entry.pid
+    )
     return (
-        f"Ninefold is {'running' if found.phase is Phase.READY else found.phase} "
-        f"since {since:%Y-%m-%d %H:%M:%S}: {found.web_url}, gateway {found.gateway_url}/v1\n"
-        f"process {found.pid} keeps {processes or 'nothing yet'}"
+        f"Ninefold is {'running' if current_run.phase is SupervisorPhase.READY else current_run.phase} "
+        f"since {since:%Y-%m-%d %H:%M:%S}: {current_run.web_url}, gateway {current_run.gateway_url}/v1\n"
+        f"process {current_run.pid} keeps {processes or 'nothing yet'}"
     )
 
 
-def _stop(found: Record) -> None:
+def _stop(current_run: RunRecord) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(found.pid, signal.SIGTERM)
-    gone = wait_until(lambda: not is_running(found.pid, ticks=found.ticks), seconds=_STOP_SECONDS)
+        os.kill(current_run.pid, signal.SIGTERM)
+    gone = wait_until(
+        lambda: not is_running(current_run.pid, ticks=current_run.ticks), seconds=_STOP_SECONDS
+    )
     if not gone:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(found.pid, signal.SIGKILL)
+            os.kill(current_run.pid, signal.SIGKILL)
 
 
-def _run_detached(configuration: Configuration, *, terminal: Terminal) -> int:
-    """Start :func:`serve` in a session of its own and show what it says until it is ready."""
+def _run_detached(configuration: LauncherConfiguration, *, terminal: Terminal) -> int:
+    """Start :func:`serve` in a session of its own and show its output until it is ready."""
     path = configuration.layout.supervisor_log
     with path.open("wb") as output:
         process = subprocess.Popen(
@@ -167,15 +173,19 @@ def _run_detached(configuration: Configuration, *, terminal: Terminal) -> int:
             start_new_session=True,
         )
     try:
-        with path.open(encoding="utf-8", errors="replace") as said:
+        with path.open(encoding="utf-8", errors="replace") as output:
             while True:
                 ended = process.poll() is not None
-                found = running(configuration)
-                for line in said:
+                current_run = running(configuration)
+                for line in output:
                     terminal.say(line.rstrip("\n"))
                 if ended:
                     return 1
-                if found and found.pid == process.pid and found.phase is Phase.READY:
+                if (
+                    current_run
+                    and current_run.pid == process.pid
+                    and current_run.phase is SupervisorPhase.READY
+                ):
                     break
                 time.sleep(_POLL_SECONDS)
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""What the environment says about this product, read once when a command begins."""
+"""Configuration from the environment, read once when a command starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from launcher.layout import Layout
+from launcher.layout import HomeLayout
 
 PROJECT = Path(__file__).resolve().parents[2]
 WEB_PORT = "NINEFOLD_WEB_PORT"
@@ -19,33 +19,33 @@ _WILDCARDS = ("0.0.0.0", "::", "")  # noqa: S104 - recognised, never chosen
 
 
 class BadSetting(ValueError):
-    """A variable holds what it cannot mean; the message names both."""
+    """A variable has an invalid value; the message names both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
+class LauncherConfiguration:
     """One product on this machine: its files, its addresses, and what its processes inherit."""
 
     project: Path
-    layout: Layout
+    layout: HomeLayout
     bind: str
     web_port: int
     gateway_port: int
     #: An external PostgreSQL; None for the embedded one.
     database_url: str | None
     environment: Mapping[str, str]
-    #: A made-up company on simulated clusters instead of this machine.
+    #: Run the sample company on simulated clusters instead of this machine.
     demo: bool = False
 
     @classmethod
     def from_environment(
         cls, environment: Mapping[str, str] = os.environ, *, project: Path = PROJECT
-    ) -> Configuration:
+    ) -> LauncherConfiguration:
         """:raises BadSetting: if a port is not a number from 1 to 65535."""
         home = Path(environment.get("NINEFOLD_HOME") or project / "var")
         return cls(
             project=project,
-            layout=Layout(home=(project / home).resolve()),
+            layout=HomeLayout(home=(project / home).resolve()),
             bind=environment.get("NINEFOLD_BIND") or "127.0.0.1",
             web_port=_port(environment, WEB_PORT, 8000),
             gateway_port=_port(environment, GATEWAY_PORT, 8001),

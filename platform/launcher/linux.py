@@ -1,4 +1,4 @@
-"""What the kernel says about a process, told apart from a later one with the same number."""
+"""Process information from ``/proc``; a process is identified by pid and start time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DAC_READ_SEARCH = 2
 def _status_fields(pid: int) -> list[str]:
     """State, parent, group, session … of a process, as in proc(5) from the third field on."""
     try:
-        # The command may hold spaces and parentheses; the fields begin after the last one.
+        # The command may contain spaces and parentheses; the fields begin after the last one.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return []
@@ -23,14 +23,14 @@ def _status_fields(pid: int) -> list[str]:
 def started_ticks(pid: int) -> int | None:
     """When the process started, in clock ticks since boot; None if it is gone or a zombie.
 
-    A zombie counts as gone: it holds no file, no port and no memory, yet signals still "reach" it.
+    A zombie counts as gone: it has no files, ports or memory, although signals still reach it.
     """
     fields = _status_fields(pid)
     return None if not fields or fields[0] in "ZX" else int(fields[19])
 
 
 def is_running(pid: int, *, ticks: int) -> bool:
-    """Whether that very process still runs, and not another that took its number."""
+    """Return whether that process still runs, and not another with a reused pid."""
     return started_ticks(pid) == ticks
 
 
@@ -43,7 +43,7 @@ def kill_session(leader: int) -> None:
 
 
 def working_in(folder: Path) -> tuple[int, ...]:
-    """Processes whose working folder it is, as far as this account may know."""
+    """Return processes with that working folder, as far as this account can see."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -63,7 +63,7 @@ def command_line(pid: int) -> tuple[str, ...]:
 
 
 def may_search_any_folder() -> bool:
-    """Whether this process holds CAP_DAC_READ_SEARCH, and so can hand it down."""
+    """Return whether this process has CAP_DAC_READ_SEARCH, which children can inherit."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             return bool(int(line.split()[1], 16) >> _DAC_READ_SEARCH & 1)

@@ -1,4 +1,4 @@
-"""What processes print: to files that stay small, and to the terminal behind their names."""
+"""Output of processes: rotating log files, and prefixed lines on the terminal."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import TextIO
 _RESET = "\x1b[0m"
 _DIM = "\x1b[2m"
 _BOLD = "\x1b[1m"
-#: Distinct on dark and on light backgrounds; red is left to mean trouble.
+#: Distinct on dark and light backgrounds; red is reserved for errors.
 _COLOURS = ("\x1b[36m", "\x1b[35m", "\x1b[34m", "\x1b[33m", "\x1b[32m")
 
 
 class RotatingLog:
-    """A log file of at most ``limit`` bytes, with ``kept`` earlier ones (``web.log.1`` …).
+    """A log file of at most ``limit`` bytes, with ``backup_count`` earlier ones (``web.log.1`` …).
 
     A full disk loses lines, never the process that prints them.
     """
 
-    def __init__(self, path: Path, *, limit: int = 8 * 1024 * 1024, kept: int = 3) -> None:
+    def __init__(self, path: Path, *, limit: int = 8 * 1024 * 1024, backup_count: int = 3) -> None:
         self._path = path
         self._limit = limit
-        self._kept = kept
+        self._backup_count = backup_count
         self._size = path.stat().st_size if path.exists() else 0
 
     def write(self, line: str) -> None:
@@ -36,7 +36,7 @@ class RotatingLog:
             self._size += len(data)
 
     def _rotate(self) -> None:
-        for number in range(self._kept - 1, 0, -1):
+        for number in range(self._backup_count - 1, 0, -1):
             older = self._numbered(number)
             if older.exists():
                 older.replace(self._numbered(number + 1))
@@ -48,11 +48,11 @@ class RotatingLog:
 
 
 class Terminal:
-    """Where a person watches. Colour only on a terminal; a closed one is no error."""
+    """Terminal output. Colour only on a terminal; a closed one is no error."""
 
     def __init__(self, stream: TextIO, *, names: Iterable[str] = (), echo: bool = True) -> None:
         self._stream = stream
-        #: Whether a person reads it, rather than a file or another program.
+        #: Whether it is a terminal, not a file or pipe.
         self.is_interactive = stream.isatty()
         self._echo = echo
         known = list(names)
@@ -60,11 +60,11 @@ class Terminal:
         self._colours = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(known)}
 
     def say(self, text: str) -> None:
-        """A message of the launcher itself."""
+        """Print a message of the launcher itself."""
         self._put(f"{_BOLD}{text}{_RESET}" if self.is_interactive else text)
 
     def line(self, name: str, text: str) -> None:
-        """A line that a process printed, shown unless only :meth:`say` is wanted."""
+        """Print a line of a process, unless ``echo`` is off."""
         if not self._echo:
             return
         label = f"{name:<{self._width}} |"

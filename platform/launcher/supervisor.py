@@ -1,8 +1,7 @@
-"""Keeps the product's processes running, in one thread that waits for output, signals and time.
+"""Supervise the processes of the product in one thread that waits for output, signals and timers.
 
-Each process runs below a guardian (see there), so that a supervisor that is killed outright leaves
-nothing behind. The work is a loop of turns: read what was printed, notice who died, start again who
-is due.
+Each process runs under a process guard (see ``process_guard``), so that a killed supervisor leaves nothing
+behind. The main loop reads output, detects processes that have exited, and restarts those that are due.
 """
 
 from __future__ import annotations
@@ -19,13 +18,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
-from launcher.children import Child, describe_exit
+from launcher.guarded_process import GuardedProcess, describe_exit
 from launcher.logs import RotatingLog, Terminal
-from launcher.processes import Says, Service, Step
-from launcher.record import ProcessEntry
-from launcher.restarts import RestartPolicy
+from launcher.run_record import ProcessEntry
+from launcher.services import OutputProbe, Service, SetupStep
 
-_TURN_SECONDS = 0.25
+_POLL_SECONDS = 0.25
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -33,19 +31,19 @@ class StepFailed(RuntimeError):
     """A preparing command failed; the message ends with its last lines."""
 
 
-class StopRequested(Exception):
-    """A signal asked the supervisor to stop while it was waiting for something else."""
+class SupervisorStopRequested(Exception):
+    """A stop signal arrived during another wait."""
 
 
 @dataclass(slots=True, kw_only=True)
-class _Kept:
-    """A service and its present life."""
+class _SupervisedService:
+    """A service and its current process."""
 
     service: Service
     log: RotatingLog
-    child: Child | None = None
+    child: GuardedProcess | None = None
     ready: bool = False
-    deaths: int = 0
+    failures: int = 0
     restarts: int = 0
     started_at: float = 0.0
     since: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -53,7 +51,7 @@ class _Kept:
     due_at: float = 0.0
 
 
-class Supervisor:
+class ProcessSupervisor:
     """A context manager: signals are caught inside, and at the end nothing is left running."""
 
     def __init__(
@@ -70,26 +68,26 @@ class Supervisor:
         self._logs = logs
         self._terminal = terminal
         self._policy = policy or RestartPolicy()
-        #: Called whenever what runs has changed.
+        #: Called when the set of running processes changes.
         self.on_change: Callable[[], None] = _nothing
-        self._kept: dict[str, _Kept] = {}
+        self._services: dict[str, _SupervisedService] = {}
         self._selector = selectors.DefaultSelector()
         self._signals = 0
 
-    def __enter__(self) -> Supervisor:
-        # A signal during a wait must end the wait: Python writes its number to this socket.
-        self._bell, inner = socket.socketpair()
-        self._ringer = inner
-        self._bell.settimeout(0)
+    def __enter__(self) -> ProcessSupervisor:
+        # A signal must end a wait: Python writes its number to this socket.
+        self._wakeup_reader, inner = socket.socketpair()
+        self._wakeup_writer = inner
+        self._wakeup_reader.settimeout(0)
         inner.settimeout(0)
         self._old_wakeup = signal.set_wakeup_fd(inner.fileno(), warn_on_full_buffer=False)
         self._old_handlers = {
             number: signal.signal(number, self._on_signal)
             for number in (*_STOP_SIGNALS, signal.SIGCHLD)
-            # What was started to ignore a signal, as by nohup, goes on ignoring it.
+            # A signal that is ignored at the start, as by nohup, stays ignored.
             if signal.getsignal(number) is not signal.SIG_IGN
         }
-        self._selector.register(self._bell, selectors.EVENT_READ)
+        self._selector.register(self._wakeup_reader, selectors.EVENT_READ)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -100,8 +98,8 @@ class Supervisor:
                 signal.signal(number, handler)
             signal.set_wakeup_fd(self._old_wakeup)
             self._selector.close()
-            self._bell.close()
-            self._ringer.close()
+            self._wakeup_reader.close()
+            self._wakeup_writer.close()
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         if number != signal.SIGCHLD:
@@ -109,39 +107,39 @@ class Supervisor:
 
     @property
     def processes(self) -> tuple[ProcessEntry, ...]:
-        """What is kept now, in the order in which it was added."""
+        """Return the supervised processes, in the order in which they were added."""
         return tuple(
             ProcessEntry(
-                name=kept.service.name,
-                pid=kept.child.pid if kept.child else 0,
-                ticks=kept.child.ticks if kept.child else 0,
-                restarts=kept.restarts,
-                since=kept.since.isoformat(timespec="seconds"),
+                name=managed.service.name,
+                pid=managed.child.pid if managed.child else 0,
+                ticks=managed.child.ticks if managed.child else 0,
+                restarts=managed.restarts,
+                since=managed.since.isoformat(timespec="seconds"),
             )
-            for kept in self._kept.values()
+            for managed in self._services.values()
         )
 
-    def run_step(self, step: Step) -> None:
-        """Run a command to its end while everything else is kept going.
+    def run_step(self, step: SetupStep) -> None:
+        """Run a command to its end while everything else keeps running.
 
         :raises StepFailed: if it fails.
-        :raises StopRequested: if a signal comes first; the command is stopped.
+        :raises SupervisorStopRequested: if a signal comes first; the command is stopped.
         """
         log = RotatingLog(self._logs / "setup.log")
-        child = Child.of_step(step, folder=self._folder, environment=self.environment)
+        child = GuardedProcess.of_step(step, folder=self._folder, environment=self.environment)
         printed: list[str] = []
         self._selector.register(child, selectors.EVENT_READ)
         try:
             while child.exit_status() is None:
-                self._turn()
+                self._run_once()
                 self._raise_if_stopping()
                 printed += child.lines()
                 if child.at_end:
-                    self._unwatch(child)
-            printed += child.last_words()
+                    self._unregister(child)
+            printed += child.remaining_lines()
         finally:
             self._end([child])
-            self._unwatch(child)
+            self._unregister(child)
             child.close()
             for line in printed:
                 log.write(line)
@@ -152,49 +150,59 @@ class Supervisor:
 
     def add(self, service: Service) -> None:
         """Start a service and keep it running from now on."""
-        kept = _Kept(service=service, log=RotatingLog(self._logs / f"{service.name}.log"))
-        self._kept[service.name] = kept
-        self._start(kept)
+        managed = _SupervisedService(
+            service=service, log=RotatingLog(self._logs / f"{service.name}.log")
+        )
+        self._services[service.name] = managed
+        self._start(managed)
 
     def wait_until_ready(self, *, seconds: float) -> tuple[str, ...]:
         """Return the names of those that are still not ready then; none if all are.
 
-        :raises StopRequested: if a signal comes first.
+        :raises SupervisorStopRequested: if a signal comes first.
         """
         deadline = time.monotonic() + seconds
         while True:
-            waiting = tuple(kept.service.name for kept in self._kept.values() if not kept.ready)
-            if not waiting or time.monotonic() > deadline:
-                return waiting
-            self._turn()
+            not_ready = tuple(
+                managed.service.name for managed in self._services.values() if not managed.ready
+            )
+            if not not_ready or time.monotonic() > deadline:
+                return not_ready
+            self._run_once()
             self._raise_if_stopping()
-            for kept in self._kept.values():
-                probe = kept.service.ready
-                if kept.child and not kept.ready and not isinstance(probe, Says):
-                    kept.ready = probe is None or probe()
+            for managed in self._services.values():
+                probe = managed.service.ready
+                if managed.child and not managed.ready and not isinstance(probe, OutputProbe):
+                    managed.ready = probe is None or probe()
 
     def watch(self) -> None:
         """Keep everything running until a signal asks to stop."""
         while not self._signals:
-            self._turn()
+            self._run_once()
 
     def stop(self) -> None:
-        """Stop all, wave by wave, each within its grace. A second signal ends the waiting."""
-        asked = self._signals
-        for wave in sorted({kept.service.stop_wave for kept in self._kept.values()}):
-            members = [kept for kept in self._kept.values() if kept.service.stop_wave == wave]
+        """Stop all services in stop order, each within its grace period. A second signal ends the wait."""
+        signals_before = self._signals
+        for order in sorted({managed.service.stop_order for managed in self._services.values()}):
+            members = [
+                managed
+                for managed in self._services.values()
+                if managed.service.stop_order == order
+            ]
             self._end(
-                [kept.child for kept in members if kept.child],
-                give_up=lambda: self._signals > max(asked, 1),
+                [managed.child for managed in members if managed.child],
+                give_up=lambda: self._signals > max(signals_before, 1),
             )
-            for kept in members:
-                self._forget(kept)
-        self._kept.clear()
+            for managed in members:
+                self._close_process(managed)
+        self._services.clear()
 
-    def _end(self, children: list[Child], *, give_up: Callable[[], bool] = lambda: False) -> None:
+    def _end(
+        self, children: list[GuardedProcess], *, give_up: Callable[[], bool] = lambda: False
+    ) -> None:
         began = time.monotonic()
         for child in children:
-            child.ask_to_stop()
+            child.terminate()
         while running := [child for child in children if child.exit_status() is None]:
             self._wait()
             self._read()
@@ -205,85 +213,91 @@ class Supervisor:
 
     def _raise_if_stopping(self) -> None:
         if self._signals:
-            raise StopRequested
+            raise SupervisorStopRequested
 
-    def _turn(self) -> None:
+    def _run_once(self) -> None:
         self._wait()
         self._read()
         now = time.monotonic()
-        for kept in self._kept.values():
-            if kept.child is None and now >= kept.due_at:
-                self._start_again(kept)
-            elif kept.child is not None and kept.child.exit_status() is not None:
-                self._bury(kept, now=now)
+        for managed in self._services.values():
+            if managed.child is None and now >= managed.due_at:
+                self._start_again(managed)
+            elif managed.child is not None and managed.child.exit_status() is not None:
+                self._handle_exit(managed, now=now)
 
     def _wait(self) -> None:
-        for key, _ in self._selector.select(_TURN_SECONDS):
-            if key.fileobj is self._bell:
+        for key, _ in self._selector.select(_POLL_SECONDS):
+            if key.fileobj is self._wakeup_reader:
                 with contextlib.suppress(BlockingIOError):
-                    self._bell.recv(4096)
+                    self._wakeup_reader.recv(4096)
 
     def _read(self) -> None:
-        for kept in self._kept.values():
-            if kept.child is not None:
-                self._print(kept, kept.child.lines())
-                if kept.child.at_end:
-                    self._unwatch(kept.child)
+        for managed in self._services.values():
+            if managed.child is not None:
+                self._print(managed, managed.child.lines())
+                if managed.child.at_end:
+                    self._unregister(managed.child)
 
-    def _unwatch(self, child: Child) -> None:
-        # The end of its output stays readable for ever, and so would wake each wait at once.
+    def _unregister(self, child: GuardedProcess) -> None:
+        # A closed output stays readable and would end each wait at once.
         with contextlib.suppress(KeyError):
             self._selector.unregister(child)
 
-    def _print(self, kept: _Kept, lines: list[str]) -> None:
-        service = kept.service
+    def _print(self, managed: _SupervisedService, lines: list[str]) -> None:
+        service = managed.service
         for line in lines:
-            if isinstance(service.ready, Says) and not kept.ready:
-                kept.ready = service.ready.pattern.search(line) is not None
-            if _is_noise(service.noise, line):
+            if isinstance(service.ready, OutputProbe) and not managed.ready:
+                managed.ready = service.ready.pattern.search(line) is not None
+            if _is_ignored(service.ignored_output, line):
                 continue
-            kept.log.write(line)
+            managed.log.write(line)
             self._terminal.line(service.name, line)
 
-    def _start(self, kept: _Kept) -> None:
-        service = kept.service
+    def _start(self, managed: _SupervisedService) -> None:
+        service = managed.service
         if service.before_start is not None:
             service.before_start()
-        kept.child = Child.of_service(service, folder=self._folder, environment=self.environment)
-        kept.started_at = time.monotonic()
-        kept.since = datetime.now(UTC)
-        self._selector.register(kept.child, selectors.EVENT_READ)
+        managed.child = GuardedProcess.of_service(
+            service, folder=self._folder, environment=self.environment
+        )
+        managed.started_at = time.monotonic()
+        managed.since = datetime.now(UTC)
+        self._selector.register(managed.child, selectors.EVENT_READ)
         self.on_change()
 
-    def _start_again(self, kept: _Kept) -> None:
-        kept.restarts += 1
+    def _start_again(self, managed: _SupervisedService) -> None:
+        managed.restarts += 1
         try:
-            self._start(kept)
+            self._start(managed)
         except (OSError, RuntimeError) as error:
-            kept.due_at = time.monotonic() + self._policy.slow_seconds
-            self._terminal.say(f"{kept.service.name} could not be started again: {error}")
+            managed.due_at = time.monotonic() + self._policy.slow_seconds
+            self._terminal.say(f"{managed.service.name} could not be started again: {error}")
 
-    def _forget(self, kept: _Kept) -> int:
-        """Read the last words of a child that has ended; its exit status, 0 if there was none."""
-        child, kept.child = kept.child, None
+    def _close_process(self, managed: _SupervisedService) -> int:
+        """Read the remaining output of a process that has exited; return its exit status, 0 if there was none."""
+        child, managed.child = managed.child, None
         if child is None:
             return 0
-        self._unwatch(child)
-        self._print(kept, child.last_words())
+        self._unregister(child)
+        self._print(managed, child.remaining_lines())
         child.close()
         return child.exit_status() or 0
 
-    def _bury(self, kept: _Kept, *, now: float) -> None:
-        status = self._forget(kept)
+    def _handle_exit(self, managed: _SupervisedService, *, now: float) -> None:
+        status = self._close_process(managed)
         policy = self._policy
-        kept.ready = False
-        kept.deaths = policy.deaths_in_a_row(kept.deaths, ran_seconds=now - kept.started_at)
-        delay = policy.delay_seconds(kept.deaths)
-        kept.due_at = now + delay
-        name = kept.service.name
+        managed.ready = False
+        managed.failures = policy.consecutive_failures(
+            managed.failures, ran_seconds=now - managed.started_at
+        )
+        delay = policy.delay_seconds(managed.failures)
+        managed.due_at = now + delay
+        name = managed.service.name
         message = f"{name} ended ({describe_exit(status)}); starting it again in {delay:g} s"
-        if policy.is_hopeless(kept.deaths):
-            message += f" (it died {kept.deaths} times in a row: see {name}.log in {self._logs})"
+        if policy.is_crash_looping(managed.failures):
+            message += (
+                f" (it died {managed.failures} times in a row: see {name}.log in {self._logs})"
+            )
         self._terminal.say(message)
         self.on_change()
 
@@ -292,14 +306,36 @@ def _nothing() -> None:
     return None
 
 
-def _is_noise(noise: re.Pattern[str] | None, line: str) -> bool:
-    return noise is not None and noise.search(line) is not None
+def _is_ignored(ignored_output: re.Pattern[str] | None, line: str) -> bool:
+    return ignored_output is not None and ignored_output.search(line) is not None
 
 
 @contextlib.contextmanager
 def timed(terminal: Terminal, text: str) -> Iterator[None]:
-    """Say what is being done, and how long it took."""
+    """Print the name of a step, and how long it took."""
     began = time.monotonic()
     terminal.say(f"· {text} …")
     yield
     terminal.say(f"✓ {text}: {time.monotonic() - began:.1f} s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartPolicy:
+    first_seconds: float = 0.5
+    slow_seconds: float = 60.0
+    #: Consecutive failures, each within ``steady_seconds``, before restarts become slow.
+    quick_failures: int = 6
+    #: Having run for so long, a process counts as healthy again.
+    steady_seconds: float = 60.0
+
+    def consecutive_failures(self, before: int, *, ran_seconds: float) -> int:
+        """Return the count after one more failure."""
+        return 1 if ran_seconds >= self.steady_seconds else before + 1
+
+    def is_crash_looping(self, failures: int) -> bool:
+        return failures >= self.quick_failures
+
+    def delay_seconds(self, failures: int) -> float:
+        if self.is_crash_looping(failures):
+            return self.slow_seconds
+        return min(self.slow_seconds, self.first_seconds * 2.0 ** (failures - 1))

@@ -1,7 +1,7 @@
-"""Programs of the system that some tests use: installed where that is possible, else named.
+"""Install system programs that some tests use where that is possible, otherwise print their names.
 
-``python -m launcher.system_packages redis-server chromium``. Only root on Debian can install; for
-anyone else the tests in question skip, and this says what to install. Never asks a question.
+``python -m launcher.system_packages redis-server chromium``. Only root on Debian can install; for anyone
+else the tests in question are skipped, and this prints what to install. Never prompts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-#: Debian package → the program that tells whether it is there.
+#: Debian package → the program that shows whether it is installed.
 PROGRAMS: Mapping[str, str] = MappingProxyType(
     {"redis-server": "redis-server", "chromium": "chromium", "prometheus": "prometheus"}
 )
@@ -41,13 +41,13 @@ def install(packages: Sequence[str]) -> bool:
 
 
 def main(packages: Sequence[str]) -> int:
-    wanted = missing(packages)
-    if not wanted:
+    missing_packages = missing(packages)
+    if not missing_packages:
         return 0
-    names = " ".join(wanted)
+    names = " ".join(missing_packages)
     if os.geteuid() == 0 and shutil.which("apt-get"):
         print(f"installing {names}", flush=True)
-        if install(wanted):
+        if install(missing_packages):
             return 0
     print(f"not installed: {names}; tests that need it are skipped (apt-get install {names})")
     return 0

@@ -12,7 +12,7 @@ const LONGEST_PAUSE = 60000;
 const MOST_SERIES = 6;
 const LATER = 1000;
 const charts = new Map();
-const words = document.querySelector("#chart-words")?.dataset ?? {};
+const labels = document.querySelector("#chart-labels")?.dataset ?? {};
 
 let loading = null;
 function plotly() {
@@ -22,16 +22,16 @@ function plotly() {
     if (window.Plotly) return resolve(window.Plotly);
     if (!document.getElementById("plotly.js-style-global")) {
       const style = document.createElement("link");
-      Object.assign(style, { rel: "stylesheet", id: "plotly.js-style-global", className: "no-inline-styles", href: words.plotlyStyles });
+      Object.assign(style, { rel: "stylesheet", id: "plotly.js-style-global", className: "no-inline-styles", href: labels.plotlyStyles });
       document.head.append(style);
     }
-    if (!document.getElementById(words.plotlyMark)) {
+    if (!document.getElementById(labels.plotlyMark)) {
       const mark = document.createElement("template");
-      mark.id = words.plotlyMark;
+      mark.id = labels.plotlyMark;
       document.body.append(mark);
     }
     const script = document.createElement("script");
-    script.src = words.plotly;
+    script.src = labels.plotly;
     script.addEventListener("load", () => resolve(window.Plotly));
     script.addEventListener("error", () => {
       loading = null;
@@ -65,14 +65,14 @@ function frame(element) {
   note.setAttribute("role", "status");
   const details = part("details", "nf-chart-data", element);
   const summary = part("summary", "", details);
-  summary.textContent = words.table;
+  summary.textContent = labels.table;
   const save = part("button", "btn btn-sm", details);
   save.type = "button";
-  save.textContent = words.csv;
+  save.textContent = labels.csv;
   const table = part("div", "table-responsive", details);
   table.tabIndex = 0;
   table.setAttribute("role", "region");
-  table.setAttribute("aria-label", words.table);
+  table.setAttribute("aria-label", labels.table);
   return { plot, note, details, save, table };
 }
 
@@ -85,7 +85,7 @@ function say(state, text, retry) {
     const again = document.createElement("button");
     again.type = "button";
     again.className = "btn btn-sm";
-    again.textContent = words.again;
+    again.textContent = labels.again;
     again.addEventListener("click", retry);
     note.append(again);
   }
@@ -99,9 +99,9 @@ async function draw(state) {
   parts.plot.hidden = empty;
   parts.details.hidden = empty;
   element.removeAttribute("aria-busy");
-  if (empty) return say(state, element.dataset.chartEmpty ?? words.empty);
+  if (empty) return say(state, element.dataset.chartEmpty ?? labels.empty);
   const hidden = data.series.length - MOST_SERIES;
-  say(state, hidden > 0 ? words.hidden.replace("{n}", hidden) : "");
+  say(state, hidden > 0 ? labels.hidden.replace("{n}", hidden) : "");
   if (parts.details.open) tableOf(parts.table, data);
   const library = await plotly();
   const shown = { ...data, series: data.series.slice(0, MOST_SERIES) };
@@ -170,7 +170,7 @@ export async function chart(element, data, base = location.href) {
   try {
     await draw(state);
   } catch (error) {
-    say(state, words.failed, () => draw(state));
+    say(state, labels.failed, () => draw(state));
     throw error;
   }
   return state;
@@ -200,9 +200,9 @@ async function load(element) {
     const again = document.createElement("button");
     again.type = "button";
     again.className = "btn btn-sm";
-    again.textContent = words.again;
+    again.textContent = labels.again;
     again.addEventListener("click", () => load(element));
-    note.append(words.failed ?? "", again);
+    note.append(labels.failed ?? "", again);
     element.append(note);
   }
 }

@@ -7,7 +7,7 @@ form?.addEventListener("input", ({ target }) => touched.add(target.name));
 form?.addEventListener("change", ({ target }) => touched.add(target.name));
 
 function said(name) {
-  const found = form.querySelectorAll(`[data-wrong="${CSS.escape(name)}"] [data-why]`);
+  const found = form.querySelectorAll(`[data-error-field="${CSS.escape(name)}"] [data-error-text]`);
   return [...found].map((one) => one.textContent);
 }
 

@@ -1,11 +1,11 @@
 // What every page has: the drawer, menus, copy buttons, lists, logs that follow.
 
-// On narrow screens the rail is a drawer.
+// On narrow screens the sidebar is a drawer.
 const opener = document.querySelector(".nf-drawer-open");
 function drawer(open) {
-  document.body.classList.toggle("nf-rail-open", open);
+  document.body.classList.toggle("nf-sidebar-open", open);
   opener?.setAttribute("aria-expanded", String(open));
-  if (open) document.querySelector("#rail a")?.focus();
+  if (open) document.querySelector("#sidebar a")?.focus();
 }
 
 // What scrolls sideways can be scrolled with the keyboard too.
@@ -47,7 +47,7 @@ document.addEventListener("keydown", (event) => {
   if (menu) {
     menu.open = false;
     menu.querySelector("summary").focus();
-  } else if (document.body.classList.contains("nf-rail-open")) {
+  } else if (document.body.classList.contains("nf-sidebar-open")) {
     drawer(false);
     opener.focus();
   }
@@ -71,11 +71,11 @@ let opened = [];
 let picked = [];
 document.addEventListener("htmx:beforeSwap", () => {
   opened = [...document.querySelectorAll("details[id][open]")].map((details) => details.id);
-  picked = [...document.querySelectorAll(".nf-pick [name=uid]:checked")].map((box) => box.value);
+  picked = [...document.querySelectorAll(".nf-row-checkbox [name=uid]:checked")].map((box) => box.value);
 });
 document.addEventListener("htmx:afterSwap", () => {
   for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
-  for (const box of document.querySelectorAll(".nf-pick [name=uid]")) box.checked = picked.includes(box.value);
+  for (const box of document.querySelectorAll(".nf-row-checkbox [name=uid]")) box.checked = picked.includes(box.value);
 });
 
 // Filters act at once; without scripts their button does. What is empty stays out of the address.
@@ -83,7 +83,7 @@ document.addEventListener("change", (event) => {
   const { target } = event;
   target.closest("form[data-submit-on-change]")?.requestSubmit();
   if (target.matches("[data-pick-all]")) {
-    for (const box of target.closest("table").querySelectorAll(".nf-pick [name=uid]")) box.checked = target.checked;
+    for (const box of target.closest("table").querySelectorAll(".nf-row-checkbox [name=uid]")) box.checked = target.checked;
   }
 });
 document.addEventListener("formdata", (event) => {

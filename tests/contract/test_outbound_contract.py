@@ -14,7 +14,7 @@ import pytest
 
 from controlplane.adapters.fakes.outbound import Call, MemoryOutbound
 from controlplane.adapters.outbound import HttpOutbound
-from controlplane.domain.egress import Address, EgressPolicy, EgressRefused
+from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressRefused
 from controlplane.ports.outbound import Outbound, OutboundFailed
 from tests.contract.web_servers import Request, WebServer, make_certificate, web_server
 

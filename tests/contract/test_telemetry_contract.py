@@ -15,7 +15,7 @@ from controlplane.adapters.fakes.telemetry import MemoryTelemetry
 from controlplane.adapters.outbound import HttpOutbound
 from controlplane.adapters.telemetry.exporter import ExporterTelemetry
 from controlplane.adapters.telemetry.prometheus import PrometheusTelemetry
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.domain.telemetry import Metric, Reading
 from controlplane.ports.readings import Reader
 from controlplane.ports.telemetry import (

@@ -149,15 +149,15 @@ class Drill:
         return _sorted(processes(self.product, "ninefold_runtime", "finetune"))
 
     def _service(self, name: str) -> list[psutil.Process]:
-        """Every process of it but its guardian; of PostgreSQL the one that takes the others with it."""
+        """Every process of it but its guard; of PostgreSQL the one that takes the others with it."""
         with contextlib.suppress(OSError, ValueError, psutil.NoSuchProcess):
             if name == "postgres":
                 pid = (self.product.home / "pg/data/postmaster.pid").read_text().split()[0]
                 return [psutil.Process(int(pid))]
             record = json.loads((self.product.home / "run/supervisor.json").read_text())
-            guardian = next(one["pid"] for one in record["processes"] if one["name"] == name)
-            if guardian:
-                return _sorted(psutil.Process(guardian).children(recursive=True))
+            guard = next(one["pid"] for one in record["processes"] if one["name"] == name)
+            if guard:
+                return _sorted(psutil.Process(guard).children(recursive=True))
         return []
 
     def audit(self) -> dict[str, Any]:

@@ -364,7 +364,7 @@ MAIN = (
     "login",
 )
 
-#: Why an address below ``config.urls_pages`` is no page to look at.
+#: Why an address below ``config.urls.PAGES`` is no page to look at.
 NO_PAGES: Mapping[str, str] = {
     "healthz": "for machines",
     "readyz": "for machines",

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from launcher.processes import Answers
+from launcher.services import HttpProbe
 from tests.e2e.product import ROOT, free_ports
 from tests.e2e.waiting import wait_until
 from tests.prepared_postgres import start_prepared
@@ -182,7 +182,7 @@ def _serving(folder: Path, *, port: int, environment: Mapping[str, str]) -> Iter
             stdout=out,
             stderr=subprocess.STDOUT,
         )
-    answers = Answers(url=f"{url}/login")
+    answers = HttpProbe(url=f"{url}/login")
     try:
         wait_until(
             lambda: answers() or server.poll() is not None,

@@ -205,7 +205,7 @@ def test_a_job_without_a_free_card_waits_and_says_why(
     assert ended(client, job["uid"])["state"] == "cancelled"
 
 
-def test_a_second_up_says_what_is_running(product: Product) -> None:
+def test_a_second_up_shows_the_running_product(product: Product) -> None:
     said = product.launcher("up", "--detach")
     assert product.web in said
     assert "is running since" in said

@@ -53,7 +53,7 @@ CONTRAST = {
 WCAG_WITHOUT_CONTRAST = {**WCAG, "rules": {"color-contrast": {"enabled": False}}}
 SERIOUS = ("serious", "critical")
 
-#: Stops of the Tab key that are checked on a long page: its head, its rail and its first rows.
+#: Stops of the Tab key that are checked on a long page: its head, its sidebar and its first rows.
 MAX_STOPS = 60
 #: The focused element, whether its focus is visible, and whether it has a size.
 FOCUS = """() => {

@@ -11,7 +11,7 @@ from django.utils import translation
 from pytest_django import DjangoDbBlocker
 
 from apps.models.models import CatalogModel
-from apps.monitoring.web.status import late_loops
+from apps.monitoring.web.status import lagging_controllers
 from tests.functional.prepared_rows import BUILDERS, PreparedDatabases
 
 
@@ -22,7 +22,7 @@ def the_warning_of_late_loops_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) 
     Which page does so, and so costs a query more, is a matter of time: without this, of which tests ran before and
     of how busy the machine is. Whoever tests the warning itself forgets it first.
     """
-    monkeypatch.setattr(late_loops, "_kept", (math.inf, 0))
+    monkeypatch.setattr(lagging_controllers, "_cached", (math.inf, 0))
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import psutil
 import pytest
 import requests
 
-from apps.fleet.management.watches import clusters_watch
+from apps.fleet.management.commands.watch_clusters import clusters_watch
 from apps.fleet.models import Cluster
 from controlplane.adapters.clusters.kubernetes import names
 from controlplane.adapters.clusters.kubernetes.access import from_kubeconfig

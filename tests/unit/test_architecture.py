@@ -183,7 +183,7 @@ def test_every_task_acknowledges_late_and_survives_the_loss_of_its_worker() -> N
 
 
 def test_only_the_service_of_an_entity_writes_its_state() -> None:
-    """A state that is written past ``moves.move`` has no row in the history."""
+    """A state that is written past ``state_transitions.apply_transition`` has no row in the history."""
     for folder in ("jobs", "quotas", "serving"):
         for path, tree in sources(ROOT / "apps" / folder):
             for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""Bearer tokens for programs; people's browsers use the session."""
+"""Token authentication and token scopes of the REST API; browsers use the session."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from apps.accounts import services
 from apps.accounts.models import PersonalToken, User
 from apps.accounts.selectors import PermissionRefused
 from controlplane.domain.permissions import Scope, within
-from controlplane.persistence.origins import origin
-from controlplane.web.rates import count_within, counted_address
+from controlplane.persistence.audit_context import current_audit_context
+from controlplane.web.rate_limits import count_within, counted_address
 
 _WINDOW_SECONDS = 60
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -25,7 +25,7 @@ class TokenAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[User, PersonalToken] | None:
         """:raises AuthenticationFailed: if there is a bearer token and it is not valid.
-        :raises Throttled: if there were too many of them from that address.
+        :raises Throttled: if the address has sent too many invalid tokens.
         """
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer":
@@ -43,22 +43,22 @@ class TokenAuthentication(BaseAuthentication):
 
 
 def _count_failure() -> None:
-    """Counted by each process for itself. A valid token is never held up: one forgotten script behind a
-    shared address must not stop the others.
+    """Count a failed token per client address and process. Valid tokens are never throttled: one
+    misconfigured script behind a shared address must not block the others.
 
     :raises Throttled: once an address has sent more wrong tokens within a minute than it may.
     """
-    address = counted_address(origin().address)
+    address = counted_address(current_audit_context().address)
     failures = count_within(f"failed-tokens:{address}", seconds=_WINDOW_SECONDS)
     if failures > settings.NINEFOLD_TOKEN_FAILURES:
         raise Throttled(wait=_WINDOW_SECONDS)
 
 
 class WithinScope(BasePermission):
-    """A token may do what its scopes allow, at addresses that say which scope they belong to.
+    """Allow a token what its scopes allow.
 
-    Each view names in ``token_scope`` what changing something there needs; looking needs only
-    :attr:`Scope.READ`. A view that names none takes no tokens: whoever adds one has to decide.
+    Each view names the scope of its writes in ``token_scope``; reading needs only :attr:`Scope.READ`. A view
+    without ``token_scope`` accepts no tokens, so that every new view has to decide.
     """
 
     def has_permission(self, request: Request, view: object) -> bool:
@@ -71,24 +71,24 @@ class WithinScope(BasePermission):
 
 
 def scope_require(request: Request, needed: Scope) -> None:
-    """For what a view does beyond its own scope; whoever comes without a token may do all that they may.
+    """Require a further scope of the token, if the request has one.
 
     :raises PermissionRefused: naming the scope that the token lacks.
     """
     token = request.auth
     if not isinstance(token, PersonalToken) or within(token.scope_set, needed):
         return
-    held = ", ".join(sorted(token.scope_set)) or "none"
+    current = ", ".join(sorted(token.scope_set)) or "none"
     raise PermissionRefused(
-        f"this needs a token with the scope {needed.value}; {token.name} has {held}. "
+        f"this needs a token with the scope {needed.value}; {token.name} has {current}. "
         "Make another on your profile page."
     )
 
 
 def acting_user(request: Request) -> User:
-    """Who acts, at an address that is for people who are logged in only.
+    """Return the authenticated user of the request.
 
-    :raises NotAuthenticated: if nobody is.
+    :raises NotAuthenticated: if there is none.
     """
     if not isinstance(request.user, User):
         raise NotAuthenticated

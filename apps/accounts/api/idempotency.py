@@ -1,8 +1,8 @@
-"""POST once: a repetition with the same ``Idempotency-Key`` gets the first answer again.
+"""Idempotent POST: a request repeated with the same ``Idempotency-Key`` gets the first response again.
 
-The key is taken in the transaction that does the work, so a crash leaves neither, and a repetition that
-comes meanwhile waits for it. Only success is kept: after a refusal the key is free for the corrected
-request.
+The key is locked in the transaction that does the work, so a crash leaves neither, and a concurrent
+repetition waits for it. Only successful responses are stored: after an error the key is free for the
+corrected request.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ takes_key = extend_schema(
 
 
 def idempotent(handler: Handler[V, P]) -> Handler[V, P]:
-    """Make a POST handler repeatable. Goes above ``@action``."""
+    """Make a POST handler idempotent. Apply it above ``@action``."""
 
     @functools.wraps(handler)
     def once(view: V, request: Request, /, *args: P.args, **kwargs: P.kwargs) -> Response:
@@ -74,7 +74,8 @@ def idempotent(handler: Handler[V, P]) -> Handler[V, P]:
             response = handler(view, request, *args, **kwargs)
             body = JSONRenderer().render(response.data)
             services.idempotency_end(
-                record=record, answer=services.Answer(status=response.status_code, body=body)
+                record=record,
+                response=services.StoredResponse(status=response.status_code, body=body),
             )
         return response
 
@@ -82,9 +83,9 @@ def idempotent(handler: Handler[V, P]) -> Handler[V, P]:
 
 
 def fingerprint(request: Request) -> str:
-    """SHA-256 over method, address and what the body says.
+    """Return the SHA-256 of method, URL and parsed body.
 
-    Not over its bytes: a form sent again has another boundary.
+    Not of the raw bytes: a repeated multipart form has another boundary.
     """
     digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
     data: Any = request.data

@@ -1,4 +1,4 @@
-"""How authentication is described to readers of the schema."""
+"""OpenAPI description of authentication, and the problem details of accounts errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 
+from apps.accounts.selectors import PermissionRefused
+from apps.accounts.services import (
+    IdempotencyBusy,
+    IdempotencyMismatch,
+    MembershipRefused,
+    NameTaken,
+    TokenRefused,
+    UserChangeRefused,
+)
 from controlplane.domain.permissions import Scope
+from controlplane.web.problems import Problem, translates
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -29,10 +39,39 @@ class TokenScheme(OpenApiAuthenticationExtension):
 
 
 def describe_scopes(result: dict[str, Any], generator: Any, **_more: Any) -> dict[str, Any]:
-    """Say for each operation which scope a token needs there, for drf-spectacular's postprocessing."""
+    """Add the required token scope to each operation; a postprocessing hook of drf-spectacular."""
     for path, _regex, method, answer in generator.endpoints:
         operation = result["paths"].get(path, {}).get(method.lower())
         scope = getattr(answer.cls, "token_scope", None)
         if operation is not None and scope is not None:
             operation["x-token-scope"] = (Scope.READ if method in _SAFE else scope).value
     return result
+
+
+@translates(PermissionRefused)
+def _refused(error: PermissionRefused) -> Problem:
+    return Problem(status=403, code="permission-refused", detail=str(error))
+
+
+@translates(IdempotencyMismatch)
+def _mismatch(error: IdempotencyMismatch) -> Problem:
+    return Problem(status=422, code="idempotency-mismatch", detail=str(error))
+
+
+@translates(IdempotencyBusy)
+def _busy(error: IdempotencyBusy) -> Problem:
+    headers = {"Retry-After": "2"}
+    return Problem(status=409, code="idempotency-busy", detail=str(error), headers=headers)
+
+
+@translates(TokenRefused)
+@translates(NameTaken)
+@translates(UserChangeRefused)
+def _field_refused(error: TokenRefused | NameTaken | UserChangeRefused) -> Problem:
+    errors = [{"field": error.field, "message": str(error)}] if error.field else []
+    return Problem(status=422, code="refused", detail=str(error), errors=errors)
+
+
+@translates(MembershipRefused)
+def _membership(error: MembershipRefused) -> Problem:
+    return Problem(status=409, code="membership-refused", detail=str(error))

@@ -86,7 +86,7 @@ class CompanyRolesSerializer(serializers.ModelSerializer[User]):
     def get_roles_by_sign_on(self, user: User) -> list[CompanyRole]:
         rows = user.company_role_bindings.all()
         return sorted(
-            CompanyRole(row.role) for row in rows if row.source == Membership.Source.SIGN_ON
+            CompanyRole(row.role) for row in rows if row.source == Membership.GrantSource.SIGN_ON
         )
 
 

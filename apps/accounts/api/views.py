@@ -32,7 +32,7 @@ from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, Us
 from controlplane.domain.permissions import Permission, Scope
 from controlplane.web.rest import UID, Query, ResourceViewSet
 
-_PERSON = OpenApiParameter(
+_USER_PARAMETER = OpenApiParameter(
     name="person", type=str, location=OpenApiParameter.PATH, description="Their uid."
 )
 
@@ -87,8 +87,8 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     @idempotent
     def create(self, request: Request) -> Response:
         values = self.checked(TeamCreateSerializer)
-        made = services.team_create(actor=acting_user(request), **values)
-        body = TeamSerializer(made, context=self.get_serializer_context()).data
+        created = services.team_create(actor=acting_user(request), **values)
+        body = TeamSerializer(created, context=self.get_serializer_context()).data
         return Response(body, status=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -97,14 +97,14 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
     @action(detail=True, pagination_class=None)
     def members(self, request: Request, uid: str) -> Response:
         members = selectors.memberships_of(self.get_object())
-        return Response([_member(person, held) for person, held in members.items()])
+        return Response([_member(person, current) for person, current in members.items()])
 
     @extend_schema(
         methods=["PUT"],
         summary="Set the roles of a member",
         description="Adds the person if they are not in the team. Needs the permission to manage it.",
         tags=["accounts"],
-        parameters=[_PERSON],
+        parameters=[_USER_PARAMETER],
         request=MemberSetSerializer,
         responses=MemberSerializer,
     )
@@ -112,7 +112,7 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         methods=["DELETE"],
         summary="Take somebody out of a team",
         tags=["accounts"],
-        parameters=[_PERSON],
+        parameters=[_USER_PARAMETER],
         responses={204: None},
     )
     @action(detail=True, methods=["put", "delete"], url_path=f"members/(?P<person>{UID})")
@@ -131,13 +131,13 @@ class TeamViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceView
         return Response(_member(user, selectors.memberships_of(team)[user]))
 
 
-def _member(person: User, held: list[Membership]) -> dict[str, Any]:
-    foreign = [row.role for row in held if row.source == Membership.Source.SIGN_ON]
+def _member(person: User, current: list[Membership]) -> dict[str, Any]:
+    from_provider = [row.role for row in current if row.source == Membership.GrantSource.SIGN_ON]
     return {
         "uid": person.uid,
         "username": person.username,
-        "roles": [row.role for row in held],
-        "roles_by_sign_on": foreign,
+        "roles": [row.role for row in current],
+        "roles_by_sign_on": from_provider,
     }
 
 
@@ -156,10 +156,10 @@ class CompanyRolesViewSet(mixins.ListModelMixin, ResourceViewSet[User]):
 
     def get_queryset(self) -> QuerySet[User]:
         selectors.require(self.request.user, Permission.MANAGE_TEAM, team=None)
-        people = selectors.people(self.request.user)
+        users = selectors.users_visible(self.request.user)
         if self.action == "list":
-            people = people.exclude(company_role_bindings=None).distinct()
-        return people.prefetch_related("company_role_bindings")
+            users = users.exclude(company_role_bindings=None).distinct()
+        return users.prefetch_related("company_role_bindings")
 
     @extend_schema(
         summary="Set somebody's company roles",

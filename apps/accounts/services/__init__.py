@@ -1,37 +1,29 @@
-"""Changes to people, teams and tokens; the audit trail."""
+"""Changes to users, teams and tokens; the audit log."""
 
-from apps.accounts.services.audits import audit, audit_prune
+from apps.accounts.services.audit_log import audit, audit_prune
 from apps.accounts.services.idempotency import (
-    IDEMPOTENCY_KEPT,
-    Answer,
+    IDEMPOTENCY_RETENTION,
     IdempotencyBusy,
     IdempotencyMismatch,
+    StoredResponse,
     idempotency_begin,
     idempotency_end,
     idempotency_prune,
 )
-from apps.accounts.services.people import (
-    PersonRefused,
-    administrator_ensure,
-    company_roles_set,
-    company_roles_sync,
-    email_change,
-    email_check,
-    password_invite,
-    password_link,
-    person_activate,
-    person_create,
-    person_promote,
-    person_unlock,
-    profile_change,
-    sessions_end,
-    sessions_end_elsewhere,
+from apps.accounts.services.personal_tokens import (
+    TOKEN_PREFIX,
+    TokenRefused,
+    digest_of,
+    new_key,
+    token_create,
+    token_revoke,
+    token_use,
 )
-from apps.accounts.services.sign_on import (
+from apps.accounts.services.single_sign_on import (
     SignOnRefused,
     identity_link,
     identity_unlink,
-    sign_on,
+    user_sign_in,
 )
 from apps.accounts.services.teams import (
     ADMIN_ROLES,
@@ -44,28 +36,36 @@ from apps.accounts.services.teams import (
     team_ensure,
     team_rename,
 )
-from apps.accounts.services.tokens import (
-    TOKEN_PREFIX,
-    TokenRefused,
-    digest_of,
-    new_key,
-    token_create,
-    token_revoke,
-    token_use,
+from apps.accounts.services.users import (
+    UserChangeRefused,
+    administrator_ensure,
+    company_roles_set,
+    company_roles_sync,
+    email_change,
+    email_check,
+    password_invite,
+    password_link,
+    profile_change,
+    sessions_end,
+    sessions_end_elsewhere,
+    user_create,
+    user_set_active,
+    user_set_administrator,
+    user_unlock,
 )
 
 __all__ = [
     "ADMIN_ROLES",
-    "IDEMPOTENCY_KEPT",
+    "IDEMPOTENCY_RETENTION",
     "TOKEN_PREFIX",
-    "Answer",
     "IdempotencyBusy",
     "IdempotencyMismatch",
     "MembershipRefused",
     "NameTaken",
-    "PersonRefused",
     "SignOnRefused",
+    "StoredResponse",
     "TokenRefused",
+    "UserChangeRefused",
     "administrator_ensure",
     "audit",
     "audit_prune",
@@ -84,14 +84,9 @@ __all__ = [
     "new_key",
     "password_invite",
     "password_link",
-    "person_activate",
-    "person_create",
-    "person_promote",
-    "person_unlock",
     "profile_change",
     "sessions_end",
     "sessions_end_elsewhere",
-    "sign_on",
     "staff_derive",
     "team_create",
     "team_ensure",
@@ -99,4 +94,9 @@ __all__ = [
     "token_create",
     "token_revoke",
     "token_use",
+    "user_create",
+    "user_set_active",
+    "user_set_administrator",
+    "user_sign_in",
+    "user_unlock",
 ]

@@ -1,4 +1,4 @@
-"""What was answered to a POST that carried an ``Idempotency-Key``."""
+"""Stored responses to requests with an ``Idempotency-Key``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from apps.accounts.models import IdempotencyRecord, User
 from controlplane.persistence.encryption import decrypt, encrypt
 
 #: An answer is repeated for this long; then its key is free again.
-IDEMPOTENCY_KEPT = timedelta(hours=24)
-#: How long a repetition waits for the request that it repeats.
+IDEMPOTENCY_RETENTION = timedelta(hours=24)
+#: How long a repeated request waits for the first one.
 _IDEMPOTENCY_WAIT = "5s"
 #: PostgreSQL's code for a lock that was not had in time.
 _LOCK_NOT_AVAILABLE = "55P03"
@@ -27,7 +27,7 @@ class IdempotencyBusy(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class StoredResponse:
     """What was answered to a request."""
 
     status: int
@@ -37,16 +37,16 @@ class Answer:
 
 def idempotency_begin(
     *, user: User, key: str, fingerprint: str, at: datetime
-) -> tuple[IdempotencyRecord, Answer | None]:
-    """Take the key until the caller's transaction ends, or give what it was answered before.
+) -> tuple[IdempotencyRecord, StoredResponse | None]:
+    """Lock the key until the transaction of the caller ends, or return the stored response.
 
-    The key, the answer and what the request changes become visible together, or not at all.
+    The key, the response and the changes of the request become visible together, or not at all.
 
     :raises IdempotencyMismatch: if the key belongs to another request.
-    :raises IdempotencyBusy: if the same request is still being answered after a short wait.
+    :raises IdempotencyBusy: if the first request is still running after a short wait.
     """
     IdempotencyRecord.objects.filter(
-        user=user, key=key, created_at__lte=at - IDEMPOTENCY_KEPT
+        user=user, key=key, created_at__lte=at - IDEMPOTENCY_RETENTION
     ).delete()
     try:
         with transaction.atomic(), connection.cursor() as cursor:
@@ -67,18 +67,18 @@ def idempotency_begin(
         )
     if record.status is None or record.body is None:
         raise IdempotencyBusy("this request has not been answered; ask again shortly")
-    sealed = str(record.body["sealed"]).encode("ascii")
-    return record, Answer(status=record.status, body=decrypt(sealed))
+    encrypted = str(record.body["sealed"]).encode("ascii")
+    return record, StoredResponse(status=record.status, body=decrypt(encrypted))
 
 
-def idempotency_end(*, record: IdempotencyRecord, answer: Answer) -> None:
-    """Keep the answer; encrypted, because it may hold a secret that is shown once."""
-    record.status = answer.status
-    record.body = {"sealed": encrypt(answer.body).decode("ascii")}
+def idempotency_end(*, record: IdempotencyRecord, response: StoredResponse) -> None:
+    """Store the response, encrypted: it may contain a secret that is shown once."""
+    record.status = response.status
+    record.body = {"sealed": encrypt(response.body).decode("ascii")}
     record.save(update_fields=["status", "body"])
 
 
 def idempotency_prune(*, at: datetime) -> int:
-    """Forget answers that are no longer repeated; say how many."""
-    stale = IdempotencyRecord.objects.filter(created_at__lte=at - IDEMPOTENCY_KEPT)
+    """Delete responses past their retention; return their number."""
+    stale = IdempotencyRecord.objects.filter(created_at__lte=at - IDEMPOTENCY_RETENTION)
     return stale.delete()[0]

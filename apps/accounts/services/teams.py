@@ -1,4 +1,4 @@
-"""Teams and who holds which role in them."""
+"""Teams, their members and the roles of members."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from apps.accounts.models import Membership, Team, User
-from apps.accounts.selectors import Person, is_company_administrator, require
-from apps.accounts.services.audits import audit
+from apps.accounts.selectors import RequestUser, is_company_administrator, require
+from apps.accounts.services.audit_log import audit
 from controlplane.domain.permissions import Permission, Role
 
 #: Whoever holds one of them somewhere, or any company role, may enter the admin; there they see what the role
@@ -18,11 +18,11 @@ ADMIN_ROLES = frozenset({Role.QUEUE_ADMIN, Role.ADMINISTRATOR})
 
 
 class MembershipRefused(Exception):
-    """The team would be left as it must not be; the message says what to do instead."""
+    """The change would leave the team in an invalid state; the message says what to do instead."""
 
 
 class NameTaken(Exception):
-    """Another team bears it; ``field`` is ``name`` or ``slug``."""
+    """The name or slug is in use; ``field`` is ``name`` or ``slug``."""
 
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(message)
@@ -30,9 +30,9 @@ class NameTaken(Exception):
 
 
 def staff_derive(user: User) -> None:
-    """Let them into the admin, or no longer, as their roles say."""
-    held = user.memberships.filter(role__in=[role.value for role in ADMIN_ROLES])
-    is_staff = user.is_superuser or held.exists() or user.company_role_bindings.exists()
+    """Derive ``is_staff``, the access to the admin, from the roles of the user."""
+    current = user.memberships.filter(role__in=[role.value for role in ADMIN_ROLES])
+    is_staff = user.is_superuser or current.exists() or user.company_role_bindings.exists()
     if is_staff != user.is_staff:
         user.is_staff = is_staff
         User.objects.filter(pk=user.pk).update(is_staff=is_staff)
@@ -63,7 +63,7 @@ def team_create(*, name: str, slug: str, actor: User) -> Team:
 
 @transaction.atomic
 def team_rename(*, team: Team, name: str, actor: User) -> None:
-    """Its address stays: links to it go on working.
+    """Rename a team. The slug stays, so links keep working.
 
     :raises PermissionRefused: unless ``actor`` administers the company.
     :raises NameTaken: if another has that name.
@@ -88,8 +88,10 @@ def team_ensure(*, name: str, slug: str, administrator: User) -> Team:
 
 
 @transaction.atomic
-def membership_set(*, team: Team, user: User, roles: frozenset[Role], actor: Person | None) -> None:
-    """Give exactly those roles in the team; none removes the person. Without an actor nothing is checked.
+def membership_set(
+    *, team: Team, user: User, roles: frozenset[Role], actor: RequestUser | None
+) -> None:
+    """Set exactly those roles in the team; an empty set removes the member. Without an actor nothing is checked.
 
     :raises PermissionRefused: if ``actor`` may not manage the team.
     :raises MembershipRefused: if the team would be without an administrator, which only one of the company
@@ -119,29 +121,31 @@ def membership_set(*, team: Team, user: User, roles: frozenset[Role], actor: Per
 
 
 def _check_sign_on(*, user: User, before: Mapping[str, Membership], roles: frozenset[Role]) -> None:
-    foreign = sorted(
+    from_provider = sorted(
         role
         for role, row in before.items()
-        if row.source == Membership.Source.SIGN_ON and role not in roles
+        if row.source == Membership.GrantSource.SIGN_ON and role not in roles
     )
-    if foreign:
+    if from_provider:
         raise MembershipRefused(
             _(
                 "%(name)s has the role %(role)s by a group of the sign-on provider and would have it "
                 "again after the next log-in; take them out of the group there"
             )
-            % {"name": user.username, "role": foreign[0].replace("_", " ")}
+            % {"name": user.username, "role": from_provider[0].replace("_", " ")}
         )
 
 
-def _check_administered(*, team: Team, user: User, roles: frozenset[Role], actor: Person) -> None:
+def _check_administered(
+    *, team: Team, user: User, roles: frozenset[Role], actor: RequestUser
+) -> None:
     if Role.ADMINISTRATOR in roles or is_company_administrator(actor):
         return
     others = Membership.objects.filter(
         team=team, role=Role.ADMINISTRATOR, user__is_active=True
     ).exclude(user=user)
-    held = Membership.objects.filter(team=team, user=user, role=Role.ADMINISTRATOR)
-    if held.exists() and not others.exists():
+    current = Membership.objects.filter(team=team, user=user, role=Role.ADMINISTRATOR)
+    if current.exists() and not others.exists():
         raise MembershipRefused(
             _(
                 "%(name)s is the last administrator of %(team)s; make somebody else one first, or ask an "
@@ -153,22 +157,22 @@ def _check_administered(*, team: Team, user: User, roles: frozenset[Role], actor
 
 @transaction.atomic
 def memberships_sync(*, user: User, granted: Mapping[Team, frozenset[Role]], provider: str) -> None:
-    """Make the roles that came from the provider the ones that it grants now; others are left alone."""
-    foreign = Membership.objects.filter(user=user, source=Membership.Source.SIGN_ON)
-    concerned = {team.pk for team in granted} | set(foreign.values_list("team_id", flat=True))
-    # As whoever gives roles here does, and one after the other, so that no two wait for each other.
+    """Sync the roles that came from the provider with what it grants now; local roles are kept."""
+    from_provider = Membership.objects.filter(user=user, source=Membership.GrantSource.SIGN_ON)
+    concerned = {team.pk for team in granted} | set(from_provider.values_list("team_id", flat=True))
+    # The same locks as ``membership_set``, in key order, so that there is no deadlock.
     list(Team.objects.select_for_update(no_key=True).filter(pk__in=concerned).order_by("pk"))
-    held = {(row.team_id, row.role): row for row in Membership.objects.filter(user=user)}
-    wanted = {(team.pk, role.value): team for team, roles in granted.items() for role in roles}
+    current = {(row.team_id, row.role): row for row in Membership.objects.filter(user=user)}
+    desired = {(team.pk, role.value): team for team, roles in granted.items() for role in roles}
     changed: set[Team] = set()
-    for key, team in wanted.items():
-        if key not in held:
+    for key, team in desired.items():
+        if key not in current:
             Membership.objects.create(
-                user=user, team=team, role=key[1], source=Membership.Source.SIGN_ON
+                user=user, team=team, role=key[1], source=Membership.GrantSource.SIGN_ON
             )
             changed.add(team)
-    for key, row in held.items():
-        if row.source == Membership.Source.SIGN_ON and key not in wanted:
+    for key, row in current.items():
+        if row.source == Membership.GrantSource.SIGN_ON and key not in desired:
             changed.add(row.team)
             row.delete()
     for team in sorted(changed, key=lambda one: one.pk):

@@ -1,4 +1,4 @@
-"""Forms of people, teams and tokens, and the choice of a team that other forms share."""
+"""Forms of users, teams and tokens, and the team choice that other forms share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.accounts import selectors
 from apps.accounts.models import Team, User
-from apps.accounts.web.words import COMPANY_ROLE_NAMES, ROLE_NAMES, SCOPE_NAMES
+from apps.accounts.web.role_labels import COMPANY_ROLE_LABELS, ROLE_LABELS, SCOPE_LABELS
 from controlplane.domain.permissions import CompanyRole, Role, Scope
 from controlplane.web.forms import PlainForm
 from controlplane.web.tables import FilterForm
@@ -34,7 +34,7 @@ def expiry_of(days: str) -> timedelta | None:
     return timedelta(days=int(days)) if days else None
 
 
-class LogInForm(AuthenticationForm):
+class LoginForm(AuthenticationForm):
     """By password; where the provider is required, for administrators of the company only."""
 
     def confirm_login_allowed(self, user: Any) -> None:
@@ -53,7 +53,7 @@ class TokenForm(PlainForm):
     )
     scopes = forms.MultipleChoiceField(
         label=_("May be used for"),
-        choices=[(scope.value, SCOPE_NAMES[scope]) for scope in Scope],
+        choices=[(scope.value, SCOPE_LABELS[scope]) for scope in Scope],
         widget=forms.CheckboxSelectMultiple,
         initial=[Scope.READ.value],
         help_text=_("As little as its program needs. Never more than you may do yourself."),
@@ -76,7 +76,7 @@ class TokenForm(PlainForm):
         if longest:
             expires = self.choice("expires")
             shorter: list[tuple[str, Any]] = [
-                (days, words) for days, words in EXPIRIES if days and int(days) <= longest
+                (days, label) for days, label in EXPIRIES if days and int(days) <= longest
             ]
             shorter = shorter or [(str(longest), _("%(days)d days") % {"days": longest})]
             expires.choices = shorter
@@ -89,7 +89,7 @@ class TokenForm(PlainForm):
 
 
 class TeamForm(PlainForm):
-    """A form that makes something for a team: asks which only where there are several."""
+    """A form that creates an object of a team; shows the choice only if there are several teams."""
 
     team = forms.ModelChoiceField(label=_("Team"), queryset=Team.objects.none(), empty_label=None)
 
@@ -107,7 +107,7 @@ class TeamForm(PlainForm):
 
 
 class TeamFilterForm(FilterForm):
-    """A list that can be narrowed to one team, by whoever is in several."""
+    """A list filter by team, for users with several teams."""
 
     team = forms.ModelChoiceField(
         label=_("Team"),
@@ -117,7 +117,7 @@ class TeamFilterForm(FilterForm):
     )
 
     def __init__(
-        self, data: QueryDict | None = None, *, user: selectors.Person, **kwargs: Any
+        self, data: QueryDict | None = None, *, user: selectors.RequestUser, **kwargs: Any
     ) -> None:
         super().__init__(data, **kwargs)
         teams = selectors.teams_of(user)
@@ -140,7 +140,7 @@ class NewTeamForm(TeamNameForm):
 
     def clean_slug(self) -> str:
         slug: str = self.cleaned_data["slug"]
-        # The address at which teams are made.
+        # The URL of the form that creates teams.
         if slug == "new":
             raise forms.ValidationError(_("“new” is taken by this page; choose another."))
         return slug
@@ -149,7 +149,7 @@ class NewTeamForm(TeamNameForm):
 class RolesForm(PlainForm):
     roles = forms.MultipleChoiceField(
         label=_("Roles"),
-        choices=[(role.value, ROLE_NAMES[role]) for role in Role],
+        choices=[(role.value, ROLE_LABELS[role]) for role in Role],
         widget=forms.CheckboxSelectMultiple,
         required=False,
     )
@@ -161,7 +161,7 @@ class RolesForm(PlainForm):
 class CompanyRolesForm(PlainForm):
     company_roles = forms.MultipleChoiceField(
         label=_("Company roles"),
-        choices=list(COMPANY_ROLE_NAMES.items()),
+        choices=list(COMPANY_ROLE_LABELS.items()),
         widget=forms.CheckboxSelectMultiple,
         required=False,
         help_text=_("They apply to every team's nodes and cards, whichever team the person is in."),

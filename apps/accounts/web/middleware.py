@@ -1,24 +1,29 @@
-"""What happens to every request around its view: where it comes from, how old its session is, for whom."""
+"""Middleware: proxy headers, audit context, session age, expired sessions, language and time zone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from urllib.parse import urlencode, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseRedirectBase
+from django.shortcuts import resolve_url
 from django.utils import timezone, translation
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
+from django_htmx.http import HttpResponseClientRedirect
 
 from apps.accounts.models import User
-from apps.accounts.web.addresses import client_address, is_from_trusted_proxy
-from controlplane.persistence.origins import Origin, coming_from
+from apps.accounts.web.requests import client_address, is_from_trusted_proxy
+from controlplane.persistence.audit_context import AuditContext, audit_context
 from controlplane.web.logs import request_id
-from controlplane.web.pages import HtmxRequest
+from controlplane.web.pages import HtmxRequest, ToastLevel, toast
 
 Next = Callable[[HttpRequest], HttpResponse]
 
@@ -28,7 +33,7 @@ _PRECISION = 20
 
 
 class ProxyMiddleware:
-    """Removes ``X-Forwarded-Proto`` where no trusted proxy sent it; stands before ``SecurityMiddleware``."""
+    """Removes ``X-Forwarded-Proto`` where no trusted proxy sent it; must precede ``SecurityMiddleware``."""
 
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response
@@ -39,33 +44,33 @@ class ProxyMiddleware:
         return self.get_response(request)
 
 
-class OriginMiddleware:
-    """Lets services know where a change comes from."""
+class AuditContextMiddleware:
+    """Sets the audit context of the request."""
 
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        source = Origin(address=client_address(request), request_id=request_id())
-        with coming_from(source):
+        source = AuditContext(address=client_address(request), request_id=request_id())
+        with audit_context(source):
             return self.get_response(request)
 
 
 class SessionAgeMiddleware:
-    """Ends sessions that are too old, or in which nobody has done anything for too long."""
+    """Ends sessions past their maximum age or idle time."""
 
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HtmxRequest) -> HttpResponse:
         if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
-            self._look(request, at=timezone.now())
+            self._check_age(request, at=timezone.now())
         return self.get_response(request)
 
-    def _look(self, request: HtmxRequest, *, at: datetime) -> None:
+    def _check_age(self, request: HtmxRequest, *, at: datetime) -> None:
         session = request.session
         idle: timedelta = settings.NINEFOLD_SESSION_IDLE
-        # A session from before this was kept begins now.
+        # A session without a timestamp starts now.
         began = _instant(session.get(_BEGAN)) or at
         active = _instant(session.get(_ACTIVE)) or at
         if at - began > timedelta(seconds=settings.SESSION_COOKIE_AGE) or at - active > idle:
@@ -74,12 +79,14 @@ class SessionAgeMiddleware:
             return
         if _BEGAN not in session:
             session[_BEGAN] = at.timestamp()
-        if _ACTIVE not in session or (_by_hand(request) and at - active > idle / _PRECISION):
+        if _ACTIVE not in session or (
+            _is_user_activity(request) and at - active > idle / _PRECISION
+        ):
             session[_ACTIVE] = at.timestamp()
 
 
-def _by_hand(request: HtmxRequest) -> bool:
-    """Whether a person did this; a page that looks after itself also asks by htmx or for JSON."""
+def _is_user_activity(request: HtmxRequest) -> bool:
+    """Return whether the request is user activity; pages also poll by htmx and for JSON."""
     if request.method not in ("GET", "HEAD"):
         return True
     return not request.htmx and "text/html" in request.headers.get("Accept", "text/html")
@@ -90,7 +97,7 @@ def _instant(stamp: object) -> datetime | None:
 
 
 class PreferencesMiddleware:
-    """Language and time zone as the person has chosen them."""
+    """Activates the language and time zone of the user."""
 
     def __init__(self, get_response: Next) -> None:
         self.get_response = get_response
@@ -114,3 +121,46 @@ def _zone(name: str) -> ZoneInfo | None:
         return ZoneInfo(name) if name else None
     except (ZoneInfoNotFoundError, ValueError):
         return None
+
+
+class SessionExpiredMiddleware:
+    """Replaces the redirect to the sign-in page for requests by scripts.
+
+    A polling fragment redirects its page to sign-in and back. A form being filled in stays, with a toast, so that
+    its values are not lost. Other scripts get 401 and a message as JSON.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HtmxRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if not _is_login_redirect(response) or _is_navigation(request):
+            return response
+        if not request.htmx:
+            message = _("You are logged out. Log in again, then send it once more.")
+            return JsonResponse({"error": {"message": message}}, status=HTTPStatus.UNAUTHORIZED)
+        if request.method != "GET":
+            message = _(
+                "You are logged out. Log in again in another tab; what you typed stays here."
+            )
+            refused = HttpResponse(status=HTTPStatus.UNAUTHORIZED)
+            return toast(refused, level=ToastLevel.ERROR, text=message)
+        page = urlsplit(request.headers.get("HX-Current-URL", ""))
+        back = f"{page.path or '/'}?{page.query}" if page.query else page.path or "/"
+        login = resolve_url(settings.LOGIN_URL)
+        return HttpResponseClientRedirect(f"{login}?{urlencode({'next': back})}")
+
+
+def _is_login_redirect(response: HttpResponse) -> bool:
+    if not isinstance(response, HttpResponseRedirectBase):
+        return False
+    return urlsplit(response.url).path == resolve_url(settings.LOGIN_URL)
+
+
+def _is_navigation(request: HtmxRequest) -> bool:
+    """Return whether this is a navigation, for which the redirect is followed as usual."""
+    if request.htmx:
+        return bool(request.htmx.boosted)
+    # Clients without the header are no current browsers: they get the redirect.
+    return request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"

@@ -1,4 +1,4 @@
-"""Teams, and who is in them."""
+"""Pages of teams and their members."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from django.views.decorators.http import require_POST
 from apps.accounts import selectors, services
 from apps.accounts.models import Membership, Team, User
 from apps.accounts.web.forms import NewMemberForm, NewTeamForm, RolesForm, TeamNameForm
-from apps.accounts.web.requests import SignedIn
-from apps.accounts.web.words import ROLE_NAMES, role_names, roles_explained
+from apps.accounts.web.requests import AuthenticatedRequest
+from apps.accounts.web.role_labels import ROLE_LABELS, role_descriptions, role_labels
 from controlplane.domain.permissions import Permission, Role, allows
-from controlplane.web.pages import acted
+from controlplane.web.pages import run_action
 from controlplane.web.tables import Column, FilterForm, Table
 
 
@@ -40,8 +40,8 @@ COLUMNS = (
 
 
 @login_required
-def teams(request: SignedIn) -> HttpResponseBase:
-    """One's own; for an administrator of the company all."""
+def teams(request: AuthenticatedRequest) -> HttpResponseBase:
+    """List the user's own teams; all for a company administrator."""
     # Counted over all members, not over the membership by which one sees the team.
     rows = Team.objects.filter(pk__in=selectors.teams_of(request.user)).annotate(
         people=Count("memberships__user", distinct=True)
@@ -49,45 +49,49 @@ def teams(request: SignedIn) -> HttpResponseBase:
     table = Table(request, rows, columns=COLUMNS, filters=TeamFilter, default_sort="name")
     if table.wants_csv:
         return table.csv(filename="teams.csv")
-    held: dict[int, list[str]] = {}
+    current: dict[int, list[str]] = {}
     for team, role in request.user.memberships.values_list("team_id", "role"):
-        held.setdefault(team, []).append(role)
+        current.setdefault(team, []).append(role)
     context = {
         "table": table,
-        "rows": [{"team": team, "roles": role_names(held.get(team.pk, []))} for team in table.rows],
+        "rows": [
+            {"team": team, "roles": role_labels(current.get(team.pk, []))} for team in table.rows
+        ],
         "may_make": selectors.is_company_administrator(request.user),
     }
     return render(request, "accounts/teams.html", context)
 
 
 @login_required
-def team_new(request: SignedIn) -> HttpResponse:
+def team_new(request: AuthenticatedRequest) -> HttpResponse:
     selectors.require(request.user, Permission.MANAGE_TEAM, team=None)
     form = NewTeamForm(request.POST or None)
     if form.is_bound and form.is_valid():
         try:
-            made = services.team_create(actor=request.user, **form.cleaned_data)
-        except services.NameTaken as taken:
-            form.add_error(taken.field, str(taken))
+            created = services.team_create(actor=request.user, **form.cleaned_data)
+        except services.NameTaken as refusal:
+            form.add_error(refusal.field, str(refusal))
         else:
             messages.success(request, _("The team was made. Add its people now."))
-            return redirect("team", made.slug)
+            return redirect("team", created.slug)
     return render(request, "accounts/team_new.html", {"form": form})
 
 
 @login_required
-def team(request: SignedIn, slug: str) -> HttpResponse:
-    """Its people and their roles; POST adds somebody."""
+def team(request: AuthenticatedRequest, slug: str) -> HttpResponse:
+    """Show the members and their roles; POST adds a member."""
     row = get_object_or_404(selectors.teams_of(request.user), slug=slug)
     if request.method == "POST":
-        # Before the form, which tells whether there is anybody of that name.
+        # Before the form, which reveals whether a user name exists.
         selectors.require(request.user, Permission.MANAGE_TEAM, team=row)
     form = NewMemberForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         person, roles = form.cleaned_data["person"], form.cleaned_data["roles"]
-        held = {Role(one.role) for one in selectors.memberships_of(row).get(person, [])}
+        current = {Role(one.role) for one in selectors.memberships_of(row).get(person, [])}
         try:
-            services.membership_set(team=row, user=person, roles=roles | held, actor=request.user)
+            services.membership_set(
+                team=row, user=person, roles=roles | current, actor=request.user
+            )
         except services.MembershipRefused as refusal:
             form.add_error(None, str(refusal))
         else:
@@ -96,43 +100,50 @@ def team(request: SignedIn, slug: str) -> HttpResponse:
     return render(request, "accounts/team.html", _team_context(request, row, form=form))
 
 
-def _team_context(request: SignedIn, row: Team, **more: Any) -> dict[str, Any]:
+def _team_context(request: AuthenticatedRequest, row: Team, **more: Any) -> dict[str, Any]:
     members = selectors.memberships_of(row)
     mine = selectors.roles_of(request.user, row)
     return {
         "team": row,
-        "members": [_member(person, held) for person, held in members.items()],
+        "members": [_member(person, current) for person, current in members.items()],
         "manages": allows(mine, Permission.MANAGE_TEAM),
         "administers": selectors.is_company_administrator(request.user),
-        "roles": roles_explained(),
+        "roles": role_descriptions(),
         "rename": TeamNameForm(initial={"name": row.name}, auto_id="rename-%s"),
         **more,
     }
 
 
-def _member(person: User, held: list[Membership]) -> dict[str, Any]:
-    given = {one.role: one.source for one in held}
+def _member(person: User, current: list[Membership]) -> dict[str, Any]:
+    sources = {one.role: one.source for one in current}
     return {
         "person": person,
         "roles": [
-            {"name": ROLE_NAMES[role], "foreign": given[role] == Membership.Source.SIGN_ON}
+            {
+                "name": ROLE_LABELS[role],
+                "from_provider": sources[role] == Membership.GrantSource.SIGN_ON,
+            }
             for role in Role
-            if role in given
+            if role in sources
         ],
     }
 
 
 @login_required
-def member(request: SignedIn, slug: str, uid: str) -> HttpResponse:
-    """Which roles somebody has in the team."""
-    row, person, held = _found(request, slug, uid)
-    foreign = frozenset(Role(one.role) for one in held if one.source == Membership.Source.SIGN_ON)
-    initial = {"roles": [one.role for one in held]}
+def member(request: AuthenticatedRequest, slug: str, uid: str) -> HttpResponse:
+    """Show and change the roles of a member."""
+    row, person, current = _member_or_404(request, slug, uid)
+    from_provider = frozenset(
+        Role(one.role) for one in current if one.source == Membership.GrantSource.SIGN_ON
+    )
+    initial = {"roles": [one.role for one in current]}
     form = RolesForm(request.POST if request.method == "POST" else None, initial=initial)
     confirm = False
     if form.is_bound and form.is_valid():
-        roles = form.cleaned_data["roles"] | foreign
-        confirm = _lowers_self(request, person, row, roles) and "sure" not in request.POST
+        roles = form.cleaned_data["roles"] | from_provider
+        confirm = (
+            _removes_own_permission(request, person, row, roles) and "sure" not in request.POST
+        )
         if not confirm:
             try:
                 services.membership_set(team=row, user=person, roles=roles, actor=request.user)
@@ -149,15 +160,17 @@ def member(request: SignedIn, slug: str, uid: str) -> HttpResponse:
         "person": person,
         "form": form,
         "confirm": confirm,
-        "foreign": role_names(sorted(foreign)),
-        "roles": roles_explained(),
+        "from_provider": role_labels(sorted(from_provider)),
+        "roles": role_descriptions(),
     }
     return render(request, "accounts/member.html", context)
 
 
-def _found(request: SignedIn, slug: str, uid: str) -> tuple[Team, User, list[Membership]]:
-    """:raises Http404: if they see no such team, or nobody of that uid is in it.
-    :raises PermissionRefused: if they see it and may not manage it.
+def _member_or_404(
+    request: AuthenticatedRequest, slug: str, uid: str
+) -> tuple[Team, User, list[Membership]]:
+    """:raises Http404: if there is no such visible team or member.
+    :raises PermissionRefused: if the user may not manage the team.
     """
     row = get_object_or_404(selectors.teams_of(request.user), slug=slug)
     person = get_object_or_404(User.objects.filter(memberships__team=row).distinct(), uid=uid)
@@ -165,7 +178,9 @@ def _found(request: SignedIn, slug: str, uid: str) -> tuple[Team, User, list[Mem
     return row, person, selectors.memberships_of(row).get(person, [])
 
 
-def _lowers_self(request: SignedIn, person: User, row: Team, roles: frozenset[Role]) -> bool:
+def _removes_own_permission(
+    request: AuthenticatedRequest, person: User, row: Team, roles: frozenset[Role]
+) -> bool:
     """Whether they are about to take their own right to do this away."""
     return (
         person == request.user
@@ -176,10 +191,10 @@ def _lowers_self(request: SignedIn, person: User, row: Team, roles: frozenset[Ro
 
 @login_required
 @require_POST
-def member_remove(request: SignedIn, slug: str, uid: str) -> HttpResponse:
-    row, person, _held = _found(request, slug, uid)
+def member_remove(request: AuthenticatedRequest, slug: str, uid: str) -> HttpResponse:
+    row, person, _current = _member_or_404(request, slug, uid)
     out = person == request.user and not request.user.is_superuser
-    return acted(
+    return run_action(
         request,
         lambda: services.membership_set(
             team=row, user=person, roles=frozenset(), actor=request.user
@@ -192,15 +207,15 @@ def member_remove(request: SignedIn, slug: str, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def team_rename(request: SignedIn, slug: str) -> HttpResponse:
+def team_rename(request: AuthenticatedRequest, slug: str) -> HttpResponse:
     row = get_object_or_404(selectors.teams_of(request.user), slug=slug)
     selectors.require(request.user, Permission.MANAGE_TEAM, team=None)
     rename = TeamNameForm(request.POST, auto_id="rename-%s")
     if rename.is_valid():
         try:
             services.team_rename(team=row, actor=request.user, **rename.cleaned_data)
-        except services.NameTaken as taken:
-            rename.add_error(taken.field, str(taken))
+        except services.NameTaken as refusal:
+            rename.add_error(refusal.field, str(refusal))
         else:
             messages.success(request, _("Renamed."))
             return redirect("team", row.slug)

@@ -6,8 +6,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.selectors import KnownChip, checks_of, clusters, nodes
-from apps.fleet.services.clusters import Change, Registration
+from apps.fleet.selectors import FleetChip, checks_of, clusters, nodes
+from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
 from controlplane.domain.accelerators import CardState, ChipKind, Confidence
 from controlplane.ports.clusters import Verdict
 from controlplane.web.rest import Filters, Reference, StrictSerializer, VisibleField
@@ -69,7 +69,7 @@ _KUBECONFIG = (
 
 class ClusterChangeSerializer(StrictSerializer[Any]):
     options = serializers.DictField(required=False, help_text="All of them; others are forgotten.")
-    binding = serializers.ChoiceField(choices=Cluster.Binding.choices, required=False)
+    binding = serializers.ChoiceField(choices=Cluster.BindingMode.choices, required=False)
     kubeconfig = serializers.CharField(
         required=False,
         write_only=True,
@@ -84,7 +84,7 @@ class ClusterChangeSerializer(StrictSerializer[Any]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         although_unfit = attrs.pop("although_unfit")
-        return {"change": Change(**attrs), "although_unfit": although_unfit}
+        return {"change": ClusterChange(**attrs), "although_unfit": although_unfit}
 
 
 class ClusterCreateSerializer(ClusterChangeSerializer):
@@ -95,7 +95,7 @@ class ClusterCreateSerializer(ClusterChangeSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         although_unfit = attrs.pop("although_unfit")
-        return {"registration": Registration(**attrs), "although_unfit": although_unfit}
+        return {"registration": ClusterRegistration(**attrs), "although_unfit": although_unfit}
 
 
 class CardLocalitySerializer(serializers.Serializer[Any]):
@@ -228,8 +228,8 @@ class ChipSerializer(serializers.Serializer[Any]):
         source="usable", help_text="Of these, how many take new work."
     )
 
-    def get_aliases(self, known: KnownChip) -> list[str]:
+    def get_aliases(self, known: FleetChip) -> list[str]:
         return sorted(known.chip.aliases)
 
-    def get_unverified(self, known: KnownChip) -> list[str]:
+    def get_unverified(self, known: FleetChip) -> list[str]:
         return sorted(known.chip.unverified)

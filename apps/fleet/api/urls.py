@@ -3,10 +3,7 @@ from __future__ import annotations
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from apps.fleet.api import problems, views
-
-#: Imported so that they register how refusals look.
-REGISTERS = (problems,)
+from apps.fleet.api import views
 
 router = SimpleRouter(trailing_slash=False)
 router.register("clusters", views.ClusterViewSet, basename="cluster")

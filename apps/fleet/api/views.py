@@ -28,7 +28,14 @@ from apps.fleet.api.serializers import (
 )
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.services import clusters
+from apps.fleet.services.clusters import (
+    ClusterHasIsolatedNodes,
+    ClusterInUse,
+    ClusterRefused,
+    ClusterUnfit,
+)
 from controlplane.domain.permissions import Scope
+from controlplane.web.problems import Problem, translates
 from controlplane.web.rest import Query, ResourceViewSet
 
 
@@ -55,8 +62,8 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     )
     @idempotent
     def create(self, request: Request) -> Response:
-        given = self.checked(ClusterCreateSerializer)
-        cluster = clusters.cluster_register(actor=acting_user(request), at=timezone.now(), **given)
+        values = self.checked(ClusterCreateSerializer)
+        cluster = clusters.cluster_register(actor=acting_user(request), at=timezone.now(), **values)
         return Response(self._detail(cluster), status=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -67,10 +74,10 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         responses=ClusterDetailSerializer,
     )
     def partial_update(self, request: Request, uid: str) -> Response:
-        found, actor = self.get_object(), acting_user(request)
-        given = self.checked(ClusterChangeSerializer)
-        clusters.cluster_change(cluster=found, actor=actor, at=timezone.now(), **given)
-        return Response(self._detail(found))
+        cluster, actor = self.get_object(), acting_user(request)
+        values = self.checked(ClusterChangeSerializer)
+        clusters.cluster_change(cluster=cluster, actor=actor, at=timezone.now(), **values)
+        return Response(self._detail(cluster))
 
     @extend_schema(
         summary="Remove a cluster",
@@ -82,8 +89,8 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
         responses={204: None},
     )
     def destroy(self, request: Request, uid: str) -> Response:
-        found, actor = self.get_object(), acting_user(request)
-        clusters.cluster_remove(cluster=found, actor=actor, at=timezone.now())
+        cluster, actor = self.get_object(), acting_user(request)
+        clusters.cluster_remove(cluster=cluster, actor=actor, at=timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
@@ -95,9 +102,9 @@ class ClusterViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceV
     @idempotent
     @action(detail=True, methods=["post"])
     def check(self, request: Request, uid: str) -> Response:
-        found, actor = self.get_object(), acting_user(request)
-        clusters.cluster_check(cluster=found, actor=actor, at=timezone.now())
-        return Response(self._detail(found))
+        cluster, actor = self.get_object(), acting_user(request)
+        clusters.cluster_check(cluster=cluster, actor=actor, at=timezone.now())
+        return Response(self._detail(cluster))
 
     def _detail(self, cluster: Cluster) -> dict[str, Any]:
         counted = self.get_queryset().get(pk=cluster.pk)
@@ -138,7 +145,7 @@ class ChipsView(APIView):
     @extend_schema(summary="Chips", tags=["fleet"], responses=ChipSerializer(many=True))
     def get(self, request: Request) -> Response:
         Query.read(request)
-        return Response(ChipSerializer(selectors.chips_known(), many=True).data)
+        return Response(ChipSerializer(selectors.fleet_chips(), many=True).data)
 
 
 class ChipView(APIView):
@@ -149,7 +156,42 @@ class ChipView(APIView):
     @extend_schema(summary="A chip", tags=["fleet"], responses=ChipSerializer)
     def get(self, request: Request, name: str) -> Response:
         Query.read(request)
-        known = selectors.chip_known(name)
+        known = selectors.fleet_chip(name)
         if known is None:
             raise NotFound(f"no plug-in knows a chip called {name!r}")
         return Response(ChipSerializer(known).data)
+
+
+@translates(ClusterRefused)
+def _refused(error: ClusterRefused) -> Problem:
+    errors = [{"field": error.field, "message": str(error)}]
+    return Problem(status=422, code="cluster-refused", detail=str(error), errors=errors)
+
+
+@translates(ClusterUnfit)
+def _unfit(error: ClusterUnfit) -> Problem:
+    errors = [
+        {"field": f"checks.{check.name}", "message": f"{check.message} {check.remedy}".strip()}
+        for check in error.failed
+    ]
+    return Problem(status=422, code="cluster-unfit", detail=str(error), errors=errors)
+
+
+@translates(ClusterInUse)
+def _occupied(error: ClusterInUse) -> Problem:
+    return Problem(
+        status=409,
+        code="cluster-occupied",
+        detail=str(error),
+        extensions={"occupants": list(error.occupants)},
+    )
+
+
+@translates(ClusterHasIsolatedNodes)
+def _marked(error: ClusterHasIsolatedNodes) -> Problem:
+    return Problem(
+        status=409,
+        code="cluster-marked",
+        detail=str(error),
+        extensions={"nodes": list(error.nodes)},
+    )

@@ -1,211 +1,24 @@
 """Changes to clusters, nodes and cards."""
 
-from __future__ import annotations
+from apps.fleet.services.card_availability import NodeIsolated, node_cordon
+from apps.fleet.services.cluster_status import cluster_trouble_record
+from apps.fleet.services.clusters import cluster_ensure
+from apps.fleet.services.inventory import (
+    PARTITIONED,
+    TAKEN,
+    UNHEALTHY,
+    UNSEEN,
+    inventory_record,
+)
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Any
-
-from django.db import transaction
-
-from apps.accounts.models import User
-from apps.accounts.services import audit
-from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.selectors import localities_of, out_of_use_since, require_operator
-from apps.fleet.services.copies import STALE
-from apps.fleet.services.withholding import UNREADY, cards_lock
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.geometry import text_of
-from controlplane.domain.locality import nic_groups, numa_groups
-from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
-from controlplane.ports.clusters import ObservedCard, ObservedNode
-from controlplane.ports.discovery import NICS, NUMA, RINGS
-
-UNSEEN = "the cluster no longer reports it"
-UNHEALTHY = "the cluster reports it as not healthy"
-TAKEN = "work that is not ours has it"
-PARTITIONED = "it is divided into slices, which are given out one by one"
-#: Columns of a card that follow what its cluster reports.
-_OBSERVED = ("chip", "memory", "serial", "state", "state_reason", "parent_id")
-
-
-class NodeOutOfUse(Exception):
-    """The node as a whole was taken out of use: work comes to it again when it is given back."""
-
-    def __init__(self, node: Node, *, since: datetime) -> None:
-        when = f"{since.astimezone(UTC):%Y-%m-%d %H:%M}"
-        super().__init__(f"{node} is out of use since {when} UTC: give it back instead")
-        self.since = since
-
-
-@transaction.atomic
-def inventory_record(
-    *, cluster: Cluster, nodes: Sequence[ObservedNode], isolation: str, at: datetime
-) -> None:
-    """Make rows match what the cluster reports. What it no longer reports becomes unknown, not deleted."""
-    lock_in_transaction(AdvisoryLock.SYNC_INVENTORY, cluster.pk)
-    row = Cluster.objects.filter(pk=cluster.pk)
-    if not row.exists():
-        # It was removed while it was asked.
-        return
-    # Before any node, and in the order of admissions, which come to nodes by way of their cards. Locked, so
-    # that an operator's decision made meanwhile is not written over.
-    held = Card.objects.select_for_update(no_key=True, of=("self",))
-    cards = list(held.filter(node__cluster=cluster).order_by("uid"))
-    _record_cards(cards, _record_nodes(cluster, nodes, at=at))
-    row.update(last_seen_at=at, isolation=isolation)
-    row.exclude(trouble="").exclude(trouble__startswith=STALE).update(trouble="")
-
-
-def _record_nodes(
-    cluster: Cluster, nodes: Sequence[ObservedNode], *, at: datetime
-) -> list[tuple[Node, ObservedNode]]:
-    """The row of each node that is seen."""
-    standing = Node.objects.filter(cluster=cluster)
-    known = {node.name: node for node in standing}
-    fresh, rows = [], []
-    for seen in nodes:
-        node = known.pop(seen.name, None)
-        if node is None:
-            node = Node(cluster=cluster, name=seen.name, last_seen_at=at)
-            for name, value in _node_columns(node, seen).items():
-                setattr(node, name, value)
-            fresh.append(node)
-        else:
-            _update_node(node, seen)
-        rows.append((node, seen))
-    Node.objects.bulk_create(fresh)
-    standing.filter(name__in=[seen.name for seen in nodes]).update(last_seen_at=at)
-    if any(node.ready for node in known.values()):
-        standing.filter(name__in=known).update(ready=False)
-    return rows
-
-
-def _update_node(node: Node, seen: ObservedNode) -> None:
-    changed = {
-        name: value
-        for name, value in _node_columns(node, seen).items()
-        if getattr(node, name) != value
-    }
-    if changed:
-        Node.objects.filter(pk=node.pk).update(**changed)
-
-
-def _node_columns(node: Node, seen: ObservedNode) -> dict[str, Any]:
-    return {
-        "cpu": seen.capacity.cpu,
-        "memory": seen.capacity.memory,
-        "ready": seen.ready,
-        "labels": _labels(node, seen),
-    }
-
-
-def _labels(node: Node, seen: ObservedNode) -> dict[str, str]:
-    """Labels of the node, and the groups of its cards where no label says them: placement reads both there."""
-    labels = dict(seen.labels or {})
-    cards = localities_of(node)
-    observed = {RINGS: seen.rings, NUMA: numa_groups(cards), NICS: nic_groups(cards)}
-    for name, groups in observed.items():
-        if groups:
-            labels.setdefault(name, text_of(groups))
-    return labels
-
-
-def _record_cards(cards: Sequence[Card], nodes: Sequence[tuple[Node, ObservedNode]]) -> None:
-    """``cards`` are all that the cluster's rows have, locked."""
-    rows = {(card.node_id, card.index): card for card in cards}
-    unseen = dict(rows)
-    # Slices come behind the cards that they are parts of.
-    for are_slices in (False, True):
-        fresh = []
-        for node, seen in nodes:
-            for observed in seen.cards:
-                if (observed.parent is not None) is not are_slices:
-                    continue
-                card = unseen.pop((node.pk, observed.index), None)
-                parent = None if observed.parent is None else rows.get((node.pk, observed.parent))
-                if card is None:
-                    card = Card(node=node, index=observed.index, parent=parent)
-                    if parent is not None and not _is_from_observation(parent):
-                        # A decision on the card is one on each of its slices.
-                        card.state, card.state_reason = parent.state, parent.state_reason
-                    _observe(card, observed)
-                    fresh.append(card)
-                    continue
-                before = _observed_columns(card)
-                card.parent = parent
-                _observe(card, observed)
-                if _observed_columns(card) != before:
-                    card.save(update_fields=_OBSERVED)
-        Card.objects.bulk_create(fresh)
-        rows |= {(card.node_id, card.index): card for card in fresh}
-    missing = [card.pk for card in unseen.values() if card.state == CardState.USABLE]
-    if missing:
-        Card.objects.filter(pk__in=missing).update(state=CardState.UNKNOWN, state_reason=UNSEEN)
-
-
-def _observe(card: Card, observed: ObservedCard) -> None:
-    card.chip, card.memory = observed.chip, observed.memory
-    # A cluster that knows no serial numbers does not take away what figures say of the card.
-    card.serial = observed.serial or card.serial
-    # Only the observation's own states are taken back; an operator's decision stays.
-    if card.state == CardState.USABLE or _is_from_observation(card):
-        card.state, card.state_reason = _state_of(observed)
-
-
-def _observed_columns(card: Card) -> tuple[object, ...]:
-    return tuple(getattr(card, name) for name in _OBSERVED)
-
-
-def _state_of(observed: ObservedCard) -> tuple[CardState, str]:
-    """What is taken is unknown to us: the plug-in that gave it away keeps it, and gives out all others."""
-    if not observed.healthy:
-        return CardState.UNKNOWN, UNHEALTHY
-    if observed.partitioned:
-        return CardState.UNKNOWN, PARTITIONED
-    if observed.taken:
-        return CardState.UNKNOWN, TAKEN
-    return CardState.USABLE, ""
-
-
-def _is_from_observation(card: Card) -> bool:
-    return card.state == CardState.UNKNOWN and card.state_reason in (
-        UNSEEN,
-        UNHEALTHY,
-        TAKEN,
-        PARTITIONED,
-        UNREADY,
-    )
-
-
-@transaction.atomic
-def node_cordon(*, node: Node, cordoned: bool, actor: User) -> bool:
-    """Let no new work come to a node, or let it come again; what runs there goes on.
-
-    Says whether that changed anything.
-
-    :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises NodeOutOfUse: if it would be opened while it is out of use.
-    """
-    require_operator(actor)
-    if not cordoned:
-        # Whoever takes the node out of use locks these too: it has done so, or sees the node open.
-        cards_lock(nodes=[node.pk])
-        if since := out_of_use_since(node):
-            raise NodeOutOfUse(node, since=since)
-    if not Node.objects.filter(pk=node.pk).exclude(cordoned=cordoned).update(cordoned=cordoned):
-        return False
-    action = "node.cordon" if cordoned else "node.uncordon"
-    audit(actor=actor, action=action, uid=node.uid, name=str(node), cluster=node.cluster.name)
-    return True
-
-
-def cluster_in_trouble(*, cluster: Cluster, trouble: str) -> None:
-    """Remember why the last look failed. Silence isolates nothing by itself."""
-    Cluster.objects.filter(pk=cluster.pk).update(trouble=trouble)
-
-
-def cluster_ensure(*, name: str, kind: str) -> Cluster:
-    """The cluster of that name, created if absent."""
-    cluster, _ = Cluster.objects.get_or_create(name=name, defaults={"kind": kind})
-    return cluster
+__all__ = [
+    "PARTITIONED",
+    "TAKEN",
+    "UNHEALTHY",
+    "UNSEEN",
+    "NodeIsolated",
+    "cluster_ensure",
+    "cluster_trouble_record",
+    "inventory_record",
+    "node_cordon",
+]

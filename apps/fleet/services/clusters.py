@@ -1,4 +1,4 @@
-"""Clusters that people register: looked at first, changed, looked at again, removed."""
+"""Cluster lifecycle: register, check, change, remove; rotation of kubeconfig encryption."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.permissions import Permission
-from controlplane.persistence.encryption import encrypt, sealed_again
+from controlplane.persistence.encryption import encrypt, reencrypted
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.ports.clusters import (
     Check,
@@ -32,14 +32,14 @@ from controlplane.ports.registry import UnknownAdapter
 
 REMOVED = "its cluster was removed"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
-#: Occupants that a refusal names.
+#: Workloads that an error names.
 _NAMED = 5
-#: What says where work lies: options, and the kubeconfig by its server.
-_PLACING = ("in_cluster", "kubeconfig", "namespace")
+#: Options that determine where workloads are found; of the kubeconfig its server.
+_LOCATION_OPTIONS = ("in_cluster", "kubeconfig", "namespace")
 
 
 class ClusterRefused(Exception):
-    """It cannot be like that; ``field`` is what is wrong."""
+    """The description is invalid; ``field`` names the invalid value."""
 
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class ClusterRefused(Exception):
 
 
 class ClusterUnfit(Exception):
-    """Nothing could run there as it is now; ``checks`` say why, and what an administrator does about it."""
+    """Nothing could run there; ``checks`` say why, and how to fix it."""
 
     def __init__(self, checks: tuple[Check, ...]) -> None:
         failed = [check for check in checks if check.verdict is Verdict.FAILED]
@@ -56,8 +56,8 @@ class ClusterUnfit(Exception):
         self.failed = failed
 
 
-class ClusterOccupied(Exception):
-    """Work still holds its cards or runs there."""
+class ClusterInUse(Exception):
+    """Workloads still use the cluster."""
 
     def __init__(self, name: str, occupants: tuple[str, ...]) -> None:
         which = _first_of(occupants)
@@ -65,8 +65,8 @@ class ClusterOccupied(Exception):
         self.occupants = occupants
 
 
-class ClusterMarked(Exception):
-    """Some of its nodes bear our mark, which nobody would take off any more."""
+class ClusterHasIsolatedNodes(Exception):
+    """Some of its nodes are marked as isolated; nothing would remove the mark any more."""
 
     def __init__(self, name: str, nodes: tuple[str, ...]) -> None:
         which = _first_of(nodes)
@@ -85,20 +85,20 @@ def _first_of(occupants: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
-    """A cluster as somebody describes it."""
+class ClusterRegistration:
+    """A cluster to register."""
 
     name: str
     kind: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    binding: str = Cluster.Binding.NODE
-    #: Empty: the product runs inside of that cluster, and ``in_cluster`` stands in the options.
+    binding: str = Cluster.BindingMode.NODE
+    #: Empty: the product runs inside that cluster, and the options have ``in_cluster``.
     kubeconfig: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What is None stays."""
+class ClusterChange:
+    """Changes of a cluster; None keeps the value."""
 
     options: Mapping[str, Any] | None = None
     binding: str | None = None
@@ -106,16 +106,16 @@ class Change:
 
 
 def cluster_register(
-    *, registration: Registration, actor: User, although_unfit: bool, at: datetime
+    *, registration: ClusterRegistration, actor: User, although_unfit: bool, at: datetime
 ) -> Cluster:
-    """The cluster, after it was looked at once; its nodes appear with the next turn of the inventory.
+    """Register a cluster after its checks; its nodes appear with the next inventory.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises ClusterRefused: if something is wrong with the description.
+    :raises ClusterRefused: if the registration is invalid.
     :raises ClusterUnfit: if a check fails, unless ``although_unfit``.
     """
     require(actor, Permission.OPERATE_FLEET, team=None)
-    _described(registration)
+    _validate_registration(registration)
     cluster = Cluster(
         name=registration.name,
         kind=registration.kind,
@@ -124,7 +124,7 @@ def cluster_register(
         kubeconfig=_sealed(registration.kubeconfig),
         created_by_name=actor.username,
     )
-    _look(cluster, although_unfit=although_unfit, at=at)
+    _run_checks(cluster, although_unfit=although_unfit, at=at)
     try:
         with transaction.atomic():
             cluster.save()
@@ -135,23 +135,23 @@ def cluster_register(
 
 
 def cluster_change(
-    *, cluster: Cluster, change: Change, actor: User, although_unfit: bool, at: datetime
+    *, cluster: Cluster, change: ClusterChange, actor: User, although_unfit: bool, at: datetime
 ) -> Cluster:
-    """The cluster as it is then, looked at once more.
+    """Change a cluster after new checks.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises ClusterRefused: if something cannot be like that, if it would be another cluster than the one that
-        work runs on, or if it was removed meanwhile.
+    :raises ClusterRefused: if a value is invalid, if workloads would no longer be found there, or if it was
+        removed meanwhile.
     :raises ClusterUnfit: if a check fails, unless ``although_unfit``.
     """
     require(actor, Permission.OPERATE_FLEET, team=None)
     changed = []
     if change.options is not None:
-        _options(change.options)
+        _validate_options(change.options)
         cluster.options = dict(change.options)
         changed.append("options")
     if change.binding is not None:
-        _binding(change.binding)
+        _validate_binding(change.binding)
         cluster.binding = change.binding
         changed.append("binding")
     if change.kubeconfig is not None:
@@ -162,53 +162,53 @@ def cluster_change(
         changed.append("kubeconfig")
     if not changed:
         return cluster
-    _look(cluster, although_unfit=although_unfit, at=at)
+    _run_checks(cluster, although_unfit=although_unfit, at=at)
     with transaction.atomic():
-        _stay_in_place(cluster, changed)
+        _check_location_unchanged(cluster, changed)
         cluster.save(update_fields=[*changed, "checks", "checked_at", "version"])
         _audit(cluster, actor=actor, action="cluster.change", changed=changed)
     return cluster
 
 
 def cluster_check(*, cluster: Cluster, actor: User, at: datetime) -> tuple[Check, ...]:
-    """Look at it once more, and keep what was found.
+    """Run the checks and store their results.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
     """
     require(actor, Permission.OPERATE_FLEET, team=None)
     try:
-        checks = _checked(cluster, at=at)
+        checks = _collect_checks(cluster, at=at)
     except (ClusterError, UnknownAdapter) as error:
         checks = (Check(name="adapter", verdict=Verdict.FAILED, message=str(error)),)
-        _keep(cluster, checks, at=at)
+        _store_checks(cluster, checks, at=at)
     with transaction.atomic():
         cluster.save(update_fields=["checks", "checked_at", "version"])
         _audit(cluster, actor=actor, action="cluster.check")
     return checks
 
 
-def _stay_in_place(cluster: Cluster, changed: Sequence[str]) -> None:
-    """Hold the row that those columns go to until the transaction ends.
+def _check_location_unchanged(cluster: Cluster, changed: Sequence[str]) -> None:
+    """Lock the row until the transaction ends and check that it still points to the same cluster.
 
-    Work that is looked for elsewhere is taken to be lost, and is started a second time.
+    Workloads that are not found are considered lost and are started a second time.
 
-    :raises ClusterRefused: if it was removed, or would be found elsewhere while it is in use.
+    :raises ClusterRefused: if it was removed, or would point elsewhere while it is in use.
     """
     lock_in_transaction(AdvisoryLock.SYNC_INVENTORY, cluster.pk)
-    standing = Cluster.objects.select_for_update(no_key=True).filter(pk=cluster.pk).first()
-    if standing is None:
+    stored = Cluster.objects.select_for_update(no_key=True).filter(pk=cluster.pk).first()
+    if stored is None:
         message = f"{cluster.name} was removed meanwhile; register it anew"
         raise ClusterRefused(message, field="name")
-    wanted = copy(standing)
+    changed_copy = copy(stored)
     for column in changed:
-        setattr(wanted, column, getattr(cluster, column))
-    moved = _moved(standing, wanted)
+        setattr(changed_copy, column, getattr(cluster, column))
+    moved = _changed_location(stored, changed_copy)
     if not moved:
         return
-    # Whoever is about to place work there holds its cards, and is an occupant when we have them.
+    # An admission in progress holds the cards, and is counted once they are locked.
     cards = Card.objects.select_for_update(no_key=True, of=("self",))
-    list(cards.filter(node__cluster=standing).order_by("uid").values_list("pk", flat=True))
-    if occupants := selectors.occupants_of(standing):
+    list(cards.filter(node__cluster=stored).order_by("uid").values_list("pk", flat=True))
+    if occupants := selectors.workloads_using(stored):
         raise ClusterRefused(
             f"{moved} would point {cluster.name} elsewhere while it is in use by {_first_of(occupants)}: "
             "that work would be started a second time; stop or move it first",
@@ -216,19 +216,26 @@ def _stay_in_place(cluster: Cluster, changed: Sequence[str]) -> None:
         )
 
 
-def _moved(before: Cluster, after: Cluster) -> str:
-    """What points elsewhere; empty if work is found as before.
+def _changed_location(before: Cluster, after: Cluster) -> str:
+    """Return the option that changes the location; empty if none does.
 
-    Where the standing kubeconfig cannot be read, nobody knows its server: a new one is the only way back.
+    If the stored kubeconfig cannot be decrypted, its server is unknown: a new one is always accepted.
     """
-    here, there = _location(before), _location(after)
-    if not here or not there:
-        here, there = before.options, after.options
-    return next((word for word in _PLACING if here.get(word) != there.get(word)), "")
+    old_location, new_location = _location(before), _location(after)
+    if not old_location or not new_location:
+        old_location, new_location = before.options, after.options
+    return next(
+        (
+            option
+            for option in _LOCATION_OPTIONS
+            if old_location.get(option) != new_location.get(option)
+        ),
+        "",
+    )
 
 
 def _location(cluster: Cluster) -> Mapping[str, Any]:
-    """What its work is found by; empty if that cannot be told."""
+    """Return the location of its workloads; empty if it is unknown."""
     try:
         adapter = selectors.cluster_adapter(cluster)
     except (ClusterError, UnknownAdapter):
@@ -238,26 +245,25 @@ def _location(cluster: Cluster) -> Mapping[str, Any]:
 
 @transaction.atomic
 def cluster_remove(*, cluster: Cluster, actor: User, at: datetime) -> None:
-    """Forget how it is reached, and let nothing be placed on it any more.
+    """Remove a cluster: delete its credentials and exclude it from scheduling.
 
-    What stands on the cluster itself stays there. Rows that past work points at are kept out of sight, and the
-    name is free for another cluster.
+    Objects on the cluster itself stay. Rows that past jobs refer to are hidden, and the name is free again.
 
     :raises PermissionRefused: unless ``actor`` operates the fleet.
-    :raises ClusterOccupied: while claims hold its cards or work runs there.
-    :raises ClusterMarked: while nodes of it are out of use, or bear the mark of that still.
+    :raises ClusterInUse: while workloads use it.
+    :raises ClusterHasIsolatedNodes: while nodes of it are isolated or still marked as isolated.
     """
     require(actor, Permission.OPERATE_FLEET, team=None)
     lock_in_transaction(AdvisoryLock.SYNC_INVENTORY, cluster.pk)
     # In the order in which admissions lock them: whoever comes later finds no card of this cluster.
     cards = Card.objects.select_for_update(no_key=True, of=("self",))
-    held = [card.pk for card in cards.filter(node__cluster=cluster).order_by("uid")]
-    if occupants := selectors.occupants_of(cluster):
-        raise ClusterOccupied(cluster.name, occupants)
-    if marked := selectors.marked_nodes(cluster):
-        raise ClusterMarked(cluster.name, marked)
+    locked_cards = [card.pk for card in cards.filter(node__cluster=cluster).order_by("uid")]
+    if occupants := selectors.workloads_using(cluster):
+        raise ClusterInUse(cluster.name, occupants)
+    if marked := selectors.nodes_marked_isolated(cluster):
+        raise ClusterHasIsolatedNodes(cluster.name, marked)
     _audit(cluster, actor=actor, action="cluster.remove")
-    Card.objects.filter(pk__in=held).update(
+    Card.objects.filter(pk__in=locked_cards).update(
         state=CardState.ISOLATED, state_reason=REMOVED, removed_at=at
     )
     Node.objects.filter(cluster=cluster).update(ready=False, removed_at=at)
@@ -269,8 +275,8 @@ def cluster_remove(*, cluster: Cluster, actor: User, at: datetime) -> None:
     )
 
 
-def kubeconfigs_seal_again() -> int:
-    """Encrypt by the first key what another one encrypted; say how many that were.
+def kubeconfigs_reencrypt() -> int:
+    """Re-encrypt kubeconfigs of other keys with the first key; return their number.
 
     :raises Undecryptable: if no key fits one of them.
     """
@@ -279,14 +285,14 @@ def kubeconfigs_seal_again() -> int:
     for key in keys:
         with transaction.atomic():
             row = Cluster.objects.select_for_update(no_key=True).filter(pk=key).first()
-            sealed = sealed_again(row.kubeconfig) if row and row.kubeconfig else None
+            sealed = reencrypted(row.kubeconfig) if row and row.kubeconfig else None
             if sealed is not None:
                 Cluster.objects.filter(pk=key).update(kubeconfig=sealed)
                 count += 1
     return count
 
 
-def _described(registration: Registration) -> None:
+def _validate_registration(registration: ClusterRegistration) -> None:
     if not _NAME.fullmatch(registration.name):
         raise ClusterRefused(
             "a name has 1 to 40 small Latin letters, digits and hyphens, and neither begins nor ends with a "
@@ -302,24 +308,24 @@ def _described(registration: Registration) -> None:
             f"clusters of kind {registration.kind!r} cannot be registered; installed: {listed}",
             field="kind",
         )
-    _binding(registration.binding)
-    _options(registration.options)
+    _validate_binding(registration.binding)
+    _validate_options(registration.options)
 
 
 def _refuse_taken(name: str) -> Never:
     raise ClusterRefused(f"there is a cluster named {name} already; choose another", field="name")
 
 
-def _binding(binding: str) -> None:
-    if binding not in Cluster.Binding.values:
+def _validate_binding(binding: str) -> None:
+    if binding not in Cluster.BindingMode.values:
         raise ClusterRefused(f"the binding is card or node, got {binding!r}", field="binding")
 
 
-def _options(options: Mapping[str, Any]) -> None:
-    for word in ("kubeconfig", "installation"):
-        if word in options:
+def _validate_options(options: Mapping[str, Any]) -> None:
+    for option in ("kubeconfig", "installation"):
+        if option in options:
             raise ClusterRefused(
-                f"{word!r} is no option: a kubeconfig has a field of its own, where it is kept encrypted",
+                f"{option!r} is no option: a kubeconfig has a field of its own, where it is kept encrypted",
                 field="options",
             )
     inside = options.get("in_cluster", False)
@@ -331,14 +337,14 @@ def _sealed(kubeconfig: str) -> bytes | None:
     return encrypt(kubeconfig.encode()) if kubeconfig.strip() else None
 
 
-def _look(cluster: Cluster, *, although_unfit: bool, at: datetime) -> None:
-    """Check the row as it would be.
+def _run_checks(cluster: Cluster, *, although_unfit: bool, at: datetime) -> None:
+    """Run the checks on the unsaved row.
 
     :raises ClusterRefused: if its options or its kubeconfig cannot be used.
     :raises ClusterUnfit: if a check fails, unless ``although_unfit``.
     """
     try:
-        checks = _checked(cluster, at=at)
+        checks = _collect_checks(cluster, at=at)
     except CredentialRefused as refusal:
         raise ClusterRefused(str(refusal), field="kubeconfig") from refusal
     except (ClusterError, UnknownAdapter) as refusal:
@@ -347,8 +353,8 @@ def _look(cluster: Cluster, *, although_unfit: bool, at: datetime) -> None:
         raise ClusterUnfit(checks)
 
 
-def _checked(cluster: Cluster, *, at: datetime) -> tuple[Check, ...]:
-    """What it says of itself now, kept in the row's columns but not saved."""
+def _collect_checks(cluster: Cluster, *, at: datetime) -> tuple[Check, ...]:
+    """Run the checks and set their results on the row, unsaved."""
     adapter = selectors.cluster_adapter(cluster)
     checks: tuple[Check, ...] = ()
     if isinstance(adapter, Inspectable):
@@ -356,13 +362,13 @@ def _checked(cluster: Cluster, *, at: datetime) -> tuple[Check, ...]:
         try:
             cluster.version = adapter.version()[:60]
         except ClusterError:
-            # One of the checks says why.
+            # One of the checks reports why.
             cluster.version = ""
-    _keep(cluster, checks, at=at)
+    _store_checks(cluster, checks, at=at)
     return checks
 
 
-def _keep(cluster: Cluster, checks: tuple[Check, ...], *, at: datetime) -> None:
+def _store_checks(cluster: Cluster, checks: tuple[Check, ...], *, at: datetime) -> None:
     cluster.checks = [asdict(check) for check in checks]
     cluster.checked_at = at
 
@@ -376,3 +382,9 @@ def _audit(cluster: Cluster, *, actor: User, action: str, **detail: Any) -> None
         kind=cluster.kind,
         **detail,
     )
+
+
+def cluster_ensure(*, name: str, kind: str) -> Cluster:
+    """The cluster of that name, created if absent."""
+    cluster, _ = Cluster.objects.get_or_create(name=name, defaults={"kind": kind})
+    return cluster

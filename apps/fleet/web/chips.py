@@ -1,4 +1,4 @@
-"""Pages of the chips that plug-ins know: what each is, how its cards are given out, how well it is known."""
+"""Pages of the chips that plug-ins know: specifications, allocation rules, metrics, fault levels and engines."""
 
 from __future__ import annotations
 
@@ -16,22 +16,125 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.fleet import selectors
-from apps.fleet.selectors import KnownChip
-from apps.fleet.web.figures import (
-    KINDS,
-    LEVELS,
-    READINGS,
-    Figure,
-    figures_of,
-    given_out,
-    rates_of,
-)
-from controlplane.domain.accelerators import Chip, Confidence
+from apps.fleet.selectors import FleetChip
+from controlplane.domain.accelerators import Chip, ChipKind, Confidence, Dtype
 from controlplane.domain.faults import FaultLevel
+from controlplane.domain.geometry import Geometry, Group
+from controlplane.domain.resources import GIB
 from controlplane.ports import registry
 from controlplane.ports.chips import Series, VendorProfile
 from controlplane.ports.engines import Task
 from controlplane.web.tables import FilterForm
+
+KINDS: Mapping[ChipKind, Promise] = {
+    ChipKind.CPU: _("processor"),
+    ChipKind.GPU: _("GPU"),
+    ChipKind.NPU: _("NPU"),
+}
+LEVELS: Mapping[FaultLevel, Promise] = {
+    FaultLevel.NOTE: _("note it"),
+    FaultLevel.RESTART_REQUEST: _("restart the request"),
+    FaultLevel.RESTART_JOB: _("restart the job"),
+    FaultLevel.RESET_WHEN_IDLE: _("take no new work, reset when idle"),
+    FaultLevel.RESET_NOW: _("reset now"),
+    FaultLevel.ISOLATE: _("isolate the card"),
+}
+#: Labels of exporter metrics, by the names of ``controlplane.ports.chips.Exporter``.
+METRIC_LABELS: Mapping[str, Promise] = {
+    "utilization": _("Utilization"),
+    "memory_used": _("Memory in use"),
+    "memory_total": _("Memory in all"),
+    "temperature": _("Temperature"),
+    "power": _("Power"),
+    "health": _("Health"),
+    "fault": _("Fault"),
+}
+_WHOLE = frozenset({Dtype.INT8, Dtype.INT4})
+_GIGA, _TERA = 1e9, 1e12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChipSpecValue:
+    """One value of a chip specification."""
+
+    code: str
+    label: str
+    #: With its unit; empty where nobody published it.
+    value: str
+    #: No document of the maker confirms it.
+    unverified: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllocationRules:
+    """How cards of a node are allocated."""
+
+    #: Allowed sizes of a request, as text.
+    sizes: str
+    rings: tuple[Group, ...]
+    pairs_of: int
+    split_evenly: bool
+
+
+def spec_values(chip: Chip) -> list[ChipSpecValue]:
+    """Memory, bandwidths and rates; what has no value is not published."""
+    memory = f"{chip.memory / GIB:.4g} GiB" if chip.memory else ""
+    return [
+        _spec_value(chip, "memory", gettext("Memory"), memory),
+        _spec_value(
+            chip, "memory_bandwidth", gettext("Memory bandwidth"), _bandwidth(chip.memory_bandwidth)
+        ),
+        _spec_value(
+            chip, "link_bandwidth", gettext("Link, one way"), _bandwidth(chip.link_bandwidth)
+        ),
+        _spec_value(chip, "peak_rates", gettext("Peak rates"), _best(chip)),
+    ]
+
+
+def peak_rates(chip: Chip) -> list[ChipSpecValue]:
+    """Return dense peak rates by number format, wide ones first; unpublished ones are omitted."""
+    return [
+        ChipSpecValue(
+            code=dtype.value,
+            label=dtype.value,
+            value=_rate(dtype, chip.peak_rates[dtype]),
+            unverified="peak_rates" in chip.unverified,
+        )
+        for dtype in sorted(chip.peak_rates, key=tuple(Dtype).index)
+    ]
+
+
+def allocation_rules(what: Chip | Geometry) -> AllocationRules:
+    geometry = what.geometry if isinstance(what, Chip) else what
+    return AllocationRules(
+        sizes=", ".join(map(str, geometry.sizes)),
+        rings=geometry.rings,
+        pairs_of=geometry.aligned_to,
+        split_evenly=geometry.split_evenly,
+    )
+
+
+def _spec_value(chip: Chip, code: str, label: str, value: str) -> ChipSpecValue:
+    return ChipSpecValue(
+        code=code, label=label, value=value, unverified=bool(value) and code in chip.unverified
+    )
+
+
+def _best(chip: Chip) -> str:
+    order = (Dtype.BFLOAT16, Dtype.FLOAT16, *chip.peak_rates)
+    found = next((one for one in order if one in chip.peak_rates), None)
+    return f"{_rate(found, chip.peak_rates[found])} {found.value}" if found else ""
+
+
+def _rate(dtype: Dtype, rate: float) -> str:
+    return f"{rate / _TERA:,.5g} {'TOPS' if dtype in _WHOLE else 'TFLOPS'}"
+
+
+def _bandwidth(amount: float | None) -> str:
+    if amount is None:
+        return ""
+    return f"{amount / _TERA:.4g} TB/s" if amount >= _TERA else f"{amount / _GIGA:.4g} GB/s"
+
 
 _TASKS: Mapping[Task, Promise] = {
     Task.FINETUNE: _("fine-tune"),
@@ -55,7 +158,7 @@ class ChipFilter(FilterForm):
             *sorted(titles.items(), key=lambda item: item[1].lower()),
         ]
 
-    def narrow(self, known: Iterable[KnownChip]) -> list[KnownChip]:
+    def narrow(self, known: Iterable[FleetChip]) -> list[FleetChip]:
         """Those of the chips that match every chosen value."""
         text = (self.chosen("text") or "").strip().lower()
         vendor, kind = self.chosen("vendor"), self.chosen("kind")
@@ -76,7 +179,7 @@ class ChipList:
     filters: ChipFilter
     rows: list[dict[str, Any]]
     clear_href: str = "?"
-    kept: tuple[tuple[str, str], ...] = ()
+    carried_parameters: tuple[tuple[str, str], ...] = ()
 
     @property
     def filtered(self) -> bool:
@@ -84,13 +187,13 @@ class ChipList:
 
     @property
     def ignored(self) -> list[str]:
-        return self.filters.left_out
+        return self.filters.invalid_filters
 
 
 @login_required
 def chips(request: HttpRequest) -> HttpResponse:
     """Every chip that a plug-in knows."""
-    known = selectors.chips_known()
+    known = selectors.fleet_chips()
     filters = ChipFilter(request.GET)
     table = ChipList(filters=filters, rows=[_row(one) for one in filters.narrow(known)])
     context = {
@@ -104,7 +207,7 @@ def chips(request: HttpRequest) -> HttpResponse:
 @login_required
 def chip(request: HttpRequest, name: str) -> HttpResponse:
     """One chip; another of its names leads here."""
-    known = selectors.chip_known(name)
+    known = selectors.fleet_chip(name)
     if known is None:
         raise Http404(f"no plug-in knows a chip called {name!r}")
     if known.chip.name != name:
@@ -113,12 +216,12 @@ def chip(request: HttpRequest, name: str) -> HttpResponse:
     code = request.GET.get("code", "").strip()[:60]
     context = {
         **_row(known),
-        "figures": figures_of(one),
-        "rates": rates_of(one),
-        "given_out": given_out(one),
+        "figures": spec_values(one),
+        "rates": peak_rates(one),
+        "allocation_rules": allocation_rules(one),
         "environment": registry.chip_plugin(one).environment(one, cards=(0, 1)),
         "layouts": [
-            {"name": label, "given_out": given_out(geometry)}
+            {"name": label, "allocation_rules": allocation_rules(geometry)}
             for label, geometry in profile.layouts.items()
         ],
         "metrics": _metrics(profile),
@@ -135,7 +238,7 @@ def _names(chip: Chip) -> set[str]:
     return {chip.name, chip.title.lower(), *chip.aliases}
 
 
-def _row(known: KnownChip) -> dict[str, Any]:
+def _row(known: FleetChip) -> dict[str, Any]:
     chip = known.chip
     return {
         "known": known,
@@ -143,21 +246,21 @@ def _row(known: KnownChip) -> dict[str, Any]:
         "profile": known.profile,
         "kind": KINDS[chip.kind],
         "rate": next(
-            (rate for rate in rates_of(chip) if rate.code in ("bfloat16", "float16")), None
+            (rate for rate in peak_rates(chip) if rate.code in ("bfloat16", "float16")), None
         ),
-        "unverified": [figure.label for figure in _unverified(chip)],
+        "unverified": [spec_value.label for spec_value in _unverified(chip)],
         "unknown": chip.confidence is Confidence.UNVERIFIED,
     }
 
 
-def _unverified(chip: Chip) -> list[Figure]:
-    return [figure for figure in figures_of(chip) if figure.unverified]
+def _unverified(chip: Chip) -> list[ChipSpecValue]:
+    return [spec_value for spec_value in spec_values(chip) if spec_value.unverified]
 
 
 def _metrics(profile: VendorProfile) -> list[tuple[Promise | str, Series]]:
-    """Which series each figure is read from."""
+    """Return the series that each metric is read from."""
     series = profile.exporter.series if profile.exporter else {}
-    return [(READINGS.get(name, name), one) for name, one in series.items()]
+    return [(METRIC_LABELS.get(name, name), one) for name, one in series.items()]
 
 
 def _levels(profile: VendorProfile) -> list[dict[str, Any]]:
@@ -179,7 +282,7 @@ def _levels(profile: VendorProfile) -> list[dict[str, Any]]:
 
 
 def _level_of(profile: VendorProfile, code: str) -> str:
-    """What a code that somebody typed asks for, in words; empty where none was typed."""
+    """Return the label of the action for an entered fault code; empty if none was entered."""
     if not code:
         return ""
     upper = code if code in profile.faults.levels else code.upper().removeprefix("0X")

@@ -1,4 +1,4 @@
-"""Pages of clusters: all of them, one, registering, changing, checking and removing it."""
+"""Pages and forms of clusters: list, detail, register, change, check, remove."""
 
 from __future__ import annotations
 
@@ -20,21 +20,165 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors
 from apps.fleet.models import Cluster
 from apps.fleet.services import clusters as services
-from apps.fleet.web.cluster_forms import KINDS, ClusterChangeForm, ClusterForm, ClusterNewForm
+from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
 from controlplane.domain.permissions import Permission
 from controlplane.ports.clusters import Check, Verdict
-from controlplane.web.pages import acting
-from controlplane.web.sentences import said
+from controlplane.web.forms import PlainForm
+from controlplane.web.message_translation import translate_message
+from controlplane.web.pages import row_action
 from controlplane.web.tables import Column, FilterForm, Table
 
-#: Longer without a look at it, and nobody knows how it does.
-SILENCE = timedelta(seconds=90)
+KINDS = {"kubernetes": _("Kubernetes"), "volcano": _("Kubernetes with Volcano")}
+#: Options that have a field of their own.
+_FIELDS = ("control_url", "in_cluster")
+
+
+class ClusterForm(PlainForm):
+    """What can be changed of a cluster later as well."""
+
+    more = ("options", "binding")
+
+    kubeconfig = forms.CharField(
+        label=_("Kubeconfig"),
+        required=False,
+        max_length=300_000,
+        strip=False,
+        widget=forms.Textarea(
+            attrs={"rows": 8, "class": "form-control nf-mono", "spellcheck": "false"}
+        ),
+    )
+    in_cluster = forms.BooleanField(
+        label=_("Ninefold runs inside of this cluster, by the account of its own pod"),
+        required=False,
+    )
+    control_url = forms.URLField(
+        label=_("Address of Ninefold for its pods"),
+        required=False,
+        max_length=400,
+        assume_scheme="https",
+        widget=forms.TextInput(attrs={"placeholder": "https://ninefold.example.com"}),
+        help_text=_(
+            "Where jobs report. Empty: the address of this installation, which pods often cannot reach."
+        ),
+    )
+    options = forms.JSONField(
+        label=_("Options"),
+        required=False,
+        initial=dict,
+        widget=forms.Textarea(
+            attrs={"rows": 6, "class": "form-control nf-mono", "spellcheck": "false"}
+        ),
+        help_text=_(
+            "JSON: where files lie on its nodes and how pods are built, such as "
+            '{"namespace": "ninefold", "image": "registry.example.com/engine:1", '
+            '"store": {"claim": "artifacts"}}.'
+        ),
+    )
+    binding = forms.ChoiceField(
+        label=_("Who chooses the cards of a node"),
+        choices=[
+            (Cluster.BindingMode.NODE.value, _("the cluster's device plug-in")),
+            (Cluster.BindingMode.CARD.value, _("Ninefold")),
+        ],
+    )
+    although_unfit = forms.BooleanField(label=_("Keep it although checks fail"), required=False)
+
+    @property
+    def first_fields(self) -> list[forms.BoundField]:
+        """Return the first fields, without the checkbox shown beside failed checks."""
+        return [field for field in super().first_fields if field.name != "although_unfit"]
+
+    def clean_options(self) -> dict[str, Any]:
+        options = self.cleaned_data["options"] or {}
+        if not isinstance(options, dict):
+            raise forms.ValidationError(
+                gettext('Options are a JSON object, such as {"namespace": "ninefold"}.')
+            )
+        for name in _FIELDS:
+            if name in options:
+                raise forms.ValidationError(
+                    gettext("%(name)s has a field of its own; leave it out here.") % {"name": name}
+                )
+        return options
+
+    @property
+    def chosen_options(self) -> Mapping[str, Any]:
+        """All options, those with a field of their own included."""
+        values = self.cleaned_data
+        own = {name: values[name] for name in _FIELDS if values[name]}
+        return {**values["options"], **own}
+
+
+class ClusterNewForm(ClusterForm):
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=40,
+        help_text=_("Small Latin letters, digits and hyphens. It cannot be changed later."),
+    )
+    kind = forms.ChoiceField(label=_("Kind"))
+
+    field_order = ("name", "kind", "kubeconfig", "in_cluster", "control_url", "options", "binding")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        kinds = selectors.remote_kinds()
+        self.choice("kind").choices = [(kind, KINDS.get(kind, kind)) for kind in kinds]
+        self.fields["kubeconfig"].help_text = _(
+            "Of an account that may make namespaces and pods there. Its token or certificate must stand in "
+            "it; what would run a program or read a file is refused. It is kept encrypted and never shown."
+        )
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if not values.get("kubeconfig", "").strip() and not values.get("in_cluster"):
+            self.add_error(
+                "kubeconfig",
+                gettext("Paste a kubeconfig, or say that Ninefold runs inside of this cluster."),
+            )
+        return values
+
+    @property
+    def registration(self) -> ClusterRegistration:
+        """The cluster as the valid form describes it."""
+        values = self.cleaned_data
+        return ClusterRegistration(
+            name=values["name"],
+            kind=values["kind"],
+            options=self.chosen_options,
+            binding=values["binding"],
+            kubeconfig=values["kubeconfig"],
+        )
+
+
+class ClusterChangeForm(ClusterForm):
+    def __init__(self, *args: Any, cluster: Cluster, **kwargs: Any) -> None:
+        own = {name: cluster.options.get(name) for name in _FIELDS}
+        rest = {name: value for name, value in cluster.options.items() if name not in _FIELDS}
+        initial = {**own, "options": rest, "binding": cluster.binding}
+        super().__init__(*args, initial=initial, **kwargs)
+        self.fields["kubeconfig"].help_text = _(
+            "Only to replace the one that is kept; leave it empty to go on with that."
+        )
+
+    @property
+    def change(self) -> ClusterChange:
+        """What the valid form changes."""
+        values = self.cleaned_data
+        return ClusterChange(
+            options=self.chosen_options,
+            binding=values["binding"],
+            kubeconfig=values["kubeconfig"] if values["kubeconfig"].strip() else None,
+        )
+
+
+#: Without contact for longer, the status is stale.
+STALE_AFTER = timedelta(seconds=90)
 #: Users of a cluster that a refusal names.
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 class ClusterFilter(FilterForm):
@@ -47,7 +191,7 @@ class ClusterFilter(FilterForm):
 COLUMNS = (
     Column(key="name", label=_("Name"), sort="name"),
     Column(key="kind", label=_("Kind"), sort="kind"),
-    Column(key="health", label=_("Health"), csv=lambda row: health_of(row, at=timezone.now())),
+    Column(key="health", label=_("Health"), csv=lambda row: cluster_health(row, at=timezone.now())),
     Column(key="version", label=_("Version")),
     Column(
         key="nodes",
@@ -63,7 +207,7 @@ COLUMNS = (
         numeric=True,
         csv=lambda row: row.card_count,
     ),
-    Column(key="contact", label=_("Last contact"), csv=lambda row: contact_of(row) or ""),
+    Column(key="contact", label=_("Last contact"), csv=lambda row: last_contact_at(row) or ""),
 )
 NODE_COLUMNS = (
     Column(key="name", label=_("Name"), sort="name"),
@@ -81,23 +225,23 @@ NODE_COLUMNS = (
 )
 
 
-def contact_of(cluster: Cluster) -> datetime | None:
-    """When it was last heard of, by whoever asked."""
+def last_contact_at(cluster: Cluster) -> datetime | None:
+    """Return the time of the last contact, by inventory or watch."""
     known = [at for at in (cluster.last_seen_at, cluster.reachable_at) if at is not None]
     return max(known, default=None)
 
 
-def health_of(cluster: Cluster, *, at: datetime) -> str:
-    """A state of the common table of looks; what is worst counts."""
+def cluster_health(cluster: Cluster, *, at: datetime) -> str:
+    """Return the worst state as a key of ``STATE_BADGES``."""
     verdicts = {check.verdict for check in selectors.checks_of(cluster)}
-    contact = contact_of(cluster)
+    contact = last_contact_at(cluster)
     if cluster.trouble:
         return "down"
     if Verdict.FAILED in verdicts:
         return "failing"
     if contact is None:
         return "unseen"
-    if at - contact > SILENCE:
+    if at - contact > STALE_AFTER:
         return "late"
     return "degraded" if Verdict.LACKING in verdicts else "well"
 
@@ -106,13 +250,13 @@ def _row(cluster: Cluster, *, at: datetime) -> dict[str, Any]:
     return {
         "cluster": cluster,
         "kind": KINDS.get(cluster.kind, cluster.kind),
-        "health": health_of(cluster, at=at),
-        "contact": contact_of(cluster),
+        "health": cluster_health(cluster, at=at),
+        "contact": last_contact_at(cluster),
     }
 
 
 @login_required
-def clusters(request: SignedIn) -> HttpResponseBase:
+def clusters(request: AuthenticatedRequest) -> HttpResponseBase:
     rows = selectors.clusters()
     table = Table(request, rows, columns=COLUMNS, filters=ClusterFilter, default_sort="name")
     if table.wants_csv:
@@ -126,63 +270,65 @@ def clusters(request: SignedIn) -> HttpResponseBase:
     return render(request, "fleet/clusters.html", context)
 
 
-def _found(request: SignedIn, uid: str) -> Cluster:
+def _cluster_or_404(request: AuthenticatedRequest, uid: str) -> Cluster:
     return get_object_or_404(selectors.clusters(), uid=uid)
 
 
 @login_required
-def cluster(request: SignedIn, uid: str) -> HttpResponseBase:
+def cluster(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """One cluster. Its options and checks are for whoever operates the fleet."""
-    found = _found(request, uid)
-    nodes = selectors.nodes_of(found)
+    cluster_row = _cluster_or_404(request, uid)
+    nodes = selectors.nodes_of(cluster_row)
     table = Table(request, nodes, columns=NODE_COLUMNS, default_sort="name")
     if table.wants_csv:
-        return table.csv(filename=f"{found.name}-nodes.csv")
+        return table.csv(filename=f"{cluster_row.name}-nodes.csv")
     operates = selectors.operates(request.user)
     context = {
-        **_row(found, at=timezone.now()),
+        **_row(cluster_row, at=timezone.now()),
         "table": table,
         "nodes": [(node, node.cpu / 1000) for node in table.rows],
-        "stock": selectors.stock_of(found),
+        "stock": selectors.chip_counts(cluster_row),
         "operates": operates,
-        "checks": _checks(selectors.checks_of(found)) if operates else [],
-        "options": _options(found) if operates else [],
-        "control_url": selectors.control_url(found),
+        "checks": _checks(selectors.checks_of(cluster_row)) if operates else [],
+        "options": _options(cluster_row) if operates else [],
+        "control_url": selectors.control_url(cluster_row),
         "changes": operates,
-        "inspectable": selectors.inspectable(found),
+        "inspectable": selectors.inspectable(cluster_row),
     }
     return render(request, "fleet/cluster.html", context)
 
 
 def _checks(checks: tuple[Check, ...]) -> list[dict[str, str]]:
-    """What needs somebody first."""
+    """Return the checks, failed ones first."""
     order = (Verdict.FAILED, Verdict.LACKING, Verdict.PASSED)
     return [
         {
             "name": check.name,
             "verdict": check.verdict.value,
-            "message": said(check.message),
-            "remedy": said(check.remedy),
+            "message": translate_message(check.message),
+            "remedy": translate_message(check.remedy),
         }
         for check in sorted(checks, key=lambda check: order.index(check.verdict))
     ]
 
 
-def _options(found: Cluster) -> list[tuple[str, Any]]:
-    return sorted((name, value) for name, value in found.options.items() if name != "control_url")
+def _options(cluster_row: Cluster) -> list[tuple[str, Any]]:
+    return sorted(
+        (name, value) for name, value in cluster_row.options.items() if name != "control_url"
+    )
 
 
 @sensitive_post_parameters("kubeconfig")
 @login_required
 @never_cache
-def cluster_new(request: SignedIn) -> HttpResponse:
+def cluster_new(request: AuthenticatedRequest) -> HttpResponse:
     accounts.require(request.user, Permission.OPERATE_FLEET, team=None)
     bound = request.method == "POST"
     form = ClusterNewForm(request.POST if bound else None)
     context: dict[str, Any] = {"form": form, "kinds": selectors.remote_kinds()}
     if bound and form.is_valid():
         try:
-            made = services.cluster_register(
+            created = services.cluster_register(
                 registration=form.registration,
                 actor=request.user,
                 although_unfit=form.cleaned_data["although_unfit"],
@@ -194,26 +340,26 @@ def cluster_new(request: SignedIn) -> HttpResponse:
             messages.success(
                 request, gettext("The cluster is registered; its nodes appear within a minute.")
             )
-            return redirect("cluster", made.uid)
+            return redirect("cluster", created.uid)
     return render(request, "fleet/cluster_form.html", context, status=422 if bound else 200)
 
 
 @sensitive_post_parameters("kubeconfig")
 @login_required
 @never_cache
-def cluster_change(request: SignedIn, uid: str) -> HttpResponse:
+def cluster_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     accounts.require(request.user, Permission.OPERATE_FLEET, team=None)
-    found = _found(request, uid)
+    cluster_row = _cluster_or_404(request, uid)
     bound = request.method == "POST"
-    form = ClusterChangeForm(request.POST if bound else None, cluster=found)
-    if found.kind not in selectors.REMOTE_KINDS:
+    form = ClusterChangeForm(request.POST if bound else None, cluster=cluster_row)
+    if cluster_row.kind not in selectors.REMOTE_KINDS:
         for name in ("kubeconfig", "in_cluster"):
             del form.fields[name]
-    context: dict[str, Any] = {"form": form, "cluster": found}
+    context: dict[str, Any] = {"form": form, "cluster": cluster_row}
     if bound and form.is_valid():
         try:
             services.cluster_change(
-                cluster=found,
+                cluster=cluster_row,
                 change=form.change,
                 actor=request.user,
                 although_unfit=form.cleaned_data["although_unfit"],
@@ -223,7 +369,7 @@ def cluster_change(request: SignedIn, uid: str) -> HttpResponse:
             context |= _refused(form, refusal)
         else:
             messages.success(request, gettext("The cluster was changed."))
-            return redirect("cluster", found.uid)
+            return redirect("cluster", cluster_row.uid)
     return render(request, "fleet/cluster_form.html", context, status=422 if bound else 200)
 
 
@@ -233,16 +379,18 @@ def _refused(
     """What the form's page shows of it: an error beside its field, or the checks."""
     if isinstance(refusal, services.ClusterUnfit):
         return {"checks": _checks(refusal.checks), "unfit": True}
-    form.add_error(refusal.field if refusal.field in form.fields else None, said(str(refusal)))
+    form.add_error(
+        refusal.field if refusal.field in form.fields else None, translate_message(str(refusal))
+    )
     return {}
 
 
-_act = acting(found=_found, page="cluster")
+_action = row_action(load=_cluster_or_404, page="cluster")
 
 
-@_act
-def cluster_check(request: SignedIn, found: Cluster) -> str:
-    checks = services.cluster_check(cluster=found, actor=request.user, at=timezone.now())
+@_action
+def cluster_check(request: AuthenticatedRequest, cluster_row: Cluster) -> str:
+    checks = services.cluster_check(cluster=cluster_row, actor=request.user, at=timezone.now())
     failed = sum(check.verdict is Verdict.FAILED for check in checks)
     if failed:
         return gettext("Checked: %(failed)d of %(total)d checks failed.") % {
@@ -252,22 +400,22 @@ def cluster_check(request: SignedIn, found: Cluster) -> str:
     return gettext("Checked: nothing failed.")
 
 
-def _in_use(found: Cluster, occupants: tuple[str, ...]) -> str:
+def _in_use(cluster_row: Cluster, occupants: tuple[str, ...]) -> str:
     """Who uses it, each in the reader's language."""
     return gettext("%(name)s is still in use by %(who)s; stop or move that first.") % {
-        "name": found.name,
-        "who": _first_of([said(one) for one in occupants]),
+        "name": cluster_row.name,
+        "who": _first_of([translate_message(one) for one in occupants]),
     }
 
 
-def _marked(found: Cluster, nodes: tuple[str, ...]) -> str:
+def _marked(cluster_row: Cluster, nodes: tuple[str, ...]) -> str:
     return gettext(
         "%(name)s bears our mark on %(nodes)s: give these nodes back first, and wait until their mark is off."
-    ) % {"name": found.name, "nodes": _first_of(nodes)}
+    ) % {"name": cluster_row.name, "nodes": _first_of(nodes)}
 
 
 def _first_of(names: Sequence[str]) -> str:
-    named = list(names[:MOST_NAMED])
+    named = list(names[:MAX_NAMED])
     if more := len(names) - len(named):
         named.append(gettext("and %(count)d more") % {"count": more})
     return ", ".join(named)
@@ -275,16 +423,18 @@ def _first_of(names: Sequence[str]) -> str:
 
 @login_required
 @require_POST
-def cluster_remove(request: SignedIn, uid: str) -> HttpResponse:
+def cluster_remove(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Refused with what still uses it."""
-    found = _found(request, uid)
+    cluster_row = _cluster_or_404(request, uid)
     try:
-        services.cluster_remove(cluster=found, actor=request.user, at=timezone.now())
-    except services.ClusterOccupied as refusal:
-        messages.error(request, _in_use(found, refusal.occupants))
-        return redirect("cluster", found.uid)
-    except services.ClusterMarked as refusal:
-        messages.error(request, _marked(found, refusal.nodes))
-        return redirect("cluster", found.uid)
-    messages.success(request, gettext("The cluster %(name)s was removed.") % {"name": found.name})
+        services.cluster_remove(cluster=cluster_row, actor=request.user, at=timezone.now())
+    except services.ClusterInUse as refusal:
+        messages.error(request, _in_use(cluster_row, refusal.occupants))
+        return redirect("cluster", cluster_row.uid)
+    except services.ClusterHasIsolatedNodes as refusal:
+        messages.error(request, _marked(cluster_row, refusal.nodes))
+        return redirect("cluster", cluster_row.uid)
+    messages.success(
+        request, gettext("The cluster %(name)s was removed.") % {"name": cluster_row.name}
+    )
     return redirect("clusters")

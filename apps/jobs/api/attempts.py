@@ -22,8 +22,15 @@ from rest_framework.views import APIView
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt
 from controlplane.domain.resources import GIB
-from controlplane.web.parsers import BodyTooLarge, BoundedJSONParser, content_length
-from controlplane.web.rest import LARGEST_INTEGER, AnyAccept, Query, StrictSerializer
+from controlplane.web.rest import (
+    LARGEST_INTEGER,
+    AnyAccept,
+    BodyTooLarge,
+    BoundedJSONParser,
+    Query,
+    StrictSerializer,
+    content_length,
+)
 
 
 class ProgressSerializer(StrictSerializer[Any]):

@@ -22,8 +22,8 @@ from controlplane.domain.fields import Field, Kind
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.ports.engines import FlagsChecked
+from controlplane.web.log_responses import LogQuery
 from controlplane.web.rest import LARGEST_INTEGER, Filters, Query, Reference, VisibleField
-from controlplane.web.texts import LogQuery
 
 KINDS = [(kind.value, kind.value) for kind in JobKind]
 

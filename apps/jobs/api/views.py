@@ -31,10 +31,9 @@ from apps.jobs.services import ReportRefused, SpecRefused
 from apps.models.api.serializers import ArtifactSerializer
 from apps.models.services import artifacts
 from controlplane.domain.permissions import Permission, Scope
-from controlplane.web.parsers import BoundedMultiPartParser
+from controlplane.web.log_responses import LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.problems import Problem, translates
-from controlplane.web.rest import Query, ResourceViewSet
-from controlplane.web.texts import LogSerializer, PlainTextRenderer, decoded
+from controlplane.web.rest import BoundedMultiPartParser, Query, ResourceViewSet
 
 
 @extend_schema_view(
@@ -171,8 +170,8 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, ResourceViewS
                 LogFollower(attempt, offset=offset), content_type=PlainTextRenderer.content_type
             )
         chunk = selectors.attempt_log(attempt, offset=offset, limit=self.query["limit"])
-        text, next_offset = decoded(chunk, tail=offset < 0)
-        if PlainTextRenderer.agreed(request):
+        text, next_offset = decode_chunk(chunk, tail=offset < 0)
+        if PlainTextRenderer.is_accepted(request):
             return Response(text, headers={"X-Next-Offset": str(next_offset)})
         complete = chunk.complete and attempt.ended_at is not None
         return Response({"text": text, "next_offset": next_offset, "complete": complete})

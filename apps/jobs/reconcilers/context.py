@@ -12,7 +12,7 @@ from apps.jobs.models import Attempt
 from apps.jobs.reconcilers import launches
 from apps.quotas.models import Claim
 from controlplane.domain.jobs.lifecycle import AttemptState
-from controlplane.persistence.moves import LeaseLost
+from controlplane.persistence.state_transitions import LeaseLost
 from controlplane.ports.clusters import Cluster, ClusterUnavailable, ObservedLaunch
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from apps.jobs.reconcilers import launches
 from apps.jobs.reconcilers.context import ReconcileContext
 from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.jobs.lifecycle import ATTEMPT, AttemptEvent, AttemptState, JobEvent
-from controlplane.persistence.moves import Step, move_each
+from controlplane.persistence.state_transitions import RowTransition, apply_transitions
 
 log = logging.getLogger(__name__)
 
@@ -90,8 +90,10 @@ def _stop_each(attempts: Sequence[Attempt], context: ReconcileContext) -> None:
             reason = f"its cards are taken back ({stop_reason})"
         reason = f"stopping: {reason}"
         changes = {"message": reason, "stop_reason": stop_reason}
-        steps.append(Step(row=attempt, reason=reason, changes=changes))
-    move_each(steps, ATTEMPT, AttemptEvent.STOP, into=AttemptTransition, at=context.at, leased=True)
+        steps.append(RowTransition(row=attempt, reason=reason, changes=changes))
+    apply_transitions(
+        steps, ATTEMPT, AttemptEvent.STOP, into=AttemptTransition, at=context.at, leased=True
+    )
 
 
 def cancelled_by(attempt: Attempt) -> str:

@@ -70,13 +70,13 @@ class ComparedMetric:
         )
 
 
-def jobs_by_uids(user: accounts.Person, uids: Sequence[str]) -> list[Job]:
+def jobs_by_uids(user: accounts.RequestUser, uids: Sequence[str]) -> list[Job]:
     """Jobs of those uids that are visible to the user, in the order of the uids."""
     found = {job.uid: job for job in jobs_visible(user).filter(uid__in=uids)}
     return [found[uid] for uid in uids if uid in found]
 
 
-def comparable_jobs(user: accounts.Person, jobs: Sequence[Job]) -> QuerySet[Job]:
+def comparable_jobs(user: accounts.RequestUser, jobs: Sequence[Job]) -> QuerySet[Job]:
     """Other jobs of the same kind with the same dataset or model, the newest first."""
     similar = Q()
     for job in jobs:

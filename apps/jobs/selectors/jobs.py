@@ -23,7 +23,7 @@ from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 MAX_COUNTED = 1000
 
 
-def jobs_visible(user: accounts.Person) -> QuerySet[Job]:
+def jobs_visible(user: accounts.RequestUser) -> QuerySet[Job]:
     return Job.objects.filter(team__in=accounts.teams_of(user)).select_related(
         "team",
         "created_by",
@@ -54,7 +54,7 @@ def jobs_by_state(jobs: QuerySet[Job]) -> Mapping[str, int]:
     return Counter(first.union(*others, all=True))
 
 
-def saved_filters(user: accounts.Person) -> QuerySet[SavedFilter]:
+def saved_filters(user: accounts.RequestUser) -> QuerySet[SavedFilter]:
     """The user's own saved filters, by name."""
     if not isinstance(user, User):
         return SavedFilter.objects.none()

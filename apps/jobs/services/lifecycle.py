@@ -57,7 +57,7 @@ from controlplane.domain.resources import Bytes, Millicpu, Resources
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.outbox.messages import publish
 from controlplane.persistence.models import new_uid
-from controlplane.persistence.moves import LeaseLost, move
+from controlplane.persistence.state_transitions import LeaseLost, apply_transition
 from controlplane.ports.engines import ROLES, Task
 
 
@@ -274,7 +274,7 @@ def job_transition(
     job: Job, event: JobEvent, *, at: datetime, reason: str, actor: str = "", **changes: Any
 ) -> None:
     """Apply the event to the job; publish ``job.ended`` if that ends it."""
-    move(
+    apply_transition(
         job,
         JOB,
         event,
@@ -300,7 +300,7 @@ def attempt_transition(
     attempt: Attempt, event: AttemptEvent, *, at: datetime, reason: str, **changes: Any
 ) -> None:
     """Apply the event under the attempt's row lease, so that a slow worker cannot overwrite its successor."""
-    move(
+    apply_transition(
         attempt,
         ATTEMPT,
         event,

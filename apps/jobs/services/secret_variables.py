@@ -12,7 +12,7 @@ from django.db.models import Q
 from apps.jobs.models import Job, SecretVariable
 from controlplane.domain.fields import Finding, device_variable_refused, wrong_variable_name
 from controlplane.domain.jobs.lifecycle import JobState
-from controlplane.persistence.encryption import encrypt, sealed_again
+from controlplane.persistence.encryption import encrypt, reencrypted
 from controlplane.ports import registry
 
 FIELD = "secret_variables"
@@ -85,7 +85,7 @@ def secret_variables_reencrypt() -> int:
     for key in rows.values_list("pk", flat=True).iterator():
         with transaction.atomic():
             row = SecretVariable.objects.select_for_update(no_key=True).filter(pk=key).first()
-            sealed = sealed_again(row.value) if row and row.value else None
+            sealed = reencrypted(row.value) if row and row.value else None
             if sealed is not None:
                 SecretVariable.objects.filter(pk=key).update(value=sealed)
                 count += 1

@@ -40,9 +40,9 @@ from controlplane.domain.jobs.retries import (
     shows_killed_worker,
 )
 from controlplane.outbox.messages import publish_each
+from controlplane.persistence.bulk_writes import bulk_update_rows
 from controlplane.persistence.models import new_uid
-from controlplane.persistence.moves import Step, move_each
-from controlplane.persistence.updates import update_each
+from controlplane.persistence.state_transitions import RowTransition, apply_transitions
 from controlplane.ports.clusters import ExitCause
 
 
@@ -98,14 +98,14 @@ def attempts_end(
     :raises LeaseLost: if one of them is leased by another worker now; nothing is written then.
     """
     steps = [
-        Step(
+        RowTransition(
             row=termination.attempt,
             reason=termination.reason,
             changes={"message": termination.reason, "ended_at": at, **termination.changes},
         )
         for termination in terminations
     ]
-    move_each(steps, ATTEMPT, event, into=AttemptTransition, at=at, leased=True)
+    apply_transitions(steps, ATTEMPT, event, into=AttemptTransition, at=at, leased=True)
     uids = [termination.attempt.claim_uid for termination in terminations]
     quotas.claims_release(uids=uids, reason=release, at=at)
     jobs = _lock_jobs(terminations)
@@ -136,9 +136,9 @@ def _transition_jobs(
             waiting.append(job)
         else:
             changes = {"state_reason": termination.reason, "ended_at": ended_at}
-            steps.append(Step(row=job, reason=termination.reason, changes=changes))
-    update_each(waiting, ("state_reason",))
-    move_each(steps, JOB, event, into=JobTransition, at=at)
+            steps.append(RowTransition(row=job, reason=termination.reason, changes=changes))
+    bulk_update_rows(waiting, ("state_reason",))
+    apply_transitions(steps, JOB, event, into=JobTransition, at=at)
     over = [step.row for step in steps if has_ended(step.row)]
     publish_each(
         "job.ended",

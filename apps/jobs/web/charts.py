@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.comparisons import (
@@ -62,7 +62,7 @@ _UNITS = {"tokens_per_second": lazy("tokens/s")}
 
 
 @login_required
-def job_compare(request: SignedIn) -> HttpResponse:
+def job_compare(request: AuthenticatedRequest) -> HttpResponse:
     """``?job=…&job=…&metric=loss&by=step``; the job list posts the selected jobs here."""
     if request.method == "POST":
         chosen = request.POST.getlist("uid")
@@ -99,7 +99,7 @@ def job_compare(request: SignedIn) -> HttpResponse:
 
 
 @login_required
-def job_compare_curve(request: SignedIn) -> HttpResponse:
+def job_compare_curve(request: AuthenticatedRequest) -> HttpResponse:
     """The chart's JSON: one line for each job, by step or by minutes since its start."""
     uids = _uids(request)
     if len(uids) > MAX_COMPARED:
@@ -164,7 +164,7 @@ def _uids(request: HttpRequest) -> list[str]:
     return uids
 
 
-def _jobs(request: SignedIn, uids: Sequence[str]) -> list[Job]:
+def _jobs(request: AuthenticatedRequest, uids: Sequence[str]) -> list[Job]:
     """:raises Http404: if one of the jobs is not visible to the user."""
     jobs = jobs_by_uids(request.user, uids)
     if len(jobs) < len(uids):
@@ -178,7 +178,7 @@ def _chart_options(request: HttpRequest) -> tuple[str, str]:
     return (metric if metric in _METRICS else "loss"), ("time" if by == "time" else "step")
 
 
-def _too_many(request: SignedIn, uids: Sequence[str]) -> HttpResponse:
+def _too_many(request: AuthenticatedRequest, uids: Sequence[str]) -> HttpResponse:
     jobs = _jobs(request, uids)
     context = {
         "jobs": jobs,
@@ -236,7 +236,7 @@ def _chart(name: str) -> JobChart:
 
 
 @login_required
-def job_curve(request: SignedIn, uid: str, chart: str) -> HttpResponse:
+def job_curve(request: AuthenticatedRequest, uid: str, chart: str) -> HttpResponse:
     """The chart's JSON (see ``static/js/charts.js``); with ``?attempt=&step=`` only points since then."""
     job = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     attempt, step = (

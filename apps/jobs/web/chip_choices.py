@@ -12,7 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from apps.fleet import selectors as fleet
-from apps.fleet.selectors import KnownChip
+from apps.fleet.selectors import FleetChip
 from apps.jobs import services
 from apps.jobs.web.form_fields import LimitedSelect, set_choices
 from apps.quotas import selectors as quotas
@@ -32,13 +32,13 @@ _CHIP_GROUPS: Mapping[str, Any] = {
 class FleetChips:
     """Chips of the fleet, queried once for a page."""
 
-    known: tuple[KnownChip, ...]
+    known: tuple[FleetChip, ...]
     #: Unallocated cards by chip.
     free: Mapping[str, int]
 
     @classmethod
     def load(cls) -> FleetChips:
-        return cls(known=fleet.chips_known(), free=quotas.cards_free())
+        return cls(known=fleet.fleet_chips(), free=quotas.cards_free())
 
     def choices(self, *, chosen: str = "") -> list[tuple[str, Any]]:
         """Groups, then chips of the fleet; a chosen chip is included even if the fleet has none."""
@@ -89,9 +89,9 @@ class ChipComparisonForm(PlainForm):
         engine: Engine,
         task: Task,
         preferred: str = "",
-        chips_known: Sequence[KnownChip] | None = None,
+        chips_known: Sequence[FleetChip] | None = None,
     ) -> None:
-        known = chips_known or fleet.chips_known()
+        known = chips_known or fleet.fleet_chips()
         chips = [one.chip for one in known]
         reasons = {chip.name: why for chip in chips if (why := engine.runs_on(task, chip))}
         running = [one for one in known if one.chip.name not in reasons] or known
@@ -110,10 +110,10 @@ class ChipComparisonForm(PlainForm):
             set_choices(self.choice(name), choices, reasons=reasons)
 
 
-def _contrasting_chip(left: Chip, known: Sequence[KnownChip]) -> Chip:
+def _contrasting_chip(left: Chip, known: Sequence[FleetChip]) -> Chip:
     """The default second chip: one of another kind, in the fleet, and verified, as far as there is one."""
 
-    def rank(one: KnownChip) -> tuple[bool, ...]:
+    def rank(one: FleetChip) -> tuple[bool, ...]:
         chip = one.chip
         return (
             chip.kind is left.kind,

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.jobs import selectors
 from apps.jobs.selectors.engines import (
@@ -24,7 +24,7 @@ from apps.jobs.selectors.engines import (
 from controlplane.domain.accelerators import Chip
 from controlplane.ports import registry
 from controlplane.ports.engines import FlagsChecked, Task
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
 
 TASK_LABELS: Mapping[str, Promise] = {
     Task.FINETUNE: _("fine-tune"),
@@ -78,7 +78,7 @@ class EngineRow:
 
 
 @login_required
-def engines(request: SignedIn) -> HttpResponse:
+def engines(request: AuthenticatedRequest) -> HttpResponse:
     rows = [
         EngineRow(
             engine=engine,
@@ -92,7 +92,7 @@ def engines(request: SignedIn) -> HttpResponse:
 
 
 @login_required
-def engine(request: SignedIn, name: str) -> HttpResponse:
+def engine(request: AuthenticatedRequest, name: str) -> HttpResponse:
     described = selectors.engine_description(name)
     if described is None:
         raise Http404(f"no engine is called {name!r}")
@@ -109,7 +109,7 @@ def engine(request: SignedIn, name: str) -> HttpResponse:
             _task(view, in_fleet=in_fleet, version=described.default_version)
             for view in selectors.engine_task_support(name)
         ],
-        "remarks": [said(remark) for remark in described.remarks],
+        "remarks": [translate_message(remark) for remark in described.remarks],
     }
     return render(request, "jobs/engine.html", context)
 
@@ -133,7 +133,7 @@ def _support(
     return {
         "chips": _chip_labels(support.chips),
         "image": support.image.replace("{version}", version),
-        "reason": said(support.reason),
+        "reason": translate_message(support.reason),
         "in_fleet": [chip.label for chip in support.chips if chip.name in in_fleet],
         "run_on_hardware": any(_has_run_on(chip) for chip in support.chips),
     }
@@ -141,9 +141,9 @@ def _support(
 
 def _restriction(restriction: FieldRestriction) -> dict[str, Any]:
     return {
-        "label": " › ".join(said(part) for part in restriction.label),
+        "label": " › ".join(translate_message(part) for part in restriction.label),
         "values": [str(value) for value in restriction.values],
-        "reason": said(restriction.reason),
+        "reason": translate_message(restriction.reason),
         "chips": _chip_labels(restriction.chips),
     }
 

@@ -37,7 +37,7 @@ from controlplane.domain.fields import Kind, at_path
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine, Task
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
 
 #: Groups that apply to some methods or objectives only; for others they are left out of the spec.
 _USED_BY: Mapping[str, tuple[str, frozenset[str]]] = {
@@ -192,7 +192,11 @@ class FinetuneForm(ModelJobForm):
                     self[each.name] for each in flatten_fields(field.fields, f"{field.name}.")
                 )
                 groups.append(
-                    FieldGroup(label=said(field.label), help=said(field.help), fields=inside)
+                    FieldGroup(
+                        label=translate_message(field.label),
+                        help=translate_message(field.help),
+                        fields=inside,
+                    )
                 )
         retry = FieldGroup(
             label=gettext("Retries"),

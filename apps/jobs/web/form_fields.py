@@ -27,14 +27,14 @@ from apps.quotas import selectors as quotas
 from apps.quotas.models import PriorityClass
 from controlplane.domain.fields import Field, Kind, Limit
 from controlplane.domain.permissions import Permission
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
 
 
 def limited_label(choice: Any, reason: str) -> str:
     """The label of a disabled choice, with the reason."""
     return gettext("%(choice)s; not available: %(reason)s") % {
         "choice": choice,
-        "reason": said(reason),
+        "reason": translate_message(reason),
     }
 
 
@@ -247,7 +247,7 @@ def _names(value: Any) -> Iterable[str]:
     return (each if isinstance(each, str) else each[0] for each in value or ())
 
 
-_translated = lazy(said, str)
+_translated = lazy(translate_message, str)
 #: Labels of choices; others are shown as they are.
 CHOICE_LABELS: Mapping[str, Any] = {
     "sft": _("answers: do as the rows do (SFT)"),
@@ -383,7 +383,11 @@ _WITHIN = _("%(help)s From %(least)s to %(most)s.")
 
 
 def _ranged(template: Promise, text: str, least: float, most: float) -> str:
-    return str(template) % {"help": said(text), "least": f"{least:,g}", "most": f"{most:,.10g}"}
+    return str(template) % {
+        "help": translate_message(text),
+        "least": f"{least:,g}",
+        "most": f"{most:,.10g}",
+    }
 
 
 _with_range = lazy(_ranged, str)

@@ -23,15 +23,15 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts.models import User
 from apps.accounts.web.forms import TeamFilterForm
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.jobs import selectors, services
 from apps.jobs.models import Job, SavedFilter
 from apps.jobs.selectors.jobs import MAX_COUNTED
 from apps.jobs.selectors.progress import JobProgress, job_progress_of
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
-from controlplane.web.pages import Tab, acted, show
-from controlplane.web.sentences import said
-from controlplane.web.states import look_of
+from controlplane.web.message_translation import translate_message
+from controlplane.web.pages import Tab, run_action, show
+from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import BulkAction, Column, Table
 
 #: URL parameter with the uid of the open saved filter.
@@ -142,7 +142,7 @@ def saved_filter_url(saved: SavedFilter) -> str:
 
 @login_required
 @require_POST
-def filter_save(request: SignedIn) -> HttpResponse:
+def filter_save(request: AuthenticatedRequest) -> HttpResponse:
     query = query_to_save(request.POST.get("query", ""))
     try:
         saved = services.filter_save(
@@ -161,7 +161,7 @@ def filter_save(request: SignedIn) -> HttpResponse:
 
 @login_required
 @require_POST
-def filter_change(request: SignedIn, uid: str) -> HttpResponse:
+def filter_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """``act`` is ``rename``, ``default``, ``no-default`` or ``delete``."""
     saved = get_object_or_404(selectors.saved_filters(request.user), uid=uid)
     actions = {
@@ -172,7 +172,7 @@ def filter_change(request: SignedIn, uid: str) -> HttpResponse:
     }
     action = request.POST.get("act", "")
     deleted = action == "delete"
-    return acted(
+    return run_action(
         request,
         actions.get(action, lambda: None),
         back=f"{reverse('jobs')}?{SAVED_FILTER_PARAMETER}=none"
@@ -199,7 +199,7 @@ class JobRow:
 
 
 @login_required
-def jobs(request: SignedIn) -> HttpResponseBase:
+def jobs(request: AuthenticatedRequest) -> HttpResponseBase:
     """The list by the filters in the URL; without any, redirect to the user's default filter."""
     saved = list(selectors.saved_filters(request.user))
     default = next((one for one in saved if one.is_default), None)
@@ -236,7 +236,7 @@ def _in_state(rows: QuerySet[Job], state: str) -> QuerySet[Job]:
     return rows.filter(state=state) if state in set(JobState) else rows
 
 
-def _open_filter(request: SignedIn, saved: list[SavedFilter]) -> SavedFilter | None:
+def _open_filter(request: AuthenticatedRequest, saved: list[SavedFilter]) -> SavedFilter | None:
     return next((one for one in saved if one.uid == request.GET.get(SAVED_FILTER_PARAMETER)), None)
 
 
@@ -248,11 +248,11 @@ def _row(job: Any, *, at: datetime) -> JobRow:
     return JobRow(
         job=job,
         job_progress=job_progress,
-        reason=Truncator(said(reason or job.state_reason)).chars(_REASON_CHARACTERS),
+        reason=Truncator(translate_message(reason or job.state_reason)).chars(_REASON_CHARACTERS),
     )
 
 
-def _tabs(request: SignedIn, counts: Mapping[str, int], *, chosen: str) -> list[Tab]:
+def _tabs(request: AuthenticatedRequest, counts: Mapping[str, int], *, chosen: str) -> list[Tab]:
     """One tab per state, with the number of jobs that match the other filters."""
     parameters = request.GET.copy()
     parameters.pop("after", None)
@@ -271,7 +271,7 @@ def _tabs(request: SignedIn, counts: Mapping[str, int], *, chosen: str) -> list[
         every,
         *(
             Tab(
-                label=look_of(state).word,
+                label=state_badge(state).label,
                 href=href(state),
                 current=state == chosen,
                 count=_count_label(counts.get(state, 0)),
@@ -300,7 +300,7 @@ def _cancel_action() -> BulkAction:
 
 @login_required
 @require_POST
-def jobs_cancel(request: SignedIn) -> HttpResponse:
+def jobs_cancel(request: AuthenticatedRequest) -> HttpResponse:
     """Cancel the selected jobs; show the reason for each that cannot be cancelled."""
     chosen = selectors.jobs_visible(request.user).filter(uid__in=request.POST.getlist("uid"))
     outcomes = services.jobs_cancel(jobs=chosen, actor=request.user, at=timezone.now())
@@ -316,7 +316,7 @@ def jobs_cancel(request: SignedIn) -> HttpResponse:
         names = Truncator(", ".join(cancelled)).chars(200)
         messages.success(request, message % {"count": len(cancelled), "names": names})
     for one in refused[:_MAX_REFUSAL_MESSAGES]:
-        messages.error(request, f"{one.job.name}: {said(one.refusal)}")
+        messages.error(request, f"{one.job.name}: {translate_message(one.refusal)}")
     if more := len(refused[_MAX_REFUSAL_MESSAGES:]):
         message = ngettext(
             "%(count)d more was not cancelled either.",
@@ -327,7 +327,7 @@ def jobs_cancel(request: SignedIn) -> HttpResponse:
     return redirect(_list_url(request))
 
 
-def _list_url(request: SignedIn) -> str:
+def _list_url(request: AuthenticatedRequest) -> str:
     """The URL of the list with the filters of the referring page."""
     query = request.META.get("HTTP_REFERER", "").partition("?")[2]
     return (

@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.jobs import selectors, services
@@ -44,8 +44,8 @@ from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.permissions import Permission, allows
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.clusters import ClusterError, ClusterEvent, ClusterObject, Inspectable
-from controlplane.web.pages import Tab, acting, is_fragment, show
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
+from controlplane.web.pages import Tab, is_fragment, row_action, show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class JobActionRefusals:
 
 
 @login_required
-def job(request: SignedIn, uid: str) -> HttpResponseBase:
+def job(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """``?tab=`` is ``overview``, ``log``, ``events``, ``spec`` or ``rendered``."""
     found = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     attempts = list(found.attempts.select_related("cluster", "job").order_by("-number"))
@@ -88,7 +88,7 @@ def job(request: SignedIn, uid: str) -> HttpResponseBase:
 
 
 def job_context(
-    request: SignedIn, found: Job, attempts: list[Attempt], *, tab: str
+    request: AuthenticatedRequest, found: Job, attempts: list[Attempt], *, tab: str
 ) -> dict[str, Any]:
     """Context that all tabs share."""
     page = reverse("job", args=[found.uid])
@@ -115,7 +115,7 @@ def _cluster_tab(attempts: list[Attempt], *, href: str, current: bool) -> list[T
     return [Tab(label=_("Cluster objects"), href=href, current=current)]
 
 
-def _action_refusals(request: SignedIn, found: Job) -> JobActionRefusals:
+def _action_refusals(request: AuthenticatedRequest, found: Job) -> JobActionRefusals:
     state = JobState(found.state)
     role = ""
     if not allows(accounts.roles_of(request.user, found.team), Permission.RUN):
@@ -140,7 +140,7 @@ def _action_refusals(request: SignedIn, found: Job) -> JobActionRefusals:
     )
 
 
-def _overview(request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
+def _overview(request: AuthenticatedRequest, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
     newest, at = attempts[0], timezone.now()
     return {
         "progress": newest.progress,
@@ -167,7 +167,7 @@ def _pending(found: Job, newest: Attempt) -> dict[str, Any]:
     return {**context, "why": why, "pending_reason": claim.explanation, "place": place}
 
 
-def _outputs(request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
+def _outputs(request: AuthenticatedRequest, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
     """Outputs and evaluations of a succeeded job."""
     if found.state != JobState.SUCCEEDED:
         return {}
@@ -185,11 +185,11 @@ def _outputs(request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[str
     }
 
 
-def _events(_request: SignedIn, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
+def _events(_request: AuthenticatedRequest, found: Job, attempts: list[Attempt]) -> dict[str, Any]:
     return {"events": job_history(found, attempts), "changes": spec_changes(found, attempts)}
 
 
-def _spec(request: SignedIn, found: Job, _attempts: list[Attempt]) -> dict[str, Any]:
+def _spec(request: AuthenticatedRequest, found: Job, _attempts: list[Attempt]) -> dict[str, Any]:
     return {
         "spec": spec_rows(found.spec),
         "secret_variables": found.secret_variables.all(),
@@ -198,11 +198,13 @@ def _spec(request: SignedIn, found: Job, _attempts: list[Attempt]) -> dict[str, 
     }
 
 
-def _rendered(request: SignedIn, found: Job, _attempts: list[Attempt]) -> dict[str, Any]:
+def _rendered(
+    request: AuthenticatedRequest, found: Job, _attempts: list[Attempt]
+) -> dict[str, Any]:
     return job_launch_comparison(found, request.GET)
 
 
-def _found_for(request: SignedIn, uid: str) -> Job:
+def _found_for(request: AuthenticatedRequest, uid: str) -> Job:
     """A job that the user may cancel and retry.
 
     :raises PermissionRefused: if the user may only view it.
@@ -212,20 +214,20 @@ def _found_for(request: SignedIn, uid: str) -> Job:
     return found
 
 
-@acting(found=_found_for, page="job")
-def job_cancel(request: SignedIn, found: Job) -> str:
+@row_action(load=_found_for, page="job")
+def job_cancel(request: AuthenticatedRequest, found: Job) -> str:
     services.job_cancel(job=found, actor=request.user, at=timezone.now())
     return _("The job is being cancelled.")
 
 
-@acting(found=_found_for, page="job", refusals=(IllegalTransition, services.SpecRefused))
-def job_retry(request: SignedIn, found: Job) -> str:
+@row_action(load=_found_for, page="job", refusals=(IllegalTransition, services.SpecRefused))
+def job_retry(request: AuthenticatedRequest, found: Job) -> str:
     services.job_retry(job=found, actor=request.user, at=timezone.now())
     return _("The job waits for cards again.")
 
 
 @login_required
-def job_files(request: SignedIn, uid: str) -> HttpResponse:
+def job_files(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The output files of the job, with a download for each."""
     found = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     attempts = list(found.attempts.select_related("cluster"))
@@ -237,7 +239,7 @@ def job_files(request: SignedIn, uid: str) -> HttpResponse:
 
 
 @login_required
-def job_file(request: SignedIn, uid: str, path: str) -> HttpResponseBase:
+def job_file(request: AuthenticatedRequest, uid: str, path: str) -> HttpResponseBase:
     """Download of one output file."""
     job = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     artifact = _artifact(job)
@@ -263,7 +265,9 @@ def inspected_attempts(attempts: list[Attempt]) -> list[Attempt]:
     return [one for one in attempts if fleet.inspectable(one.cluster)]
 
 
-def cluster_context(request: SignedIn, _found: Job, attempts: list[Attempt]) -> dict[str, Any]:
+def cluster_context(
+    request: AuthenticatedRequest, _found: Job, attempts: list[Attempt]
+) -> dict[str, Any]:
     """Objects and events of an attempt, the newest or that of ``?attempt=``; a second request queries them."""
     known = inspected_attempts(attempts)
     named = request.GET.get("attempt", "")
@@ -286,7 +290,7 @@ def _cluster_details(attempt: Attempt, where: Cluster) -> dict[str, Any]:
     try:
         objects, events = fleet.inspect(where, both)
     except ClusterError as error:
-        return {"cluster_error": said(str(error))}
+        return {"cluster_error": translate_message(str(error))}
     # A pod's status repeats the last lines of its log.
     masked = selectors.masker(attempt.job)
     return {

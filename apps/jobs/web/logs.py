@@ -15,7 +15,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.jobs import selectors
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.logs import LogMatch, log_search
@@ -120,7 +120,7 @@ def _ascii_lower(text: str) -> str:
     return "".join(letter.lower() if letter.isascii() else letter for letter in text)
 
 
-def log_context(request: SignedIn, job: Job, attempts: list[Attempt]) -> dict[str, Any]:
+def log_context(request: AuthenticatedRequest, job: Job, attempts: list[Attempt]) -> dict[str, Any]:
     """``?attempt=`` selects an attempt, ``?q=`` searches, ``?at=`` shows an offset; else the end of the log."""
     number = integer_parameter(request, "attempt", default=attempts[0].number)
     attempt = next((one for one in attempts if one.number == number), None)
@@ -176,7 +176,7 @@ def _search_position(
 
 
 @login_required
-def job_log(request: SignedIn, uid: str) -> HttpResponseBase:
+def job_log(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """For htmx the lines after ``?offset=`` until the log is complete; else the whole log as a download."""
     job = get_object_or_404(selectors.jobs_visible(request.user), uid=uid)
     attempt = _attempt(request, job)
@@ -194,7 +194,7 @@ def _download(job: Job, attempt: Attempt) -> HttpResponse | StreamingHttpRespons
     return response
 
 
-def _attempt(request: SignedIn, job: Job) -> Attempt:
+def _attempt(request: AuthenticatedRequest, job: Job) -> Attempt:
     try:
         return selectors.attempt_by_number(
             job, integer_parameter(request, "attempt", default=0) or None
@@ -214,7 +214,7 @@ def _full_log(attempt: Attempt) -> Iterator[bytes]:
         offset = chunk.next_offset
 
 
-def integer_parameter(request: SignedIn, name: str, *, default: int) -> int:
+def integer_parameter(request: AuthenticatedRequest, name: str, *, default: int) -> int:
     """An integer parameter of the URL.
 
     :raises Http404: if it is not an integer, or too large.

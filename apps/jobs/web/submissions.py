@@ -18,8 +18,8 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.services import IdempotencyBusy
-from apps.accounts.web.repeats import done_once
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.form_idempotency import run_once_per_form
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.jobs import selectors, services
 from apps.jobs.models import Job
 from apps.jobs.services import LaunchComparison
@@ -51,11 +51,11 @@ _GUIDED_TEMPLATES: Mapping[JobKind, str] = {
 
 
 @login_required
-def job_new(request: SignedIn) -> HttpResponse:
+def job_new(request: AuthenticatedRequest) -> HttpResponse:
     return render(request, "jobs/job_new.html", {"kinds": [kind.value for kind in FORMS]})
 
 
-def job_form(request: SignedIn, kind: str) -> JobForm:
+def job_form(request: AuthenticatedRequest, kind: str) -> JobForm:
     """The form of that kind, filled from the POST data, a cloned job or URL parameters.
 
     :raises Http404: if there is no such kind, or no such job to clone.
@@ -81,7 +81,7 @@ def job_form(request: SignedIn, kind: str) -> JobForm:
 
 
 @login_required
-def job_submission(request: SignedIn, kind: str) -> HttpResponse:
+def job_submission(request: AuthenticatedRequest, kind: str) -> HttpResponse:
     """The form of one kind; submit the job, or show the form again with its errors and values."""
     form = job_form(request, kind)
     if form.is_bound and form.is_valid():
@@ -120,7 +120,7 @@ def job_submission(request: SignedIn, kind: str) -> HttpResponse:
     return render(request, template, context, status=status)
 
 
-def _submit(request: SignedIn, form: JobForm) -> tuple[str, bool]:
+def _submit(request: AuthenticatedRequest, form: JobForm) -> tuple[str, bool]:
     """The uid of the job, and whether this request submitted it."""
     team = form.cleaned_data["team"]
     accounts.require(request.user, Permission.RUN, team=team)
@@ -138,12 +138,12 @@ def _submit(request: SignedIn, form: JobForm) -> tuple[str, bool]:
             ]
         return submitted[0].uid
 
-    return done_once(request, submit)
+    return run_once_per_form(request, submit)
 
 
 @login_required
 @require_POST
-def job_check(request: SignedIn, kind: str) -> HttpResponse:
+def job_check(request: AuthenticatedRequest, kind: str) -> HttpResponse:
     """Errors of the form, or its resource estimate, as a fragment; nothing is stored."""
     form = job_form(request, kind)
     resolved = services.ResolvedRequest(findings=())
@@ -190,7 +190,7 @@ def job_launch_comparison(job: Job, data: Mapping[str, Any]) -> dict[str, Any]:
 
 @login_required
 @require_POST
-def job_render(request: SignedIn, kind: str) -> HttpResponse:
+def job_render(request: AuthenticatedRequest, kind: str) -> HttpResponse:
     """The Launches of a form that is not submitted yet; a fragment, or a page without JavaScript."""
     form = job_form(request, kind)
     chips = ChipComparisonForm(

@@ -9,9 +9,9 @@ from apps.models.services.artifacts import RegistrationRefused
 from apps.models.services.datasets import DuplicateUpload
 from apps.models.services.storage import DeletionRefused
 from controlplane.domain.datasets import DatasetRefused
-from controlplane.domain.egress import EgressRefused
 from controlplane.domain.hubs import HubRefused
 from controlplane.domain.models import ModelRefused
+from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.web.problems import Problem, translates

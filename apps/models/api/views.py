@@ -30,9 +30,8 @@ from apps.models.models import (
 )
 from apps.models.services import datasets, hub_imports, versions
 from controlplane.domain.permissions import Permission, Scope
-from controlplane.web.parsers import BoundedMultiPartParser
-from controlplane.web.rest import AnyAccept, ResourceViewSet
-from controlplane.web.streams import download
+from controlplane.web.downloads import file_download
+from controlplane.web.rest import AnyAccept, BoundedMultiPartParser, ResourceViewSet
 
 DOWNLOAD = {(200, "application/octet-stream"): OpenApiTypes.BINARY}
 REPORT = "report.json"
@@ -139,7 +138,7 @@ class DatasetVersionViewSet(
         path = f"{self.query['split']}.jsonl"
         stream, size = selectors.artifact_file(version.artifact, path)
         name = f"{version.dataset.name}-v{version.number}-{path}"
-        return download(stream, size=size, filename=name)
+        return file_download(stream, size=size, filename=name)
 
 
 @extend_schema_view(
@@ -297,7 +296,7 @@ class EvaluationViewSet(
     def report(self, request: Request, uid: str) -> FileResponse:
         evaluation = self.get_object()
         stream, size = selectors.artifact_file(evaluation.artifact, REPORT)
-        return download(stream, size=size, filename=f"evaluation-{uid[:8]}.json")
+        return file_download(stream, size=size, filename=f"evaluation-{uid[:8]}.json")
 
 
 @extend_schema_view(retrieve=extend_schema(summary="An artifact", tags=["models"]))
@@ -319,4 +318,4 @@ class ArtifactViewSet(mixins.RetrieveModelMixin, ResourceViewSet[Artifact]):
     @action(detail=True, url_path="files/(?P<path>.+)", content_negotiation_class=AnyAccept)
     def files(self, request: Request, uid: str, path: str) -> FileResponse:
         stream, size = selectors.artifact_file(self.get_object(), path)
-        return download(stream, size=size, filename=path.rpartition("/")[2])
+        return file_download(stream, size=size, filename=path.rpartition("/")[2])

@@ -37,11 +37,11 @@ def artifact_store() -> ArtifactStore:
     return _store("filesystem", str(Path(settings.NINEFOLD_HOME, "artifacts")))
 
 
-def datasets_visible(user: accounts.Person) -> QuerySet[Dataset]:
+def datasets_visible(user: accounts.RequestUser) -> QuerySet[Dataset]:
     return Dataset.objects.filter(team__in=accounts.teams_of(user)).select_related("team")
 
 
-def dataset_versions_visible(user: accounts.Person) -> QuerySet[DatasetVersion]:
+def dataset_versions_visible(user: accounts.RequestUser) -> QuerySet[DatasetVersion]:
     return DatasetVersion.objects.filter(dataset__team__in=accounts.teams_of(user)).select_related(
         "dataset__team", "artifact", "created_by"
     )
@@ -51,27 +51,27 @@ def _shared_or_of(teams: QuerySet[Team], path: str) -> Q:
     return Q(**{f"{path}__in": teams}) | Q(**{f"{path}__isnull": True})
 
 
-def model_lines_visible(user: accounts.Person) -> QuerySet[ModelLine]:
+def model_lines_visible(user: accounts.RequestUser) -> QuerySet[ModelLine]:
     """Lines of their teams and those that everybody may use."""
     return ModelLine.objects.filter(_shared_or_of(accounts.teams_of(user), "team")).select_related(
         "team"
     )
 
 
-def model_versions_visible(user: accounts.Person) -> QuerySet[ModelVersion]:
+def model_versions_visible(user: accounts.RequestUser) -> QuerySet[ModelVersion]:
     return ModelVersion.objects.filter(
         _shared_or_of(accounts.teams_of(user), "line__team")
     ).select_related("line__team", "base__line", "dataset_version__dataset", "artifact")
 
 
-def dataset_versions_usable(user: accounts.Person) -> QuerySet[DatasetVersion]:
+def dataset_versions_usable(user: accounts.RequestUser) -> QuerySet[DatasetVersion]:
     """Those whose rows are here."""
     return dataset_versions_visible(user).filter(
         artifact__deleted_at=None, artifact__removed_at=None
     )
 
 
-def model_versions_usable(user: accounts.Person) -> QuerySet[ModelVersion]:
+def model_versions_usable(user: accounts.RequestUser) -> QuerySet[ModelVersion]:
     """Those whose files are here."""
     return model_versions_visible(user).filter(state=ModelState.READY)
 
@@ -108,7 +108,7 @@ def input_tree(name: str, artifact: Artifact) -> InputTree:
     return InputTree(name=name, files=artifact.tree)
 
 
-def lineage_of(version: ModelVersion, *, user: accounts.Person) -> list[ModelVersion]:
+def lineage_of(version: ModelVersion, *, user: accounts.RequestUser) -> list[ModelVersion]:
     """The version and what it was made from, down to the first base or to one that they may not see."""
     visible = model_versions_visible(user)
     chain = [version]
@@ -145,7 +145,9 @@ class ComparedEvaluation:
     figures: tuple[ComparedFigure, ...]
 
 
-def evaluations_of(version: ModelVersion, *, user: accounts.Person) -> list[ComparedEvaluation]:
+def evaluations_of(
+    version: ModelVersion, *, user: accounts.RequestUser
+) -> list[ComparedEvaluation]:
     """What was measured on datasets that they may see, newest first, beside the base's newest."""
     rows = Evaluation.objects.filter(
         model_version__in=[version.pk, version.base_id or 0],
@@ -171,13 +173,13 @@ def _compared(evaluation: Evaluation, base: dict[str, Any]) -> ComparedEvaluatio
     )
 
 
-def datasets_with_versions(user: accounts.Person) -> QuerySet[Dataset]:
+def datasets_with_versions(user: accounts.RequestUser) -> QuerySet[Dataset]:
     """Datasets with ``versions`` at hand, the newest first, without their rows' figures."""
     light = DatasetVersion.objects.defer("statistics", "preview").order_by("-number")
     return datasets_visible(user).prefetch_related(Prefetch("versions", queryset=light))
 
 
-def datasets_with_newest(user: accounts.Person) -> QuerySet[Dataset]:
+def datasets_with_newest(user: accounts.RequestUser) -> QuerySet[Dataset]:
     """Datasets with ``newest_uid``, ``newest_number``, ``newest_at``, ``rows`` and ``size`` (bytes) of
     their newest version."""
     newest = DatasetVersion.objects.filter(dataset=OuterRef("pk")).order_by("-number")
@@ -190,21 +192,21 @@ def datasets_with_newest(user: accounts.Person) -> QuerySet[Dataset]:
     )
 
 
-def artifacts_visible(user: accounts.Person) -> QuerySet[Artifact]:
+def artifacts_visible(user: accounts.RequestUser) -> QuerySet[Artifact]:
     """Artifacts of their teams and those that everybody may use."""
     return Artifact.objects.filter(_shared_or_of(accounts.teams_of(user), "team")).select_related(
         "team"
     )
 
 
-def code_visible(user: accounts.Person) -> QuerySet[Artifact]:
+def code_visible(user: accounts.RequestUser) -> QuerySet[Artifact]:
     """Archives that a script job may run."""
     return artifacts_visible(user).filter(
         kind=Artifact.Kind.CODE, team__isnull=False, deleted_at=None, removed_at=None
     )
 
 
-def evaluations_visible(user: accounts.Person) -> QuerySet[Evaluation]:
+def evaluations_visible(user: accounts.RequestUser) -> QuerySet[Evaluation]:
     return Evaluation.objects.filter(
         dataset_version__dataset__team__in=accounts.teams_of(user)
     ).select_related("model_version__line", "dataset_version__dataset", "artifact")

@@ -45,7 +45,9 @@ def version_before(version: DatasetVersion) -> DatasetVersion | None:
     return earlier.select_related("artifact", "dataset").order_by("-number").first()
 
 
-def models_made_from(version: DatasetVersion, *, user: accounts.Person) -> QuerySet[ModelVersion]:
+def models_made_from(
+    version: DatasetVersion, *, user: accounts.RequestUser
+) -> QuerySet[ModelVersion]:
     """Those that they may see, the newest first."""
     return model_versions_visible(user).filter(dataset_version=version).order_by("-id")
 

@@ -120,7 +120,7 @@ def subject_of_config(config: Any) -> Subject:
     return Subject(name=built.name, architecture=built)
 
 
-def subject_called(name: str, *, user: accounts.Person) -> Subject:
+def subject_called(name: str, *, user: accounts.RequestUser) -> Subject:
     """``catalog:KEY`` or ``version:UID``.
 
     :raises SizingRefused: if there is none of that name for them, or it cannot be sized.

@@ -75,7 +75,7 @@ class TeamStorage:
     deleted: int
 
 
-def storage_by_team(user: accounts.Person) -> list[TeamStorage]:
+def storage_by_team(user: accounts.RequestUser) -> list[TeamStorage]:
     """Of each team that they may see, the fullest first."""
     teams = list(accounts.teams_of(user))
     uses = storage_uses([team.pk for team in teams])
@@ -119,7 +119,7 @@ def store_figures() -> StoreFigures:
     )
 
 
-def artifacts_with_bytes(user: accounts.Person) -> QuerySet[Artifact]:
+def artifacts_with_bytes(user: accounts.RequestUser) -> QuerySet[Artifact]:
     """The largest first, with what they are the bytes of."""
     return (
         artifacts_visible(user)
@@ -136,7 +136,7 @@ def artifacts_with_bytes(user: accounts.Person) -> QuerySet[Artifact]:
     )
 
 
-def artifacts_deleted(user: accounts.Person) -> QuerySet[Artifact]:
+def artifacts_deleted(user: accounts.RequestUser) -> QuerySet[Artifact]:
     """What can still be had back, what goes first at the top."""
     return (
         artifacts_visible(user)
@@ -242,7 +242,7 @@ def checkpoints_kept(*, default: timedelta) -> tuple[dict[int, timedelta], timed
     return own, others
 
 
-def runs_visible(user: accounts.Person) -> QuerySet[StorageRun]:
+def runs_visible(user: accounts.RequestUser) -> QuerySet[StorageRun]:
     """Past rounds, for those who look after the whole company."""
     if accounts.is_company_administrator(user):
         return StorageRun.objects.all()

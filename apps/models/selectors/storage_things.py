@@ -50,7 +50,7 @@ class Thing:
     deleted_by: str = ""
 
 
-def things_biggest(user: accounts.Person, *, count: int = BIGGEST) -> list[Thing]:
+def things_biggest(user: accounts.RequestUser, *, count: int = BIGGEST) -> list[Thing]:
     """The largest of what their teams store, the largest first."""
     artifacts = _of_artifacts(list(artifacts_with_bytes(user)[:count]))
     teams = list(accounts.teams_of(user))
@@ -64,12 +64,14 @@ def things_biggest(user: accounts.Person, *, count: int = BIGGEST) -> list[Thing
     return sorted([*artifacts, *left], key=lambda thing: -thing.size)[:count]
 
 
-def things_deleted(user: accounts.Person) -> list[Thing]:
+def things_deleted(user: accounts.RequestUser) -> list[Thing]:
     """What can still be had back; what goes first comes first."""
     return _of_artifacts(list(artifacts_deleted(user)))
 
 
-def item_of(kind: RetentionItemKind, uid: str, *, user: accounts.Person) -> RetentionItem | None:
+def item_of(
+    kind: RetentionItemKind, uid: str, *, user: accounts.RequestUser
+) -> RetentionItem | None:
     """What an attempt of one of their teams left, if it is there."""
     teams = frozenset(accounts.teams_of(user).values_list("uid", flat=True))
     found = (

@@ -30,14 +30,14 @@ from apps.models.services.versions import (
     model_version_imported,
     watched,
 )
-from controlplane.domain.egress import EgressRefused
 from controlplane.domain.hubs import Check, HubFile, HubRefused, Listing, check_repository, wanted
 from controlplane.domain.models import MODEL, ModelEvent, ModelRefused, ModelState
+from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.domain.storage.usage import StorageQuotaExceeded
-from controlplane.persistence.moves import move
+from controlplane.persistence.state_transitions import apply_transition
 from controlplane.ports.artifacts import ArtifactError, BlobMissing
 from controlplane.ports.hubs import HubUnreachable
-from controlplane.web.outside import outbound
+from controlplane.web.outbound import outbound
 
 #: How long one turn fetches, so that other imports get theirs.
 TURN = timedelta(seconds=15)
@@ -147,7 +147,7 @@ def hub_import_cancel(*, version: ModelVersion, actor: User, at: datetime) -> No
         name=str(version),
     )
     reason = f"cancelled by {actor.username}"
-    move(
+    apply_transition(
         version,
         MODEL,
         ModelEvent.FAIL,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urljoin
 
-from controlplane.domain.egress import credential_stays
 from controlplane.domain.hubs import HubRefused, piece_size
+from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.domain.resources import MIB
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.ports.outbound import Answer, Outbound, OutboundFailed
@@ -92,7 +92,7 @@ class PieceSource:
         raise HubUnreachable(f"the hub redirects more than {_MOST_REDIRECTS} times")
 
     def _ask(self, url: str, offset: int, last: int) -> Answer:
-        own = credential_stays(before=self._url, after=url)
+        own = is_same_origin(before=self._url, after=url)
         headers = {"Range": f"bytes={offset}-{last}", **(self._headers if own else {})}
         # A server without ranges answers with all of it.
         return self._outbound.fetch(url, headers=headers, largest=max(_MOST, last - offset + 1))

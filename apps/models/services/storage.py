@@ -24,7 +24,7 @@ from apps.models.services.storage_charges import storage_charge
 from controlplane.domain.models import MODEL, ModelEvent
 from controlplane.domain.resources import bytes_in_words
 from controlplane.domain.storage.retention import RetentionItem, RetentionRules
-from controlplane.persistence.moves import move
+from controlplane.persistence.state_transitions import apply_transition
 
 
 class DeletionRefused(Exception):
@@ -197,7 +197,9 @@ def _move_version(
 ) -> None:
     version = ModelVersion.objects.filter(artifact=artifact).first()
     if version is not None:
-        move(version, MODEL, event, into=ModelVersionTransition, at=at, reason=reason, actor=actor)
+        apply_transition(
+            version, MODEL, event, into=ModelVersionTransition, at=at, reason=reason, actor=actor
+        )
 
 
 def _note(artifact: Artifact, *, actor: User, action: str, **detail: object) -> None:

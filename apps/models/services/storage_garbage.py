@@ -21,7 +21,7 @@ from apps.models.selectors import artifact_store
 from apps.models.selectors.sources import sources
 from apps.models.selectors.storage import digests_referenced
 from apps.models.services.storage_runs import storage_run
-from controlplane.persistence.locks import AdvisoryLock, lock_of_session
+from controlplane.persistence.locks import AdvisoryLock, session_lock
 from controlplane.ports.artifacts import ArtifactStore, HeldBlob
 
 #: Longer than anything takes from the first byte stored to the row that names it.
@@ -39,7 +39,7 @@ def garbage_collect(
 
     None if another round, or a backup, is under way: a backup needs every blob that its rows name.
     """
-    with lock_of_session(AdvisoryLock.COLLECT_GARBAGE) as held:
+    with session_lock(AdvisoryLock.COLLECT_GARBAGE) as held:
         if not held:
             return None
         cursor = "" if dry_run else _cursor()
@@ -103,7 +103,7 @@ def storage_measure(*, at: datetime) -> bool:
 
     False if another worker is still at it: a large store takes longer than it is until the next turn.
     """
-    with lock_of_session(AdvisoryLock.MEASURE_STORAGE) as held:
+    with session_lock(AdvisoryLock.MEASURE_STORAGE) as held:
         if not held:
             return False
         count = size = aside = 0

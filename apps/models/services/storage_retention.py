@@ -23,7 +23,7 @@ from controlplane.domain.storage.retention import (
     RetentionRules,
     plan,
 )
-from controlplane.persistence.leases import LoopLease, loop_lease
+from controlplane.persistence.leases import LeaderLease, leader_lease
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ def retention_run(*, at: datetime) -> StorageRun | None:
 
     None if another worker is at it.
     """
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return None
         with storage_run(StorageRun.Kind.RETENTION, at=at) as run:
@@ -115,7 +115,7 @@ def retention_run(*, at: datetime) -> StorageRun | None:
         return run
 
 
-def _turns(found: RetentionPlan, lease: LoopLease) -> Iterator[Removal]:
+def _turns(found: RetentionPlan, lease: LeaderLease) -> Iterator[Removal]:
     for removal in found.removals[:BATCH]:
         if not lease.renew(ttl=LEASE_TTL):
             log.warning("a round of retention took too long and was cut off")

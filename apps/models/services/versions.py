@@ -37,7 +37,7 @@ from controlplane.domain.resources import bytes_in_words
 from controlplane.outbox.messages import publish
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
-from controlplane.persistence.moves import move
+from controlplane.persistence.state_transitions import apply_transition
 
 #: A safetensors header is small; anything larger is not one.
 _LARGEST_HEADER = 100 * 1024 * 1024
@@ -230,7 +230,7 @@ def model_version_imported(*, version: ModelVersion, files: Sequence[File], at: 
     files = _without_code(files)
     artifact = artifact_create(team=version.line.team, kind=Artifact.Kind.MODEL, files=files)
     reason = f"copied {len(files)} files"
-    move(
+    apply_transition(
         version,
         MODEL,
         ModelEvent.IMPORT,
@@ -257,7 +257,9 @@ def _names(version: ModelVersion) -> list[str]:
 
 @transaction.atomic
 def model_version_failed(*, version: ModelVersion, reason: str, at: datetime) -> None:
-    move(version, MODEL, ModelEvent.FAIL, into=ModelVersionTransition, at=at, reason=reason)
+    apply_transition(
+        version, MODEL, ModelEvent.FAIL, into=ModelVersionTransition, at=at, reason=reason
+    )
     publish(
         "model.refused",
         event_uid=new_uid(),
@@ -277,7 +279,7 @@ def model_version_retry(*, version: ModelVersion, actor: User, at: datetime) -> 
         uid=version.uid,
         name=str(version),
     )
-    move(
+    apply_transition(
         version,
         MODEL,
         ModelEvent.RETRY,

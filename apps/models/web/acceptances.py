@@ -11,11 +11,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models import selectors
 from apps.models.services import acceptances
 from controlplane.domain.permissions import Permission
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
 
 
 class DecisionForm(forms.Form):
@@ -24,7 +24,7 @@ class DecisionForm(forms.Form):
 
 @login_required
 @require_POST
-def version_accept(request: SignedIn, uid: str) -> HttpResponse:
+def version_accept(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     return _decided(
         request, uid, decide=acceptances.version_accept, done=_("It may be deployed now.")
     )
@@ -32,13 +32,13 @@ def version_accept(request: SignedIn, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def version_reject(request: SignedIn, uid: str) -> HttpResponse:
+def version_reject(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     done = _("It is not deployed any more; what serves goes on.")
     return _decided(request, uid, decide=acceptances.version_reject, done=done)
 
 
 def _decided(
-    request: SignedIn, uid: str, *, decide: acceptances.Decision, done: str
+    request: AuthenticatedRequest, uid: str, *, decide: acceptances.Decision, done: str
 ) -> HttpResponse:
     version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
     accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
@@ -49,7 +49,7 @@ def _decided(
     try:
         decide(version=version, actor=request.user, reason=form.cleaned_data["reason"])
     except acceptances.AcceptanceRefused as refusal:
-        messages.error(request, said(str(refusal)))
+        messages.error(request, translate_message(str(refusal)))
     else:
         messages.success(request, done)
     return redirect("model-version-quantization", uid=uid)

@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models import selectors as registry
 from apps.models.models import ModelVersion
 from apps.models.selectors import catalog as selectors
@@ -32,7 +32,7 @@ _MOST_VERSIONS = 20
 
 
 @login_required
-def catalog(request: SignedIn) -> HttpResponse:
+def catalog(request: AuthenticatedRequest) -> HttpResponse:
     """``?q=``, one parameter for each facet, ``?sort=``, ``?page=`` and ``?ids=`` to compare."""
     drawn = drawn_list(request)
     if is_fragment(request):
@@ -66,7 +66,7 @@ class OurVersion:
 
 
 @login_required
-def entry(request: SignedIn, key: str) -> HttpResponse:
+def entry(request: AuthenticatedRequest, key: str) -> HttpResponse:
     """One model: its facts, the matrix, its memory, our versions."""
     found = selectors.catalog_entry(key)
     if found is None:
@@ -177,7 +177,7 @@ class ComparedTask:
 
 
 @login_required
-def compare(request: SignedIn) -> HttpResponse:
+def compare(request: AuthenticatedRequest) -> HttpResponse:
     """``?ids=`` names up to four entries, parted by commas or given several times."""
     asked = [key for given in request.GET.getlist("ids") for key in given.split(",") if key]
     known = selectors.shelf().entries

@@ -38,7 +38,9 @@ _LABELS: Mapping[CatalogTask, tuple[str | Promise, str, str, Permission]] = {
 }
 
 
-def steps(entry: Entry, *, versions: Sequence[ModelVersion], user: accounts.Person) -> list[Step]:
+def steps(
+    entry: Entry, *, versions: Sequence[ModelVersion], user: accounts.RequestUser
+) -> list[Step]:
     """Fine-tune, quantize, deploy. ``versions`` are those of the entry that they may see, the newest first."""
     held = accounts.roles_by_team(user)
     granted = {

@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.accounts.web.forms import TeamFilterForm
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models.models import DatasetVersion
 from apps.models.selectors import (
     NoSuchFile,
@@ -81,7 +81,7 @@ _VERSIONS = (
 
 
 @login_required
-def datasets(request: SignedIn) -> HttpResponseBase:
+def datasets(request: AuthenticatedRequest) -> HttpResponseBase:
     table = Table(
         request,
         datasets_with_newest(request.user),
@@ -95,7 +95,7 @@ def datasets(request: SignedIn) -> HttpResponseBase:
 
 
 @login_required
-def dataset(request: SignedIn, uid: str) -> HttpResponseBase:
+def dataset(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """Its versions, and how the number of rows went from one to the next."""
     found = get_object_or_404(datasets_visible(request.user), uid=uid)
     table = Table(
@@ -115,7 +115,7 @@ def dataset(request: SignedIn, uid: str) -> HttpResponseBase:
 
 
 @login_required
-def dataset_version(request: SignedIn, uid: str) -> HttpResponse:
+def dataset_version(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """What is in it, what is odd in it, and how it differs from the version before."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
     before = selectors.version_before(version)
@@ -134,7 +134,7 @@ def dataset_version(request: SignedIn, uid: str) -> HttpResponse:
     return render(request, "registry/dataset_version.html", context)
 
 
-def _steps(request: SignedIn, version: DatasetVersion) -> dict[str, Any]:
+def _steps(request: AuthenticatedRequest, version: DatasetVersion) -> dict[str, Any]:
     """Whether they ``may_change`` it, and what ``holds`` it, so that it cannot be deleted."""
     may = _may_contribute(request, version.dataset.team)
     usable = version.artifact.usable
@@ -142,7 +142,7 @@ def _steps(request: SignedIn, version: DatasetVersion) -> dict[str, Any]:
     return {"may_change": may, "holds": holds}
 
 
-def _may_contribute(request: SignedIn, team: Team) -> bool:
+def _may_contribute(request: AuthenticatedRequest, team: Team) -> bool:
     return allows(accounts.roles_of(request.user, team), Permission.CONTRIBUTE)
 
 
@@ -214,7 +214,7 @@ def warning_text(kind: WarningKind, total: int) -> str:
 
 
 @login_required
-def dataset_rows_page(request: SignedIn, uid: str) -> HttpResponse:
+def dataset_rows_page(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Rows of ``?split=`` with the text of ``?q=``, from byte ``?at=``, where row ``?row=`` begins."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
     splits = [one["name"] for one in _shares(version)]
@@ -245,14 +245,14 @@ def dataset_rows_page(request: SignedIn, uid: str) -> HttpResponse:
     return render(request, "registry/dataset_rows.html", context)
 
 
-def _whole(request: SignedIn, name: str, *, default: int) -> int:
+def _whole(request: AuthenticatedRequest, name: str, *, default: int) -> int:
     """That parameter of the address, if it is a number that a file can have."""
     text = request.GET.get(name, "")
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 16 else default
 
 
 @login_required
-def dataset_lengths(request: SignedIn, uid: str) -> JsonResponse:
+def dataset_lengths(request: AuthenticatedRequest, uid: str) -> JsonResponse:
     """How many rows are how long, for a chart; see ``static/js/charts.js``."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
     buckets = _buckets(version.statistics.get("histogram", []))
@@ -284,7 +284,7 @@ def _range(low: int | None, high: int | None) -> str:
 
 
 @login_required
-def dataset_file(request: SignedIn, uid: str, split: str) -> HttpResponseBase:
+def dataset_file(request: AuthenticatedRequest, uid: str, split: str) -> HttpResponseBase:
     """All rows of a split as JSON Lines, to save."""
     version = get_object_or_404(dataset_versions_visible(request.user), uid=uid)
     prefix = f"{version.dataset.name}-v{version.number}"

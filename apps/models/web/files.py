@@ -7,7 +7,7 @@ from django.http import Http404, HttpResponseBase
 from apps.models.models import Artifact
 from apps.models.selectors import NoSuchFile, artifact_file
 from controlplane.ports.artifacts import BlobMissing
-from controlplane.web.streams import download
+from controlplane.web.downloads import file_download
 
 
 def file_answer(artifact: Artifact, path: str, *, prefix: str) -> HttpResponseBase:
@@ -19,4 +19,4 @@ def file_answer(artifact: Artifact, path: str, *, prefix: str) -> HttpResponseBa
         stream, size = artifact_file(artifact, path)
     except (NoSuchFile, BlobMissing) as missing:
         raise Http404(str(missing)) from None
-    return download(stream, size=size, filename=f"{prefix}-{path.replace('/', '-')}")
+    return file_download(stream, size=size, filename=f"{prefix}-{path.replace('/', '-')}")

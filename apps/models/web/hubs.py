@@ -18,16 +18,16 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.web.forms import TeamForm
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models import selectors
 from apps.models.selectors.hubs import hub_place, hub_places
 from apps.models.services import hub_imports as services
-from controlplane.domain.egress import EgressRefused
 from controlplane.domain.hubs import HubRefused
+from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.domain.permissions import Permission
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.hubs import HubUnreachable
-from controlplane.web.pages import Tab, acted
+from controlplane.web.pages import Tab, run_action
 
 
 class HubForm(TeamForm):
@@ -87,7 +87,7 @@ def tabs(current: str) -> list[Tab]:
 
 
 @login_required
-def model_fetch(request: SignedIn) -> HttpResponse:
+def model_fetch(request: AuthenticatedRequest) -> HttpResponse:
     """The button ``look`` shows what would come; the other one asks for it."""
     bound = request.method == "POST"
     chosen = {name: request.GET[name] for name in HubForm.base_fields if name in request.GET}
@@ -117,11 +117,11 @@ def model_fetch(request: SignedIn) -> HttpResponse:
 
 @login_required
 @require_POST
-def fetch_cancel(request: SignedIn, uid: str) -> HttpResponse:
+def fetch_cancel(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """End an import that is on its way; what has arrived is kept for another try."""
     version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
     accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
-    return acted(
+    return run_action(
         request,
         lambda: services.hub_import_cancel(version=version, actor=request.user, at=timezone.now()),
         back=reverse("model-version", args=[uid]),

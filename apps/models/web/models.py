@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models import selectors
 from apps.models.services import versions as services
 from apps.models.web.files import file_answer
@@ -22,11 +22,11 @@ from apps.models.web.hubs import tabs
 from controlplane.domain.models import ModelRefused
 from controlplane.domain.permissions import Permission
 from controlplane.domain.storage.usage import StorageQuotaExceeded
-from controlplane.web.pages import acted
+from controlplane.web.pages import run_action
 
 
 @login_required
-def model_file(request: SignedIn, uid: str, path: str) -> HttpResponseBase:
+def model_file(request: AuthenticatedRequest, uid: str, path: str) -> HttpResponseBase:
     """One file of the version, to save."""
     version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
     if version.artifact is None:
@@ -36,11 +36,11 @@ def model_file(request: SignedIn, uid: str, path: str) -> HttpResponseBase:
 
 @login_required
 @require_POST
-def model_version_retry(request: SignedIn, uid: str) -> HttpResponse:
+def model_version_retry(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Try a failed import again."""
     version = get_object_or_404(selectors.model_versions_visible(request.user), uid=uid)
     accounts.require(request.user, Permission.CONTRIBUTE, team=version.line.team)
-    return acted(
+    return run_action(
         request,
         lambda: services.model_version_retry(
             version=version, actor=request.user, at=timezone.now()
@@ -51,7 +51,7 @@ def model_version_retry(request: SignedIn, uid: str) -> HttpResponse:
 
 
 @login_required
-def model_import(request: SignedIn) -> HttpResponse:
+def model_import(request: AuthenticatedRequest) -> HttpResponse:
     bound = request.method == "POST"
     form = ImportForm(request.POST if bound else None, user=request.user)
     if bound and form.is_valid():

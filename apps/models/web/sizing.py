@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models.selectors import sizing
 from apps.models.web.sizing_forms import SizingForm
 from apps.models.web.tabs import models_tabs
@@ -25,7 +25,7 @@ _BAR = 1000
 
 
 @login_required
-def calculator(request: SignedIn) -> HttpResponse:
+def calculator(request: AuthenticatedRequest) -> HttpResponse:
     """The form with its answer; for htmx the answer alone. Everything asked is in the address."""
     form = SizingForm(request.GET or None, user=request.user)
     context: dict[str, Any] = {"form": form, "tabs": models_tabs("sizing")}
@@ -47,7 +47,7 @@ def calculator(request: SignedIn) -> HttpResponse:
 
 
 @login_required
-def curve(request: SignedIn) -> HttpResponse:
+def curve(request: AuthenticatedRequest) -> HttpResponse:
     """``?model=catalog:KEY`` or ``version:UID``, and any of ``scheme``, ``engine``, ``kv_precision``."""
     asked = {
         name: request.GET[name]

@@ -118,7 +118,7 @@ class SizingForm(PlainForm):
             if asked.name in self.fields and isinstance(asked.default, int):
                 self.fields[asked.name].widget.attrs["placeholder"] = asked.default
         self._choose("model", [("", _("Choose a model")), *_models(user)])
-        chips = [known.chip for known in fleet.chips_known()]
+        chips = [known.chip for known in fleet.fleet_chips()]
         self._choose("chip", [(chip.name, chip.label) for chip in chips])
         with_memory = next((chip.name for chip in chips if chip.memory), "")
         self.fields["chip"].initial = with_memory

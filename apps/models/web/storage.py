@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models.models import Artifact, StorageRun
 from apps.models.selectors import artifacts_visible
 from apps.models.selectors import storage as selectors
@@ -27,7 +27,7 @@ from apps.models.web.storage_pictures import bars_of, kind_names, reason_of
 from controlplane.domain.permissions import Permission
 from controlplane.domain.resources import GIB
 from controlplane.domain.storage.retention import RetentionItemKind, RetentionPlan, RetentionRules
-from controlplane.web.pages import Tab, acted, keyset
+from controlplane.web.pages import Tab, keyset, run_action
 
 #: Lines of a plan that a page shows; its sum counts all.
 MOST_SHOWN = 50
@@ -36,9 +36,9 @@ OTHERS = "others"
 
 
 @login_required
-def storage(request: SignedIn) -> HttpResponse:
+def storage(request: AuthenticatedRequest) -> HttpResponse:
     """Each part has an address of its own: ``?tab=biggest``."""
-    parts: dict[str, Callable[[SignedIn], dict[str, Any]]] = {
+    parts: dict[str, Callable[[AuthenticatedRequest], dict[str, Any]]] = {
         "use": _use,
         "biggest": lambda request: {"things": things_biggest(request.user)},
         "deleted": lambda request: {"things": things_deleted(request.user)},
@@ -52,7 +52,7 @@ def storage(request: SignedIn) -> HttpResponse:
     return render(request, f"registry/storage_{tab}.html", context)
 
 
-def _tabs(request: SignedIn, current: str) -> list[Tab]:
+def _tabs(request: AuthenticatedRequest, current: str) -> list[Tab]:
     labels = {
         "use": _("What uses space"),
         "biggest": _("The biggest"),
@@ -74,7 +74,7 @@ def _tabs(request: SignedIn, current: str) -> list[Tab]:
     ]
 
 
-def _use(request: SignedIn) -> dict[str, Any]:
+def _use(request: AuthenticatedRequest) -> dict[str, Any]:
     teams = selectors.storage_by_team(request.user)
     company = accounts.is_company_administrator(request.user)
     return {
@@ -85,7 +85,7 @@ def _use(request: SignedIn) -> dict[str, Any]:
     }
 
 
-def _retention(request: SignedIn) -> dict[str, Any]:
+def _retention(request: AuthenticatedRequest) -> dict[str, Any]:
     at = timezone.now()
     teams = list(accounts.teams_of(request.user))
     own, default = selectors.rules_by_team()
@@ -127,7 +127,7 @@ def _planned(found: RetentionPlan) -> dict[str, Any]:
     }
 
 
-def _runs(request: SignedIn) -> dict[str, Any]:
+def _runs(request: AuthenticatedRequest) -> dict[str, Any]:
     if not accounts.is_company_administrator(request.user):
         raise Http404
     rows = selectors.runs_visible(request.user)
@@ -135,7 +135,7 @@ def _runs(request: SignedIn) -> dict[str, Any]:
 
 
 @login_required
-def quota(request: SignedIn, uid: str) -> HttpResponse:
+def quota(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """What a team may store; for administrators of the company."""
     team = get_object_or_404(accounts.teams_of(request.user), uid=uid)
     accounts.require(request.user, Permission.MANAGE_TEAM, team=None)
@@ -143,7 +143,7 @@ def quota(request: SignedIn, uid: str) -> HttpResponse:
     initial = {"limit": None if use.limit is None else round(use.limit / GIB, 3)}
     form = QuotaForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
-        return acted(
+        return run_action(
             request,
             lambda: services.quota_set(team=team, limit=form.limit_bytes(), actor=request.user),
             back=reverse("storage"),
@@ -155,7 +155,7 @@ def quota(request: SignedIn, uid: str) -> HttpResponse:
 
 
 @login_required
-def rules(request: SignedIn, uid: str) -> HttpResponse:
+def rules(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The rules of one team, or of all others, with what the next round would then remove."""
     team = None if uid == OTHERS else get_object_or_404(accounts.teams_of(request.user), uid=uid)
     accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
@@ -164,7 +164,7 @@ def rules(request: SignedIn, uid: str) -> HttpResponse:
     form = RulesForm(request.POST or None, initial=_initial(now))
     valid = form.is_bound and form.is_valid()
     if valid and "check" not in request.GET:
-        return acted(
+        return run_action(
             request,
             lambda: services.rules_set(team=team, rules=form.rules(), actor=request.user),
             back=reverse("storage") + "?tab=retention",
@@ -198,7 +198,7 @@ def _initial(rules: RetentionRules) -> dict[str, Any]:
 
 @login_required
 @require_POST
-def rules_forget(request: SignedIn, uid: str) -> HttpResponse:
+def rules_forget(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The team has the same rules as all others from now on."""
     team = get_object_or_404(accounts.teams_of(request.user), uid=uid)
     accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
@@ -208,7 +208,7 @@ def rules_forget(request: SignedIn, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def artifact_act(request: SignedIn, uid: str, act: str) -> HttpResponse:
+def artifact_act(request: AuthenticatedRequest, uid: str, act: str) -> HttpResponse:
     """Delete, have back, remove for good, pin or unpin."""
     artifact = get_object_or_404(artifacts_visible(request.user).select_related("team"), uid=uid)
     accounts.require(request.user, Permission.CONTRIBUTE, team=selectors.owner_of(artifact))
@@ -243,7 +243,7 @@ def artifact_act(request: SignedIn, uid: str, act: str) -> HttpResponse:
     if act not in acts:
         raise Http404
     action, done, tab = acts[act]
-    return acted(
+    return run_action(
         request,
         lambda: action(artifact),
         back=f"{reverse('storage')}?tab={tab}",
@@ -254,7 +254,7 @@ def artifact_act(request: SignedIn, uid: str, act: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def item_delete(request: SignedIn, kind: str, uid: str) -> HttpResponse:
+def item_delete(request: AuthenticatedRequest, kind: str, uid: str) -> HttpResponse:
     """Remove what an attempt left: its working folder, files that became nothing, or its log."""
     if kind not in set(RetentionItemKind) - {RetentionItemKind.VERSION}:
         raise Http404
@@ -263,7 +263,7 @@ def item_delete(request: SignedIn, kind: str, uid: str) -> HttpResponse:
         raise Http404
     team = get_object_or_404(Team, uid=item.team)
     accounts.require(request.user, Permission.RUN, team=team)
-    return acted(
+    return run_action(
         request,
         lambda: services.item_delete(item=item, actor=request.user, at=timezone.now()),
         back=reverse("storage") + "?tab=biggest",

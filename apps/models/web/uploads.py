@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models.models import DatasetVersion
 from apps.models.selectors.datasets import next_number
 from apps.models.services import datasets as services
@@ -28,7 +28,7 @@ _ROWS_SHOWN = 3
 
 
 @login_required
-def dataset_new(request: SignedIn) -> HttpResponse:
+def dataset_new(request: AuthenticatedRequest) -> HttpResponse:
     """The upload form; a file that is refused comes back as a table of its wrong rows.
 
     A script that shows how far the upload is gets ``{"to": address}`` where a browser is sent on.
@@ -57,14 +57,14 @@ def dataset_new(request: SignedIn) -> HttpResponse:
     return render(request, "registry/dataset_new.html", context, status=422)
 
 
-def _sent_on(request: SignedIn, version: DatasetVersion) -> HttpResponse:
+def _sent_on(request: AuthenticatedRequest, version: DatasetVersion) -> HttpResponse:
     address = reverse("dataset-version", args=[version.uid])
     if request.headers.get("X-Requested-With") == "XMLHttpRequest":
         return JsonResponse({"to": address})
     return redirect(address)
 
 
-def _upload(request: SignedIn, form: DatasetForm) -> DatasetVersion:
+def _upload(request: AuthenticatedRequest, form: DatasetForm) -> DatasetVersion:
     values = form.cleaned_data
     accounts.require(request.user, Permission.CONTRIBUTE, team=values["team"])
     return services.dataset_upload(
@@ -80,7 +80,7 @@ def _upload(request: SignedIn, form: DatasetForm) -> DatasetVersion:
 
 @login_required
 @require_POST
-def dataset_check(request: SignedIn) -> HttpResponse:
+def dataset_check(request: AuthenticatedRequest) -> HttpResponse:
     """What the file, or the beginning of it with ``part=1``, would become; nothing is kept."""
     form = DatasetForm(request.POST, request.FILES, user=request.user)
     form.is_valid()

@@ -24,8 +24,7 @@ from apps.monitoring.selectors.policies import health_stance
 from apps.monitoring.services import faults, health_rules, isolations, policies
 from controlplane.domain.health.rule_documents import condition_of
 from controlplane.domain.permissions import Scope
-from controlplane.web.parsers import BoundedJSONParser
-from controlplane.web.rest import Query, ResourceViewSet
+from controlplane.web.rest import BoundedJSONParser, Query, ResourceViewSet
 
 _TAGS = ["health"]
 

@@ -19,8 +19,7 @@ from apps.monitoring.selectors.held_back import HeldPool, held_pools
 from apps.monitoring.services import held_back
 from apps.monitoring.services.held_back import HeldAsk, HeldDone
 from controlplane.domain.permissions import Scope
-from controlplane.web.parsers import BoundedJSONParser
-from controlplane.web.rest import LARGEST_INTEGER, Query, StrictSerializer
+from controlplane.web.rest import LARGEST_INTEGER, BoundedJSONParser, Query, StrictSerializer
 
 _TAGS = ["health"]
 

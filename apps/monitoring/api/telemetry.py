@@ -81,10 +81,16 @@ from apps.monitoring.services import node_tokens, sources
 from apps.monitoring.services.pushes import Push, push_record
 from controlplane.domain.permissions import Scope
 from controlplane.domain.resources import MIB
-from controlplane.persistence.origins import origin
-from controlplane.web.parsers import BodyTooLarge, require_bounded
-from controlplane.web.rates import count_within
-from controlplane.web.rest import AnyAccept, M, Query, ResourceViewSet
+from controlplane.persistence.audit_context import current_audit_context
+from controlplane.web.rate_limits import count_within
+from controlplane.web.rest import (
+    AnyAccept,
+    BodyTooLarge,
+    M,
+    Query,
+    ResourceViewSet,
+    require_bounded,
+)
 
 LARGEST_BODY, LARGEST_TEXT = 4 * MIB, 16 * MIB
 #: Batches of one token, and wrong tokens of one address, within a minute; each process counts for itself.
@@ -107,7 +113,12 @@ class NodeTokenAuthentication(BaseAuthentication):
         known = scheme.lower() == "bearer" and text.isascii()
         token = selectors.node_token_known(text.strip()) if known else None
         if token is None:
-            if count_within(f"failed-node-tokens:{origin().address}", seconds=_WINDOW) > MOST_WRONG:
+            if (
+                count_within(
+                    f"failed-node-tokens:{current_audit_context().address}", seconds=_WINDOW
+                )
+                > MOST_WRONG
+            ):
                 raise exceptions.Throttled(wait=_WINDOW)
             raise exceptions.AuthenticationFailed(
                 "this needs the token of a node that was not revoked; an operator can make another"

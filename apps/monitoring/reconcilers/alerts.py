@@ -30,7 +30,7 @@ from controlplane.domain.alerts import messages
 from controlplane.domain.alerts.messages import Call, Message, ReceiverKind, complaint
 from controlplane.domain.alerts.rules import RuleInvalid
 from controlplane.persistence.encryption import Undecryptable, decrypt
-from controlplane.persistence.leases import loop_lease
+from controlplane.persistence.leases import leader_lease
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ _CHANCE = SystemRandom()
 def alerts_turn(*, at: datetime) -> int:
     """Judge every rule by what is so now; how many notices were made. One that fails spoils no other."""
     told = 0
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         rules_ship(at=at)
@@ -73,7 +73,7 @@ def _judged(rule: AlertRule, *, at: datetime) -> int:
 def alerts_send(*, at: datetime) -> int:
     """Try what is due; say how many messages arrived."""
     began, taken, failed = time.monotonic(), 0, set[int]()
-    with loop_lease(SENDING, ttl=LEASE_TTL) as lease:
+    with leader_lease(SENDING, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         while time.monotonic() - began < _TURN_SECONDS:

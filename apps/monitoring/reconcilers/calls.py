@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from apps.monitoring.services.webhooks import Outcome
 from controlplane.domain.deliveries import arrived
-from controlplane.domain.egress import EgressRefused
+from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.ports.outbound import OutboundFailed
-from controlplane.web.outside import outbound
+from controlplane.web.outbound import outbound
 
 log = logging.getLogger(__name__)
 

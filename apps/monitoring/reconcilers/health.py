@@ -30,7 +30,7 @@ from apps.monitoring.services.faults import faults_lapse
 from apps.monitoring.services.isolations import isolations_emptied, isolations_removed
 from controlplane.domain.health.decisions import Action, Decided, Situation, decide
 from controlplane.domain.health.signals import Origin
-from controlplane.persistence.leases import LoopLease, loop_lease
+from controlplane.persistence.leases import LeaderLease, leader_lease
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ BY_PEOPLE = "decisions are left to people by the health policy"
 
 def health_turn(*, at: datetime) -> int:
     """One turn, unless one runs already; how many decisions were written down."""
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         stance = health_stance()
@@ -62,7 +62,7 @@ def health_turn(*, at: datetime) -> int:
     return written
 
 
-def _decide(situation: Situation, stance: HealthStance, lease: LoopLease, *, at: datetime) -> int:
+def _decide(situation: Situation, stance: HealthStance, lease: LeaderLease, *, at: datetime) -> int:
     decided = decide(situation, stance.policy, at)
     if not stance.automatic:
         decided = tuple(map(_left_to_people, decided))

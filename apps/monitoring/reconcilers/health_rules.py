@@ -14,7 +14,7 @@ from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.rule_documents import RuleRefused, condition_of
 from controlplane.domain.health.rules import Condition, Finding, Verdict, evaluate
 from controlplane.domain.health.signals import Origin, Signal
-from controlplane.persistence.leases import loop_lease
+from controlplane.persistence.leases import leader_lease
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ LEASE_TTL = timedelta(seconds=120)
 
 def rules_turn(*, at: datetime) -> int:
     """Judge all figures once, unless that happens already; how many cards a rule fires on."""
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         rules_seed(at=at)

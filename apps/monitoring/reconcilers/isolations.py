@@ -20,7 +20,7 @@ from apps.monitoring.reconcilers import burn_ins
 from apps.monitoring.selectors.policies import health_stance
 from apps.monitoring.selectors.situations import situation_now
 from apps.monitoring.services import provings
-from controlplane.persistence.leases import LoopLease, loop_lease
+from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.ports.clusters import ClusterError, ClusterUnavailable
 from controlplane.ports.diagnoses import Markable
 from controlplane.ports.registry import UnknownAdapter
@@ -45,7 +45,7 @@ def isolations_turn(*, at: datetime) -> int:
     """One step for each, unless a turn runs already; how many there are. What hinders one keeps no other."""
     unfinished = Q(ended_at=None) | Q(marked_node=True) | Q(evidence__has_key=provings.LAUNCH)
     rows = Isolation.objects.filter(unfinished, node__removed_at=None)
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         if not (count := rows.count()):
@@ -63,7 +63,7 @@ def isolations_turn(*, at: datetime) -> int:
     return count
 
 
-def _hold(lease: LoopLease) -> None:
+def _hold(lease: LeaderLease) -> None:
     """:raises _LeaseLost: if another turn runs by now."""
     if not lease.renew(ttl=LEASE_TTL):
         raise _LeaseLost

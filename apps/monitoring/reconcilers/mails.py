@@ -23,7 +23,7 @@ from apps.monitoring.selectors.mails import letter_of, mails_due, sent_lately
 from apps.monitoring.selectors.readers import mail_configured
 from apps.monitoring.services.mails import mails_failed, mails_hold, mails_sent
 from controlplane.domain.news import BURST, MAILS_IN_A_BURST
-from controlplane.persistence.leases import LoopLease, loop_lease
+from controlplane.persistence.leases import LeaderLease, leader_lease
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +42,11 @@ def mails_send(*, at: datetime) -> int:
     """Send what is due; say how many messages left."""
     if not mail_configured():
         return 0
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         return _turn(lease, at=at) if lease is not None else 0
 
 
-def _turn(lease: LoopLease, *, at: datetime) -> int:
+def _turn(lease: LeaderLease, *, at: datetime) -> int:
     waiting: dict[int, list[Mail]] = defaultdict(list)
     for mail in mails_due(at=at)[:_IN_ONE_TURN]:
         waiting[mail.recipient_id].append(mail)

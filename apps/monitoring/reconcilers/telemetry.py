@@ -20,7 +20,11 @@ from typing import NamedTuple
 
 from django.db.models import Q
 
-from apps.fleet.services.hearing import UNHEARD, cards_heard, cards_unheard
+from apps.fleet.services.card_availability import (
+    METRICS_STALE,
+    cards_metrics_fresh,
+    cards_metrics_stale,
+)
 from apps.monitoring.models import CardFigures, Source
 from apps.monitoring.selectors.policies import health_stance
 from apps.monitoring.selectors.sources import silence_of, source_adapter, sources_due
@@ -111,7 +115,7 @@ def silence_notice(*, at: datetime) -> int:
     }
     lost = _lost()
     again = {one for one in lost if _is_heard(one, sources, at=at)}
-    changed = cards_heard(cards=[one.card for one in again])
+    changed = cards_metrics_fresh(cards=[one.card for one in again])
     policy = health_stance().policy
     share = policy.stall_share
     silences = _silences(sources, at=at)
@@ -125,7 +129,7 @@ def silence_notice(*, at: datetime) -> int:
         if source_stalled(source=source, words=words) and words:
             log.warning("silence of cards is not acted upon", extra={"source": source.name})
         if silence.cards and not words:
-            changed += cards_unheard(cards=silence.cards)
+            changed += cards_metrics_stale(cards=silence.cards)
     return changed
 
 
@@ -146,7 +150,7 @@ class _Lost(NamedTuple):
 
 def _lost() -> list[_Lost]:
     rows = CardFigures.objects.filter(
-        card__state=CardState.UNKNOWN, card__state_reason=UNHEARD
+        card__state=CardState.UNKNOWN, card__state_reason=METRICS_STALE
     ).values_list("card_id", "card__node_id", "source_id", "received_at")
     return [_Lost._make(row) for row in rows]
 

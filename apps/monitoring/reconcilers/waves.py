@@ -28,7 +28,7 @@ from controlplane.domain.waves import (
     Seen,
     node_event,
 )
-from controlplane.persistence.leases import loop_lease
+from controlplane.persistence.leases import leader_lease
 from controlplane.ports.clusters import Cluster, ClusterError, LaunchRefused, ObservedLaunch
 from controlplane.ports.launches import Launch, Placement, Role
 from controlplane.ports.registry import UnknownAdapter
@@ -53,7 +53,7 @@ class _Look:
 def waves_turn(*, at: datetime) -> int:
     """One step for each node under way; how many began or went on. One's trouble keeps no other."""
     moved = 0
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         going_on = (

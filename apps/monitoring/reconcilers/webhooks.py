@@ -21,7 +21,7 @@ from apps.monitoring.reconcilers.calls import posted
 from apps.monitoring.selectors import webhooks
 from apps.monitoring.services.webhooks import Outcome, delivery_record
 from controlplane.persistence.encryption import Undecryptable, decrypt
-from controlplane.persistence.leases import loop_lease
+from controlplane.persistence.leases import leader_lease
 
 LEASE = "monitoring.webhooks"
 #: Longer than a round of calls, each of which has its own bound.
@@ -47,7 +47,7 @@ class Call:
 def webhooks_call(*, at: datetime) -> int:
     """Try what is due; say how many deliveries arrived."""
     began, taken, failed = time.monotonic(), 0, set[int]()
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         while time.monotonic() - began < _TURN_SECONDS:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from django.db.models import Count, Prefetch, Q, QuerySet
 
-from apps.accounts.selectors import Person
+from apps.accounts.selectors import RequestUser
 from apps.fleet.selectors import operates
 from apps.monitoring.models import (
     Alert,
@@ -44,14 +44,14 @@ def silence_of(row: AlertSilence) -> Silence:
     )
 
 
-def rules_visible(user: Person) -> QuerySet[AlertRule]:
+def rules_visible(user: RequestUser) -> QuerySet[AlertRule]:
     """All of them, for whoever operates the fleet; with ``firing``, how many alerts each has."""
     rows = AlertRule.objects.all() if operates(user) else AlertRule.objects.none()
     firing = Count("alerts", filter=Q(alerts__state=AlertState.FIRING))
     return rows.annotate(firing=firing).order_by("name")
 
 
-def groups_visible(user: Person) -> QuerySet[AlertGroup]:
+def groups_visible(user: RequestUser) -> QuerySet[AlertGroup]:
     """Episodes, for whoever operates the fleet; the newest first."""
     rows = AlertGroup.objects.all() if operates(user) else AlertGroup.objects.none()
     return rows.select_related("rule").order_by("-id")
@@ -63,7 +63,7 @@ def notices_of(group: AlertGroup) -> QuerySet[AlertNotice]:
     return group.notices.prefetch_related(ways).order_by("-id")
 
 
-def silences_visible(user: Person) -> QuerySet[AlertSilence]:
+def silences_visible(user: RequestUser) -> QuerySet[AlertSilence]:
     rows = AlertSilence.objects.all() if operates(user) else AlertSilence.objects.none()
     return rows.order_by("-id")
 
@@ -92,12 +92,12 @@ def silences_over(
     }
 
 
-def receivers_visible(user: Person) -> QuerySet[AlertReceiver]:
+def receivers_visible(user: RequestUser) -> QuerySet[AlertReceiver]:
     rows = AlertReceiver.objects.all() if operates(user) else AlertReceiver.objects.none()
     return rows.order_by("name")
 
 
-def routes_visible(user: Person) -> QuerySet[AlertRoute]:
+def routes_visible(user: RequestUser) -> QuerySet[AlertRoute]:
     rows = AlertRoute.objects.all() if operates(user) else AlertRoute.objects.none()
     return rows.prefetch_related("receivers").order_by("name")
 

@@ -59,7 +59,7 @@ class Work:
     ended_by: str
 
 
-def card_work(card: Card, user: accounts.Person, *, most: int) -> Sequence[Work]:
+def card_work(card: Card, user: accounts.RequestUser, *, most: int) -> Sequence[Work]:
     """The newest of what held the card, as that person may see it."""
     rows = list(
         Allocation.objects.filter(card=card)

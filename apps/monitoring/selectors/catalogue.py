@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.monitoring.models import Event, Notification
 from controlplane.domain.news import NEWS, NewsKind, Severity, Subject
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ def told(event: Event) -> Told:
     words = WORDS[kind]
     return Told(
         title=str(words.title) % {"name": event.subject_name},
-        detail=said(str(event.payload.get("reason", ""))),
+        detail=translate_message(str(event.payload.get("reason", ""))),
         href=href_of(event),
         icon=words.icon,
         colour=_COLOURS[NEWS[kind].severity],

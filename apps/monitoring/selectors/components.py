@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import connection
 
 from apps.fleet.models import Cluster
-from apps.fleet.services.watching import LEASE
+from apps.fleet.services.cluster_status import LEASE
 from apps.models.selectors import artifact_store
 from apps.monitoring.selectors.agents import agents_heard
 from apps.monitoring.selectors.loops import Loops
@@ -87,8 +87,8 @@ class Waiting:
 def broker_waiting() -> Waiting:
     """What waits in the broker, or that it does not answer."""
     try:
-        return Waiting(messages=broker.waiting())
-    except broker.BrokerSilent as silent:
+        return Waiting(messages=broker.queue_depths())
+    except broker.BrokerUnreachable as silent:
         return Waiting(messages=None, refusal=str(silent))
 
 
@@ -172,14 +172,14 @@ def _broker(waiting: Waiting) -> Component:
 
 def _outbox() -> Component:
     backlog = messages.backlog()
-    troubled = backlog.unheard or backlog.age > OUTBOX_PATIENCE
+    troubled = backlog.unsubscribed or backlog.age > OUTBOX_PATIENCE
     return Component(
         kind=Kind.OUTBOX,
         condition=Condition.TROUBLED if troubled else Condition.WELL,
         facts={
             "messages": backlog.messages,
             "age_seconds": backlog.age.total_seconds(),
-            "unheard": backlog.unheard,
+            "unheard": backlog.unsubscribed,
         },
     )
 

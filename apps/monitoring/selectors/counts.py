@@ -16,7 +16,7 @@ from apps.quotas.models import Claim
 from apps.serving.models import Deployment, Replica
 from controlplane.domain.claims import ClaimState
 from controlplane.outbox import messages
-from controlplane.outbox.messages import Backlog
+from controlplane.outbox.messages import OutboxBacklog
 
 #: ``(value, value, …)`` → how many.
 Tally = Mapping[tuple[str, ...], int]
@@ -38,7 +38,7 @@ class Counts:
     cards: Tally
     #: ``(queue,)`` → claims that wait in it.
     waiting_claims: Tally
-    outbox: Backlog
+    outbox: OutboxBacklog
     #: ``(state,)`` of this database's connections → how many.
     connections: Tally
     #: ``(cluster,)`` → seconds since the connection that watches it last proved itself, for those that ever did.

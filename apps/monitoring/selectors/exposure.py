@@ -75,7 +75,7 @@ class Exposure:
     concentration: float | None
 
 
-def exposure_of(user: accounts.Person, *, at: datetime) -> Exposure:
+def exposure_of(user: accounts.RequestUser, *, at: datetime) -> Exposure:
     """What they see of the ledger and of the deployments."""
     period = Period(first=(at - LOOK_BACK).date(), last=at.date())
     report = usage_report(user, period=period, by=Grouping.CHIP, per=ReportInterval.WHOLE, at=at)
@@ -110,7 +110,7 @@ def exposure_of(user: accounts.Person, *, at: datetime) -> Exposure:
 _Serving = Mapping[str, Counter[int]]
 
 
-def _moves(user: accounts.Person) -> tuple[Sequence[Move], _Serving]:
+def _moves(user: accounts.RequestUser) -> tuple[Sequence[Move], _Serving]:
     newest = Revision.objects.filter(deployment=OuterRef("pk")).order_by("-number")
     key = newest.values("model_version__catalog_model__key")[:1]
     rows = list(deployments_visible(user).annotate(catalog_key=Subquery(key)).order_by("name"))

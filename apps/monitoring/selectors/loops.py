@@ -10,7 +10,7 @@ from django.db import Error
 from django.utils import timezone
 
 from controlplane.domain.loops import TROUBLED, LoopHealth, Turns, judge, lag, worth_telling
-from controlplane.persistence import loops as book
+from controlplane.persistence import reconcile_runs as book
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +83,9 @@ def troubled_loops() -> int:
 
 
 def _loop(
-    name: str, *, interval: timedelta, records: Mapping[str, book.LoopRecord], at: datetime
+    name: str, *, interval: timedelta, records: Mapping[str, book.ControllerRecord], at: datetime
 ) -> Loop:
-    record = records.get(name, book.NOTHING)
+    record = records.get(name, book.NO_RUNS)
     return Loop(
         name=name,
         health=judge(record.turns, interval=interval, at=at),

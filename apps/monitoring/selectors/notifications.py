@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from apps.accounts.models import User
-from apps.accounts.selectors import Person
+from apps.accounts.selectors import RequestUser
 from apps.monitoring.models import Mail, Notification
 from apps.monitoring.selectors.catalogue import Line, lines
 from controlplane.domain.deliveries import DeliveryState
@@ -17,7 +17,7 @@ IN_THE_BELL = 6
 MOST_COUNTED = 99
 
 
-def notifications_of(user: Person) -> QuerySet[Notification]:
+def notifications_of(user: RequestUser) -> QuerySet[Notification]:
     """What is on their pages, the newest first; of the team alone to which a token confines them."""
     if not isinstance(user, User):
         return Notification.objects.none()

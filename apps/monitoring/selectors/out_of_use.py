@@ -16,11 +16,11 @@ from apps.monitoring.models import Isolation
 class NodeIsolations:
     """Whole nodes; a single card leaves no mark on the cluster."""
 
-    def out_since(self, node: Node) -> datetime | None:
+    def isolated_since(self, node: Node) -> datetime | None:
         standing = Isolation.objects.filter(node=node, card=None, ended_at=None)
         return standing.values_list("began_at", flat=True).first()
 
-    def marked_nodes(self, cluster: Cluster) -> Iterator[str]:
+    def nodes_marked_isolated(self, cluster: Cluster) -> Iterator[str]:
         bearing = Q(ended_at=None)
         if not cluster.trouble:
             # Where the cluster does not answer nobody can take marks off: that keeps nothing from removal.

@@ -76,12 +76,12 @@ def product_status() -> ProductStatus:
     )
 
 
-def may_see_product(user: accounts.Person) -> bool:
+def may_see_product(user: accounts.RequestUser) -> bool:
     """Whether they administer something or operate the fleet: the state of the product is for them."""
     return isinstance(user, User) and user.is_active and (user.is_staff or user.is_superuser)
 
 
-def require_product(user: accounts.Person) -> None:
+def require_product(user: accounts.RequestUser) -> None:
     """:raises PermissionRefused: if it is not."""
     if not may_see_product(user):
         raise accounts.PermissionRefused(

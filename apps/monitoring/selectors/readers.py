@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from apps.accounts.models import Membership, Team, User
-from apps.accounts.selectors import people_allowed, roles_granting
+from apps.accounts.selectors import roles_granting, users_allowed
 from apps.monitoring.models import NotificationPreference
 from controlplane.domain.news import NEWS, Audience, Channel, NewsKind
 from controlplane.domain.permissions import Permission
@@ -82,7 +82,7 @@ def _candidates(audience: Audience, *, team: Team | None, maker: User | None) ->
     active = User.objects.filter(is_active=True)
     own = Q(pk=maker.pk) if maker is not None else Q(pk=None)
     if audience is Audience.OPERATORS:
-        return list(people_allowed(Permission.OPERATE_FLEET).order_by("pk"))
+        return list(users_allowed(Permission.OPERATE_FLEET).order_by("pk"))
     if audience is Audience.ASKER or team is None:
         return list(active.filter(own))
     memberships = Membership.objects.filter(team=team)

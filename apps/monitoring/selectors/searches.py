@@ -29,7 +29,7 @@ class Finds:
     deployments: list[Deployment]
 
 
-def finds(user: accounts.Person, *, text: str) -> Finds:
+def finds(user: accounts.RequestUser, *, text: str) -> Finds:
     """Whose name contains the text, or whose uid begins with it. Costs one query a kind."""
 
     def named(field: str = "name") -> Q:

@@ -189,7 +189,7 @@ def _node_view(uid: str, rows: list[tuple[Any, ...]]) -> NodeView:
         cards=cards,
         heard_at=max(heard, default=None),
         keeper="" if keeper in (None, OURS) else keeper,
-        binds_by_node=binding == Cluster.Binding.NODE,
+        binds_by_node=binding == Cluster.BindingMode.NODE,
     )
 
 

@@ -11,8 +11,8 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Model, QuerySet
 
-from apps.accounts.selectors import Person
-from apps.accounts.services.tokens import digest_of
+from apps.accounts.selectors import RequestUser
+from apps.accounts.services.personal_tokens import digest_of
 from apps.fleet.models import Cluster, Node
 from apps.fleet.selectors import operates
 from apps.monitoring.models import NodeToken, Source
@@ -38,13 +38,13 @@ SELECT token.id, token.agent::text, node.id, node.name, node.locality::text, clu
 """
 
 
-def sources_visible(user: Person) -> QuerySet[Source]:
+def sources_visible(user: RequestUser) -> QuerySet[Source]:
     """All of them for whoever operates the fleet, for their addresses tell of the company's network; else none."""
     rows = Source.objects.select_related("cluster")
     return rows if operates(user) else rows.none()
 
 
-def node_tokens_visible(user: Person) -> QuerySet[NodeToken]:
+def node_tokens_visible(user: RequestUser) -> QuerySet[NodeToken]:
     """All of them for whoever operates the fleet, the newest first; else none."""
     rows = NodeToken.objects.select_related("node__cluster").order_by("-id")
     return rows if operates(user) else rows.none()

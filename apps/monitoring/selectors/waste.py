@@ -136,7 +136,7 @@ class WasteRow:
     card_hours: float
 
 
-def waste_rows(user: accounts.Person, *, at: datetime) -> Sequence[WasteRow]:
+def waste_rows(user: accounts.RequestUser, *, at: datetime) -> Sequence[WasteRow]:
     """All claims that waste cards, those that waste most card-hours first, as that person may see them."""
     by_claim: dict[int, list[IdleCard]] = {}
     for card in idle_cards(at=at):

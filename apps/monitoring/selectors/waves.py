@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Q, QuerySet
 
-from apps.accounts.selectors import Person
+from apps.accounts.selectors import RequestUser
 from apps.fleet.selectors import operates
 from apps.monitoring.models import Rollout, RolloutNode
 from controlplane.domain.waves import UNDER_WAY, NodeState
 
 
-def rollouts_visible(user: Person) -> QuerySet[Rollout]:
+def rollouts_visible(user: RequestUser) -> QuerySet[Rollout]:
     """All of them, for whoever operates the fleet; with ``total`` and ``finished`` nodes, the newest first."""
     rows = Rollout.objects.all() if operates(user) else Rollout.objects.none()
     return (

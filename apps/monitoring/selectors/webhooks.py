@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Prefetch, QuerySet
 
 from apps.accounts.models import Team
-from apps.accounts.selectors import Person, teams_where
+from apps.accounts.selectors import RequestUser, teams_where
 from apps.monitoring.models import Event, Webhook, WebhookDelivery, WebhookTry
 from apps.monitoring.selectors.catalogue import href_of
 from controlplane.domain.deliveries import DeliveryState
@@ -24,7 +24,7 @@ SENDABLE = tuple(
 )
 
 
-def webhooks_visible(user: Person) -> QuerySet[Webhook]:
+def webhooks_visible(user: RequestUser) -> QuerySet[Webhook]:
     """Those of teams that they may manage: an address can be a secret."""
     teams = teams_where(user, Permission.MANAGE_TEAM)
     return Webhook.objects.filter(team__in=teams).select_related("team", "created_by")
@@ -38,7 +38,7 @@ def webhooks_hearing(kind: NewsKind, *, team: Team | None) -> QuerySet[Webhook]:
     return hearing.filter(team=team)
 
 
-def deliveries_visible(user: Person) -> QuerySet[WebhookDelivery]:
+def deliveries_visible(user: RequestUser) -> QuerySet[WebhookDelivery]:
     """To webhooks that they may see, the newest first, each with its ``history`` at hand."""
     tries = Prefetch("history", queryset=WebhookTry.objects.order_by("-id"))
     rows = WebhookDelivery.objects.filter(webhook__in=webhooks_visible(user).order_by())

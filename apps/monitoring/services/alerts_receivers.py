@@ -20,10 +20,10 @@ from controlplane.domain.alerts.groups import NoticeKind
 from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import MOST_MATCHERS, Severity, matcher_read
 from controlplane.domain.deliveries import DELIVERY, DeliveryEvent, DeliveryState, pause_after
-from controlplane.domain.egress import EgressRefused
+from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.outbox.messages import publish
-from controlplane.persistence.encryption import encrypt, sealed_again
-from controlplane.web.outside import outbound
+from controlplane.persistence.encryption import encrypt, reencrypted
+from controlplane.web.outbound import outbound
 
 MOST_RECEIVERS, MOST_ROUTES, MOST_ADDRESSES = 50, 50, 20
 
@@ -141,7 +141,7 @@ def receiver_test(*, receiver: AlertReceiver, actor: User, at: datetime) -> Aler
     return delivery
 
 
-def receiver_secrets_seal_again() -> int:
+def receiver_secrets_reencrypt() -> int:
     """Encrypt by the first key what another one encrypted; say of how many receivers.
 
     :raises Undecryptable: if no key fits one of them.
@@ -156,7 +156,7 @@ def receiver_secrets_seal_again() -> int:
                 name: again
                 for name in ("url", "secret")
                 if (kept := getattr(row, name)) is not None
-                and (again := sealed_again(kept)) is not None
+                and (again := reencrypted(kept)) is not None
             }
             count += AlertReceiver.objects.filter(pk=key).update(**sealed) if sealed else 0
     return count

@@ -39,7 +39,7 @@ from controlplane.domain.alerts.groups import (
 from controlplane.domain.alerts.rules import Rule, Sample, Severity
 from controlplane.domain.alerts.states import AlertState, Standing, step
 from controlplane.outbox.messages import publish
-from controlplane.persistence.updates import update_each
+from controlplane.persistence.bulk_writes import bulk_update_rows
 
 KEPT = timedelta(days=90)
 #: Of the alerts of a notice, so many are named.
@@ -151,7 +151,7 @@ def _step_all(turn: _Turn, samples: Iterable[Sample], *, keeps: timedelta | None
     _join(turn)
     Alert.objects.filter(pk__in=gone).delete()
     Alert.objects.bulk_create(made)
-    update_each(changed, _STEPPED)
+    bulk_update_rows(changed, _STEPPED)
 
 
 def _standing_of(alert: Alert) -> Standing:

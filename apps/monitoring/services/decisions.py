@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.services import withholding
+from apps.fleet.services import card_availability
 from apps.monitoring.models import Decision, Fault
 from apps.monitoring.services.isolations import (
     GRACE,
@@ -27,9 +27,9 @@ from controlplane.domain.health.decisions import Action, Decided
 from controlplane.domain.health.isolations import IsolationEvent, IsolationState
 from controlplane.domain.health.signals import Origin
 from controlplane.outbox.messages import publish
-from controlplane.persistence.leases import LoopLease
+from controlplane.persistence.bulk_writes import bulk_insert_rows
+from controlplane.persistence.leases import LeaderLease
 from controlplane.persistence.models import Entity
-from controlplane.persistence.updates import insert_each
 
 Outcome = Decision.Outcome
 
@@ -66,7 +66,7 @@ class _Scene:
 
 @transaction.atomic
 def decisions_apply(
-    *, decided: Sequence[Decided], lease: LoopLease, at: datetime
+    *, decided: Sequence[Decided], lease: LeaderLease, at: datetime
 ) -> dict[str, int]:
     """Do all of it or nothing; how many decisions had which outcome. What was told before is not told again.
 
@@ -90,7 +90,7 @@ def decisions_apply(
 
 
 @transaction.atomic
-def notes_keep(*, decided: Sequence[Decided], lease: LoopLease, at: datetime) -> int:
+def notes_keep(*, decided: Sequence[Decided], lease: LeaderLease, at: datetime) -> int:
     """Write down decisions to do nothing, of which nobody has to be told; how many there were.
 
     Nothing is locked for them, so that thousands fit into one transaction.
@@ -102,7 +102,7 @@ def notes_keep(*, decided: Sequence[Decided], lease: LoopLease, at: datetime) ->
     nodes = _keys(Node, (each.node for each in decided))
     cards = _keys(Card, (each.card for each in decided))
     faults = _keys(Fault, (each.fault for each in decided))
-    return insert_each(
+    return bulk_insert_rows(
         [
             Decision(
                 node_id=nodes[each.node],
@@ -130,7 +130,7 @@ def _scene(decided: Iterable[Decided]) -> _Scene:
     nodes = Node.objects.filter(uid__in={each.node for each in those}).select_related("cluster")
     by_uid = {node.uid: node for node in nodes}
     # Cards before all else, in the order of admissions.
-    cards = withholding.cards_lock(nodes=[node.pk for node in by_uid.values()])
+    cards = card_availability.cards_lock(nodes=[node.pk for node in by_uid.values()])
     faults = Fault.objects.filter(uid__in={each.fault for each in those if each.fault})
     return _Scene(
         nodes=by_uid,
@@ -164,7 +164,7 @@ def _unclear_held(decided: Sequence[Decided], scene: _Scene, *, at: datetime) ->
 
 def _known_card(each: Decided, scene: _Scene) -> Card | None:
     """Of whose holder it speaks; None where it is any card of the node, for its plug-in chose who has which."""
-    bound = scene.nodes[each.node].cluster.binding == Cluster.Binding.NODE
+    bound = scene.nodes[each.node].cluster.binding == Cluster.BindingMode.NODE
     return None if bound else scene.card_of.get(each.card)
 
 

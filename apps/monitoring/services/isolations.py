@@ -15,7 +15,7 @@ from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.selectors import require_operator
-from apps.fleet.services import withholding
+from apps.fleet.services import card_availability
 from apps.monitoring.models import Fault, Isolation, IsolationTransition
 from apps.quotas.models import Allocation, Claim
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
@@ -24,7 +24,11 @@ from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
 from controlplane.outbox.messages import publish_each
-from controlplane.persistence.moves import Step, move, move_each
+from controlplane.persistence.state_transitions import (
+    RowTransition,
+    apply_transition,
+    apply_transitions,
+)
 
 #: How long what runs there has to save and stop.
 GRACE = timedelta(seconds=30)
@@ -77,7 +81,7 @@ def isolations_begin(
         stricter = [
             card
             for card in covered(order.node, order.card, of_node[order.node.pk])
-            if withholding.withhold(card, state=order.state, reason=order.reason)
+            if card_availability.card_withhold(card, state=order.state, reason=order.reason)
         ]
         proved = isolation is not None and isolation.proved_at is not None
         known = isolation is not None or _goes_with_its_node(order, standing)
@@ -88,7 +92,7 @@ def isolations_begin(
             isolation = standing[order.place] = Isolation(node=order.node, card=order.card)
         _write_order(isolation, order, at=at)
         begun.append((order, isolation))
-    withholding.cards_keep(cards=list(changed.values()))
+    card_availability.card_states_save(cards=list(changed.values()))
     _keep(begun, cards, at=at)
     return [isolation for _, isolation in begun]
 
@@ -135,7 +139,7 @@ def _keep(begun: Sequence[tuple[Order, Isolation]], cards: Sequence[Card], *, at
     fresh = [row for _, row in begun if row._state.adding]
     known = [row for _, row in begun if not row._state.adding]
     whole = {isolation.node_id: isolation for _, isolation in begun if isolation.card_id is None}
-    for node in withholding.nodes_withhold(nodes=whole):
+    for node in card_availability.nodes_withhold(nodes=whole):
         whole[node].cordoned_node = True
     Isolation.objects.bulk_create(fresh)
     Isolation.objects.bulk_update(
@@ -171,8 +175,8 @@ def _move_each(
     at: datetime,
     **changes: Any,
 ) -> None:
-    steps = [Step(row=row, reason=reason, changes=changes) for row in rows]
-    move_each(steps, ISOLATION, event, into=IsolationTransition, at=at)
+    steps = [RowTransition(row=row, reason=reason, changes=changes) for row in rows]
+    apply_transitions(steps, ISOLATION, event, into=IsolationTransition, at=at)
 
 
 # -- Back --
@@ -185,7 +189,7 @@ def isolations_end(
 
     :raises IllegalTransition: if one of them is not where that event leads on from, or ended meanwhile.
     """
-    cards = withholding.cards_lock(nodes={row.node_id for row in rows})
+    cards = card_availability.cards_lock(nodes={row.node_id for row in rows})
     standing = open_at(nodes={row.node_id for row in rows})
     ending = {row.pk for row in rows}
     still_out = {
@@ -195,7 +199,7 @@ def isolations_end(
         for card in covered_by(other, cards)
     }
     for row in rows:
-        move(
+        apply_transition(
             row,
             ISOLATION,
             event,
@@ -206,8 +210,10 @@ def isolations_end(
             ended_at=at,
         )
     free = {card.pk: card for row in rows for card in covered_by(row, cards)}
-    withholding.cards_release(cards=[card for pk, card in free.items() if pk not in still_out])
-    withholding.nodes_release(nodes=[row.node_id for row in rows if row.cordoned_node])
+    card_availability.cards_release(
+        cards=[card for pk, card in free.items() if pk not in still_out]
+    )
+    card_availability.nodes_release(nodes=[row.node_id for row in rows if row.cordoned_node])
     publish_each("isolation.ended", ({"isolation_uid": row.uid} for row in rows))
 
 
@@ -256,14 +262,14 @@ def isolations_order(
         )
     places: dict[tuple[Node, Card | None], str] = {(node, None): reason for node in those}
     for card in single:
-        whole = card.node.cluster.binding == Cluster.Binding.NODE
+        whole = card.node.cluster.binding == Cluster.BindingMode.NODE
         place = (card.node, None if whole else card)
         places.setdefault(place, _with_its_node(reason) if whole else reason)
     orders = [
         Order(node=node, card=part, state=state, reason=why, actor_name=actor.username)
         for (node, part), why in places.items()
     ]
-    locked = withholding.cards_lock(nodes={order.node.pk for order in orders})
+    locked = card_availability.cards_lock(nodes={order.node.pk for order in orders})
     claimed = _claim_for_person(orders, actor=actor)
     begun = isolations_begin(orders=orders, cards=locked, at=at)
     for row in {row.pk: row for row in (*claimed, *begun)}.values():
@@ -300,7 +306,7 @@ def isolations_release(
     check_reason(reason)
     named = Isolation.objects.filter(uid__in=uids, ended_at=None)
     # Cards before the rows about them, as everywhere.
-    withholding.cards_lock(nodes=set(named.values_list("node_id", flat=True)))
+    card_availability.cards_lock(nodes=set(named.values_list("node_id", flat=True)))
     rows = list(
         named.select_for_update(no_key=True, of=("self",))
         .select_related("node__cluster", "card")

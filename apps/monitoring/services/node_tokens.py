@@ -8,7 +8,7 @@ from django.db import transaction
 
 from apps.accounts.models import User
 from apps.accounts.services import audit
-from apps.accounts.services.tokens import digest_of, new_key
+from apps.accounts.services.personal_tokens import digest_of, new_key
 from apps.fleet.models import Node
 from apps.fleet.selectors import require_operator
 from apps.monitoring.models import Fault, NodeToken

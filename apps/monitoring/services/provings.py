@@ -12,7 +12,7 @@ from apps.monitoring.models import Isolation, IsolationTransition
 from apps.monitoring.services.burn_ins import BurnInResult
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
 from controlplane.outbox.messages import publish
-from controlplane.persistence.moves import move
+from controlplane.persistence.state_transitions import apply_transition
 
 #: In the evidence: the Launch that may be on its cluster still.
 LAUNCH = "launch"
@@ -34,7 +34,7 @@ def burn_in_begin(*, row: Isolation, at: datetime) -> None:
     changes: dict[str, Any] = {"burn_ins": row.burn_ins, "evidence": evidence}
     changes |= {"tested_at": at, "test_asked_at": None, "proved_at": None}
     reason = f"burn-in {row.burn_ins}"
-    move(
+    apply_transition(
         row,
         ISOLATION,
         IsolationEvent.TEST,
@@ -54,7 +54,7 @@ def burn_in_end(*, row: Isolation, result: BurnInResult, at: datetime) -> None:
     """
     evidence = _evidence(row, result)
     if not result.passed:
-        move(
+        apply_transition(
             row,
             ISOLATION,
             IsolationEvent.FAIL,
@@ -78,7 +78,7 @@ def burn_in_disprove(*, row: Isolation, reason: str, at: datetime) -> None:
 
     :raises IllegalTransition: if it is not being tested any more.
     """
-    move(
+    apply_transition(
         row,
         ISOLATION,
         IsolationEvent.FAIL,

@@ -24,7 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from psycopg.errors import LockNotAvailable
 
 from apps.fleet.models import Node
-from apps.fleet.services.hearing import locality_learn
+from apps.fleet.services.card_availability import node_locality_record
 from apps.monitoring.models import NodeToken
 from apps.monitoring.selectors.sources import PUSH
 from apps.monitoring.services.faults import signals_record
@@ -227,7 +227,7 @@ def _learn_locality(node: Node, text: str) -> None:
         if card is not None:
             cards[str(card.index)] = card.document
     if any(node.locality.get(index) != card for index, card in cards.items()):
-        locality_learn(node=node.pk, cards=cards)
+        node_locality_record(node=node.pk, cards=cards)
 
 
 def _labels_in(line: str) -> dict[str, str]:

@@ -19,8 +19,8 @@ from apps.monitoring.models import CardFigures, Fault, Source
 from apps.monitoring.selectors.sources import PUSH, adapter_for, kinds_readable
 from apps.monitoring.services.faults import faults_end
 from apps.monitoring.services.telemetry import TOLD, Recorded
-from controlplane.domain.egress import credential_stays
 from controlplane.domain.health.signals import Origin
+from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 from controlplane.persistence.models import new_uid
 from controlplane.ports.telemetry import Batch, Refusal, TelemetryError
@@ -127,7 +127,7 @@ def source_change(
         raise SourceRefused(message, field="enabled")
     if options is not None:
         kept = token is None and row.credential is not None
-        if kept and not credential_stays(before=row.options, after=options):
+        if kept and not is_same_origin(before=row.options, after=options):
             message = "the credential must be given again: the URL's host changed"
             raise SourceRefused(message, field="token")
         row.options = dict(options)

@@ -20,7 +20,7 @@ from datetime import datetime
 from django.db import connection, transaction
 
 from apps.fleet.models import Cluster
-from apps.fleet.services.hearing import Renumbered, serials_learn
+from apps.fleet.services.card_availability import SerialChange, card_serials_record
 from apps.monitoring.models import Source
 from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.figures import METRICS, Row, columns_of, figures_write, joined
@@ -131,7 +131,7 @@ def readings_record(
         hours_reopen(hours=late)
     renumbered = {card: one for card, one in renumbered.items() if card in newest}
     if renumbered:
-        serials_learn(serials=renumbered)
+        card_serials_record(serials=renumbered)
         transaction.on_commit(lambda: places_forget(cluster.pk))
     stood = _standing(cluster, origin=origin, node=node) if newest else {}
     looked_at = newest & (stood.keys() | {card for one in taken for card in one.faulty()})
@@ -216,7 +216,7 @@ def _shown(value: object) -> str:
     return str(value) if isinstance(value, float | str | bool) else type(value).__name__
 
 
-def _renumbered(rows: Collection[Row], *, source: Source) -> dict[int, Renumbered]:
+def _renumbered(rows: Collection[Row], *, source: Source) -> dict[int, SerialChange]:
     """Cards that say another serial number than they did, or one for the first time."""
     found = _renumbered_in(rows, places_of(source.cluster_id), source=source)
     if any(one.before for one in found.values()):
@@ -228,7 +228,7 @@ def _renumbered(rows: Collection[Row], *, source: Source) -> dict[int, Renumbere
 
 def _renumbered_in(
     rows: Collection[Row], places: Places, *, source: Source
-) -> dict[int, Renumbered]:
+) -> dict[int, SerialChange]:
     found = {}
     for row in rows:
         said = places.said.get(row.card)
@@ -236,7 +236,7 @@ def _renumbered_in(
             # Two sources may have two ways to number: what one says is compared with what it said itself.
             same = said is not None and said.source == source.pk
             before = said.serial if same and said is not None else ""
-            found[row.card] = Renumbered(before=before, after=row.serial)
+            found[row.card] = SerialChange(before=before, after=row.serial)
     return found
 
 
@@ -244,7 +244,7 @@ def _signals(
     current: Sequence[tuple[Row, Reading]],
     *,
     stood: Mapping[int, Mapping[str, FaultLevel]],
-    renumbered: Mapping[int, Renumbered],
+    renumbered: Mapping[int, SerialChange],
     cluster: Cluster,
     origin: Origin,
 ) -> list[Signal]:
@@ -301,7 +301,7 @@ def _standing(
     return standing
 
 
-def _note_of(card: int, renumbered: Renumbered, places: Places) -> tuple[str, str]:
+def _note_of(card: int, renumbered: SerialChange, places: Places) -> tuple[str, str]:
     """Our code for it, and what happened in words."""
     before = places.by_serial.get(renumbered.after)
     if before is not None and before != card:

@@ -47,7 +47,7 @@ def event_tell(happening: Happening) -> bool:
     """Keep the event and tell everybody who wants to know; False if that was done before."""
     kind, key = happening.kind, collapse_key(happening.kind, subject_uid=happening.subject_uid)
     # Two events of one subject at once must not make two lines.
-    lock_in_transaction(AdvisoryLock.TELL_OF_EVENT, zlib.crc32(key.encode()) - 2**31)
+    lock_in_transaction(AdvisoryLock.NOTIFY_EVENT, zlib.crc32(key.encode()) - 2**31)
     event, created = Event.objects.get_or_create(
         uid=happening.uid,
         defaults={

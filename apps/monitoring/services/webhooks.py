@@ -23,13 +23,13 @@ from controlplane.domain.deliveries import (
     arrived,
     pause_after,
 )
-from controlplane.domain.egress import EgressRefused, credential_stays
 from controlplane.domain.news import NEWS, NewsKind
+from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
 from controlplane.domain.permissions import Permission
 from controlplane.outbox.messages import publish
-from controlplane.persistence.encryption import encrypt, sealed_again
+from controlplane.persistence.encryption import encrypt, reencrypted
 from controlplane.persistence.models import new_uid
-from controlplane.web.outside import outbound
+from controlplane.web.outbound import outbound
 
 SECRET_PREFIX = "nfw-"  # noqa: S105 - what secrets begin with, so that scanners recognise a leaked one
 ANSWER_KEPT = 500
@@ -133,7 +133,7 @@ def webhook_change(
     secret = ""
     # An address that is forbidden by now can still be paused.
     if url is not None or kinds is not None:
-        stays = url is None or credential_stays(before=webhook.url, after=url)
+        stays = url is None or is_same_origin(before=webhook.url, after=url)
         webhook.url = webhook.url if url is None else url
         webhook.kinds = webhook.kinds if kinds is None else sorted(kinds)
         _check(name=webhook.name, url=webhook.url, kinds=webhook.kinds)
@@ -174,7 +174,7 @@ def webhook_rotate(*, webhook: Webhook, actor: User) -> str:
     return secret
 
 
-def webhook_secrets_seal_again() -> int:
+def webhook_secrets_reencrypt() -> int:
     """Encrypt by the first key what another one encrypted; say how many that were.
 
     :raises Undecryptable: if no key fits one of them.
@@ -183,7 +183,7 @@ def webhook_secrets_seal_again() -> int:
     for key in Webhook.objects.order_by("pk").values_list("pk", flat=True):
         with transaction.atomic():
             row = Webhook.objects.select_for_update(no_key=True).filter(pk=key).first()
-            sealed = sealed_again(row.secret) if row else None
+            sealed = reencrypted(row.secret) if row else None
             if sealed is not None:
                 Webhook.objects.filter(pk=key).update(secret=sealed)
                 count += 1

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.fleet.selectors import require_operator
 from apps.monitoring.models import NodeToken
@@ -96,7 +96,7 @@ COLUMNS = (
 
 
 @login_required
-def agents(request: SignedIn) -> HttpResponseBase:
+def agents(request: AuthenticatedRequest) -> HttpResponseBase:
     """Every token with its node and when its agent was heard."""
     require_operator(request.user)
     at = timezone.now()
@@ -132,7 +132,7 @@ def _row(token: NodeToken, *, at: datetime) -> dict[str, Any]:
 
 @never_cache
 @login_required
-def token_new(request: SignedIn) -> HttpResponse:
+def token_new(request: AuthenticatedRequest) -> HttpResponse:
     """The form; the token is in the answer to it and nowhere else."""
     require_operator(request.user)
     bound = request.method == "POST"
@@ -146,7 +146,7 @@ def token_new(request: SignedIn) -> HttpResponse:
     return render(request, "monitoring/agent_token_new.html", {"form": form}, status=status)
 
 
-def _named(request: SignedIn) -> str:
+def _named(request: AuthenticatedRequest) -> str:
     """The node that ``?node=`` names, as the form takes it."""
     node = fleet.nodes().filter(uid=request.GET.get("node", "")).first()
     return f"{node.cluster.name}/{node.name}" if node is not None else ""
@@ -154,7 +154,7 @@ def _named(request: SignedIn) -> str:
 
 @login_required
 @require_POST
-def token_revoke(request: SignedIn, uid: str) -> HttpResponse:
+def token_revoke(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     require_operator(request.user)
     token = get_object_or_404(node_tokens_visible(request.user), uid=uid)
     services.token_revoke(token=token, actor=request.user, at=timezone.now())

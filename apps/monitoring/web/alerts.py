@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet.selectors import require_operator
 from apps.monitoring.models import Alert, AlertGroup, AlertSilence
 from apps.monitoring.selectors import alerts as selectors
@@ -32,8 +32,8 @@ from apps.monitoring.selectors.alerts_words import (
 from apps.monitoring.services import alerts as services
 from apps.monitoring.web.alerts_forms import SilenceForm, lines
 from controlplane.domain.alerts.states import AlertState
+from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import Tab, show
-from controlplane.web.sentences import said
 from controlplane.web.tables import Column, FilterForm, Table
 
 
@@ -108,7 +108,7 @@ def _rows(groups: Sequence[AlertGroup]) -> list[dict[str, Any]]:
 
 
 @login_required
-def alerts(request: SignedIn, *, past: bool = False) -> HttpResponseBase:
+def alerts(request: AuthenticatedRequest, *, past: bool = False) -> HttpResponseBase:
     """Episodes; those that go on come again by themselves."""
     require_operator(request.user)
     rows: QuerySet[AlertGroup] = selectors.groups_visible(request.user)
@@ -137,7 +137,7 @@ ALERT_COLUMNS = (
 
 
 @login_required
-def alert(request: SignedIn, uid: str) -> HttpResponseBase:
+def alert(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """One episode: its alerts, who was told and how that went, who silenced it."""
     require_operator(request.user)
     group = get_object_or_404(selectors.groups_visible(request.user), uid=uid)
@@ -181,7 +181,7 @@ def _matchers(group: AlertGroup) -> list[str]:
 
 
 @login_required
-def silences(request: SignedIn) -> HttpResponse:
+def silences(request: AuthenticatedRequest) -> HttpResponse:
     require_operator(request.user)
     now = timezone.now()
     rows = selectors.silences_visible(request.user)[:100]
@@ -193,7 +193,7 @@ def silences(request: SignedIn) -> HttpResponse:
 
 
 @login_required
-def silence_new(request: SignedIn) -> HttpResponse:
+def silence_new(request: AuthenticatedRequest) -> HttpResponse:
     """The form; ``back`` names the episode whose page it came from."""
     require_operator(request.user)
     bound = request.method == "POST"
@@ -210,7 +210,8 @@ def silence_new(request: SignedIn) -> HttpResponse:
             )
         except services.AlertRefused as refusal:
             form.add_error(
-                refusal.field if refusal.field in form.fields else None, said(str(refusal))
+                refusal.field if refusal.field in form.fields else None,
+                translate_message(str(refusal)),
             )
         else:
             messages.success(request, _("It is silenced, and comes back by itself."))
@@ -220,14 +221,14 @@ def silence_new(request: SignedIn) -> HttpResponse:
     return render(request, "monitoring/alerts_silence_new.html", context, status=status)
 
 
-def _silence(request: SignedIn, uid: str) -> AlertSilence:
+def _silence(request: AuthenticatedRequest, uid: str) -> AlertSilence:
     require_operator(request.user)
     return get_object_or_404(selectors.silences_visible(request.user), uid=uid)
 
 
 @login_required
 @require_POST
-def silence_end(request: SignedIn, uid: str) -> HttpResponse:
+def silence_end(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _silence(request, uid)
     services.silence_end(silence=found, actor=request.user, at=timezone.now())
     messages.success(request, _("The silence has ended; what fires is told of in the next turn."))

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet.selectors import require_operator
 from apps.monitoring.models import AlertReceiver, AlertRoute
 from apps.monitoring.selectors import alerts as selectors
@@ -20,11 +20,11 @@ from apps.monitoring.services.alerts import AlertRefused
 from apps.monitoring.web.alerts import tabs_of
 from apps.monitoring.web.alerts_forms import RECEIVER_WORDS, ReceiverForm, RouteForm
 from controlplane.domain.alerts.messages import ReceiverKind
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
 
 
 @login_required
-def routes(request: SignedIn) -> HttpResponse:
+def routes(request: AuthenticatedRequest) -> HttpResponse:
     require_operator(request.user)
     receivers = selectors.receivers_visible(request.user)
     context = {
@@ -53,7 +53,7 @@ def _state(receiver: AlertReceiver) -> str:
 
 @sensitive_post_parameters("url", "secret")
 @login_required
-def receiver_new(request: SignedIn) -> HttpResponse:
+def receiver_new(request: AuthenticatedRequest) -> HttpResponse:
     require_operator(request.user)
     bound = request.method == "POST"
     form = ReceiverForm(request.POST if bound else None)
@@ -61,7 +61,7 @@ def receiver_new(request: SignedIn) -> HttpResponse:
         try:
             services.receiver_create(ask=form.ask(), actor=request.user)
         except AlertRefused as refusal:
-            form.add_error(refusal.field, said(str(refusal)))
+            form.add_error(refusal.field, translate_message(str(refusal)))
         else:
             messages.success(request, _("The receiver was made; send a test to see that it works."))
             return redirect("alert-routes")
@@ -70,19 +70,19 @@ def receiver_new(request: SignedIn) -> HttpResponse:
     return render(request, "monitoring/alerts_receiver_new.html", context, status=status)
 
 
-def _receiver(request: SignedIn, uid: str) -> AlertReceiver:
+def _receiver(request: AuthenticatedRequest, uid: str) -> AlertReceiver:
     require_operator(request.user)
     return get_object_or_404(selectors.receivers_visible(request.user), uid=uid)
 
 
 @login_required
 @require_POST
-def receiver_test(request: SignedIn, uid: str) -> HttpResponse:
+def receiver_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _receiver(request, uid)
     try:
         services.receiver_test(receiver=found, actor=request.user, at=timezone.now())
     except AlertRefused as refusal:
-        messages.error(request, said(str(refusal)))
+        messages.error(request, translate_message(str(refusal)))
     else:
         messages.success(request, _("The test is on its way; its result appears here in a moment."))
     return redirect("alert-routes")
@@ -90,7 +90,7 @@ def receiver_test(request: SignedIn, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def receiver_switch(request: SignedIn, uid: str, *, active: bool) -> HttpResponse:
+def receiver_switch(request: AuthenticatedRequest, uid: str, *, active: bool) -> HttpResponse:
     services.receiver_switch(receiver=_receiver(request, uid), actor=request.user, active=active)
     text = _("The receiver is told again.") if active else _("The receiver is paused.")
     messages.success(request, text)
@@ -99,30 +99,30 @@ def receiver_switch(request: SignedIn, uid: str, *, active: bool) -> HttpRespons
 
 @login_required
 @require_POST
-def receiver_delete(request: SignedIn, uid: str) -> HttpResponse:
+def receiver_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _receiver(request, uid)
     services.receiver_delete(receiver=found, actor=request.user)
     messages.success(request, _("The receiver %(name)s was deleted.") % {"name": found.name})
     return redirect("alert-routes")
 
 
-def _route(request: SignedIn, uid: str) -> AlertRoute:
+def _route(request: AuthenticatedRequest, uid: str) -> AlertRoute:
     require_operator(request.user)
     return get_object_or_404(selectors.routes_visible(request.user), uid=uid)
 
 
 @login_required
-def route_new(request: SignedIn) -> HttpResponse:
+def route_new(request: AuthenticatedRequest) -> HttpResponse:
     require_operator(request.user)
     return _edit(request, None)
 
 
 @login_required
-def route(request: SignedIn, uid: str) -> HttpResponse:
+def route(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     return _edit(request, _route(request, uid))
 
 
-def _edit(request: SignedIn, row: AlertRoute | None) -> HttpResponse:
+def _edit(request: AuthenticatedRequest, row: AlertRoute | None) -> HttpResponse:
     bound = request.method == "POST"
     initial = None if row is None else RouteForm.initial_of(row)
     form = RouteForm(request.POST if bound else None, initial=initial)
@@ -134,7 +134,7 @@ def _edit(request: SignedIn, row: AlertRoute | None) -> HttpResponse:
             else:
                 services.route_change(route=row, ask=form.ask(), actor=request.user)
         except AlertRefused as refusal:
-            form.add_error(refusal.field, said(str(refusal)))
+            form.add_error(refusal.field, translate_message(str(refusal)))
         else:
             messages.success(request, _("The route is kept."))
             return redirect("alert-routes")
@@ -145,7 +145,7 @@ def _edit(request: SignedIn, row: AlertRoute | None) -> HttpResponse:
 
 @login_required
 @require_POST
-def route_delete(request: SignedIn, uid: str) -> HttpResponse:
+def route_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _route(request, uid)
     services.route_delete(route=found, actor=request.user)
     messages.success(request, _("The route %(name)s was deleted.") % {"name": found.name})

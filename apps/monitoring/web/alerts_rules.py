@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet.selectors import require_operator
 from apps.monitoring.models import AlertRule
 from apps.monitoring.selectors import alerts as selectors
@@ -23,11 +23,11 @@ from apps.monitoring.web.alerts import tabs_of
 from apps.monitoring.web.alerts_forms import RuleForm
 from controlplane.domain.alerts.rules import RuleInvalid, rule_read
 from controlplane.domain.fields import Finding
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
 
 
 @login_required
-def rules(request: SignedIn) -> HttpResponse:
+def rules(request: AuthenticatedRequest) -> HttpResponse:
     require_operator(request.user)
     context = {
         "tabs": tabs_of("alert-rules"),
@@ -49,18 +49,18 @@ def _row(rule: AlertRule) -> dict[str, object]:
 
 
 @login_required
-def rule_new(request: SignedIn) -> HttpResponse:
+def rule_new(request: AuthenticatedRequest) -> HttpResponse:
     require_operator(request.user)
     return _edit(request, None)
 
 
 @login_required
-def rule(request: SignedIn, uid: str) -> HttpResponse:
+def rule(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     require_operator(request.user)
     return _edit(request, get_object_or_404(selectors.rules_visible(request.user), uid=uid))
 
 
-def _edit(request: SignedIn, row: AlertRule | None) -> HttpResponse:
+def _edit(request: AuthenticatedRequest, row: AlertRule | None) -> HttpResponse:
     """The editor; with ``?check=1`` only what the rule would do, for htmx."""
     bound = request.method == "POST"
     initial = None if row is None else RuleForm.initial_of(row)
@@ -84,7 +84,10 @@ def _edit(request: SignedIn, row: AlertRule | None) -> HttpResponse:
 
 
 def _kept(
-    request: SignedIn, form: RuleForm, row: AlertRule | None, document: dict[str, object]
+    request: AuthenticatedRequest,
+    form: RuleForm,
+    row: AlertRule | None,
+    document: dict[str, object],
 ) -> AlertRule | None:
     """The rule as it is now; None where the form says what is wrong."""
     at = timezone.now()
@@ -95,7 +98,7 @@ def _kept(
     except RuleInvalid as invalid:
         form.add_findings(_told(invalid))
     except services.AlertRefused as refusal:
-        form.add_error(refusal.field, said(str(refusal)))
+        form.add_error(refusal.field, translate_message(str(refusal)))
     return None
 
 
@@ -108,18 +111,20 @@ def _trial(form: RuleForm, document: dict[str, object]) -> Trial | None:
 
 
 def _told(invalid: RuleInvalid) -> list[Finding]:
-    return [Finding(field=one.field, message=said(one.message)) for one in invalid.findings]
+    return [
+        Finding(field=one.field, message=translate_message(one.message)) for one in invalid.findings
+    ]
 
 
 @login_required
 @require_POST
-def rule_delete(request: SignedIn, uid: str) -> HttpResponse:
+def rule_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     require_operator(request.user)
     row = get_object_or_404(selectors.rules_visible(request.user), uid=uid)
     try:
         services.rule_delete(rule=row, actor=request.user, at=timezone.now())
     except services.AlertRefused as refusal:
-        messages.error(request, said(str(refusal)))
+        messages.error(request, translate_message(str(refusal)))
         return redirect("alert-rule", uid)
     messages.success(request, _("The rule %(name)s was deleted.") % {"name": row.name})
     return redirect("alert-rules")

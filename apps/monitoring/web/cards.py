@@ -16,7 +16,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Cluster
 from apps.monitoring.models import CardFigures, Isolation
@@ -104,7 +104,7 @@ def _condition(card: Card, *, operates: bool) -> Condition:
 
 
 @login_required
-def card(request: SignedIn, uid: str) -> HttpResponse:
+def card(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found, tab = _found(uid), request.GET.get("tab", "")
     if tab not in TABS:
         raise Http404
@@ -135,12 +135,12 @@ def card(request: SignedIn, uid: str) -> HttpResponse:
 
 def _running(found: Card) -> list[TeamUsage]:
     """Who would stop if it were isolated: the whole node where the cluster binds by node."""
-    whole = found.node.cluster.binding == Cluster.Binding.NODE
+    whole = found.node.cluster.binding == Cluster.BindingMode.NODE
     return usage_by_team(found.node, card=None if whole else found)
 
 
 def _figures(
-    request: SignedIn, found: Card, holding: Sequence[Work], at: datetime
+    request: AuthenticatedRequest, found: Card, holding: Sequence[Work], at: datetime
 ) -> dict[str, Any]:
     newest = CardFigures.objects.filter(card=found).first()
     reach = _range(request)
@@ -164,7 +164,7 @@ def _figures(
 
 
 def _history(
-    request: SignedIn, found: Card, holding: Sequence[Work], at: datetime
+    request: AuthenticatedRequest, found: Card, holding: Sequence[Work], at: datetime
 ) -> dict[str, Any]:
     operates = fleet.operates(request.user)
     rows = card_happenings(found, work=holding, most=2 * MOST_SHOWN)
@@ -183,7 +183,7 @@ def _history(
 
 
 def _faults(
-    request: SignedIn, found: Card, holding: Sequence[Work], at: datetime
+    request: AuthenticatedRequest, found: Card, holding: Sequence[Work], at: datetime
 ) -> dict[str, Any]:
     operates = fleet.operates(request.user)
     page = keyset(faults_of_card(found), before=request.GET.get("before", ""))
@@ -193,14 +193,16 @@ def _faults(
     }
 
 
-def _work(request: SignedIn, found: Card, holding: Sequence[Work], at: datetime) -> dict[str, Any]:
+def _work(
+    request: AuthenticatedRequest, found: Card, holding: Sequence[Work], at: datetime
+) -> dict[str, Any]:
     return {"work": holding}
 
 
 _PARTS = {"": _figures, "history": _history, "faults": _faults, "work": _work}
 
 
-def _range(request: SignedIn) -> Range:
+def _range(request: AuthenticatedRequest) -> Range:
     asked = request.GET.get("range", Range.HOUR.value)
     if asked not in set(Range):
         raise Http404
@@ -262,7 +264,7 @@ CHARTS: Mapping[str, Chart] = {
 
 
 @login_required
-def card_chart(request: SignedIn, uid: str, chart: str) -> HttpResponse:
+def card_chart(request: AuthenticatedRequest, uid: str, chart: str) -> HttpResponse:
     """Its figures as ``static/js/charts.js`` draws them, with a mark where a fault began."""
     found, asked = _found(uid), CHARTS.get(chart)
     if asked is None:

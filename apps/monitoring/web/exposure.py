@@ -10,20 +10,20 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.monitoring.selectors.exposure import Exposure, exposure_of
-from controlplane.web import spreadsheets
+from controlplane.web import downloads
 
 #: Shares of the first maker from which on a page says so.
 _MOST, _NEARLY_ALL = 0.5, 0.9
 
 
 @login_required
-def exposure(request: SignedIn) -> HttpResponseBase:
+def exposure(request: AuthenticatedRequest) -> HttpResponseBase:
     """As the reader may see it: the use of their teams, of the company for whoever administers it."""
     found = exposure_of(request.user, at=timezone.now())
     if request.GET.get("format") == "csv":
-        return spreadsheets.download(
+        return downloads.csv_download(
             filename=f"exposure-{found.period.first}-{found.period.last}.csv",
             head=[
                 _("Maker"),

@@ -10,14 +10,14 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from apps.fleet.web.figures import LEVELS
+from apps.fleet.web.chips import LEVELS
 from apps.monitoring.models import Decision, Fault, Isolation
 from controlplane.domain.faults import REMEDIES, FaultLevel
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.health.signals import Origin
 from controlplane.ports import registry
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
 
 ORIGINS: Mapping[Origin, Promise] = {
     Origin.EXPORTER: gettext_lazy("the card's exporter"),
@@ -102,7 +102,7 @@ def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = No
     """``operates``: the reader operates the fleet, and may read what machines and logs say."""
     level, origin = FaultLevel(fault.level), Origin(fault.origin)
     cause, remedy = _meaning(fault)
-    message = said(fault.message) if operates or origin is not Origin.JOB else ""
+    message = translate_message(fault.message) if operates or origin is not Origin.JOB else ""
     if not cause:
         cause = (
             str(_CAUSES.get(origin, "")) or message or _("Its maker says nothing about this code.")
@@ -112,7 +112,7 @@ def fault_line(fault: Fault, *, operates: bool, isolation: Isolation | None = No
         level=f"L{level.value}",
         asks=LEVELS[level],
         cause=cause,
-        remedy=remedy or said(REMEDIES[level]),
+        remedy=remedy or translate_message(REMEDIES[level]),
         message=message if message != cause else "",
         origin=ORIGINS[origin],
         href=place_address(fault),
@@ -134,4 +134,4 @@ def _meaning(fault: Fault) -> tuple[str, str]:
     if plugin is None:
         return "", ""
     meaning = plugin.profile().faults.meaning(fault.code)
-    return said(meaning.cause), said(meaning.remedy)
+    return translate_message(meaning.cause), translate_message(meaning.remedy)

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.monitoring.models import Fault, Isolation
 from apps.monitoring.selectors.fault_rows import isolations_at
@@ -33,7 +33,7 @@ from apps.monitoring.services.isolations import (
 from apps.monitoring.web.fault_words import ORIGINS, fault_line
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.machines import IllegalTransition
-from controlplane.web.pages import acted
+from controlplane.web.pages import run_action
 from controlplane.web.tables import BulkAction, Column, FilterForm, Row, Table
 
 #: More are not acted on at once.
@@ -142,7 +142,7 @@ def _bulk() -> tuple[BulkAction, ...]:
 
 
 @login_required
-def faults(request: SignedIn) -> HttpResponseBase:
+def faults(request: AuthenticatedRequest) -> HttpResponseBase:
     """What stands, the worst first; filters, order and pages in the address."""
     operates = fleet.operates(request.user)
     table = Table(
@@ -171,23 +171,23 @@ def faults(request: SignedIn) -> HttpResponseBase:
     return render(request, "monitoring/faults.html", context)
 
 
-def _chosen(request: SignedIn) -> list[str]:
+def _chosen(request: AuthenticatedRequest) -> list[str]:
     return request.POST.getlist("uid")[:MOST_AT_ONCE]
 
 
-def _note(request: SignedIn, act: str) -> str:
+def _note(request: AuthenticatedRequest, act: str) -> str:
     return request.POST.get(f"note_{act}", "").strip()
 
 
-def _act(request: SignedIn, act: Callable[[], str]) -> HttpResponse:
+def _act(request: AuthenticatedRequest, act: Callable[[], str]) -> HttpResponse:
     """Do it and go back; a refusal is a message in the reader's language."""
     refusals = (IllegalTransition, IsolationRefused)
-    return acted(request, act, back=reverse("faults"), refusals=refusals)
+    return run_action(request, act, back=reverse("faults"), refusals=refusals)
 
 
 @login_required
 @require_POST
-def faults_acknowledged(request: SignedIn) -> HttpResponse:
+def faults_acknowledged(request: AuthenticatedRequest) -> HttpResponse:
     def act() -> str:
         read = faults_acknowledge(
             uids=_chosen(request),
@@ -204,7 +204,7 @@ def faults_acknowledged(request: SignedIn) -> HttpResponse:
 
 @login_required
 @require_POST
-def faults_isolated(request: SignedIn) -> HttpResponse:
+def faults_isolated(request: AuthenticatedRequest) -> HttpResponse:
     def act() -> str:
         chosen = _faults(_chosen(request))
         begun = isolations_order(
@@ -221,7 +221,7 @@ def faults_isolated(request: SignedIn) -> HttpResponse:
 
 @login_required
 @require_POST
-def faults_released(request: SignedIn) -> HttpResponse:
+def faults_released(request: AuthenticatedRequest) -> HttpResponse:
     def act() -> str:
         chosen = _faults(_chosen(request))
         ended = isolations_release(

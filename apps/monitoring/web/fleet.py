@@ -14,7 +14,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Node
 from apps.monitoring.selectors import fleet_figures as figures
@@ -77,7 +77,7 @@ class PoolRow:
 
 
 @login_required
-def fleet_overview(request: SignedIn) -> HttpResponse:
+def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
     """Figures first, then faults, clusters, nodes, cards and who holds them."""
     at = timezone.now()
     operates = fleet.operates(request.user)
@@ -147,7 +147,7 @@ def _pool_row(pool: Pool, wasted: Mapping[tuple[str, str], int]) -> PoolRow:
     )
 
 
-def _nodes(request: SignedIn, *, count: int) -> dict[str, Any]:
+def _nodes(request: AuthenticatedRequest, *, count: int) -> dict[str, Any]:
     """The nodes as their number allows: all in full, all as a map, or those in trouble."""
     opened = request.GET.get("node", "")
     if count > NODES_ON_MAP:
@@ -162,7 +162,7 @@ def _nodes(request: SignedIn, *, count: int) -> dict[str, Any]:
     return {"legend": _legend(uses), **_divided(nodes, opened=opened)}
 
 
-def _nodes_drawn(request: SignedIn, rows: list[Node]) -> list[dict[str, Any]]:
+def _nodes_drawn(request: AuthenticatedRequest, rows: list[Node]) -> list[dict[str, Any]]:
     if not rows:
         return []
     holders = serving.card_workloads(request.user, nodes=rows)

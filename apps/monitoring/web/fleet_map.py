@@ -21,7 +21,7 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import etag
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.monitoring.selectors.heat import (
     Heat,
@@ -109,7 +109,7 @@ class Row:
 
 
 @login_required
-def fleet_map(request: SignedIn) -> HttpResponse:
+def fleet_map(request: AuthenticatedRequest) -> HttpResponse:
     """The part named by ``?at=`` by the figure named by ``?by=``, and what is below it."""
     by = request.GET.get("by", USUAL)
     if by != STATE and by not in set(Heat):
@@ -190,7 +190,7 @@ def _version(request: HttpRequest) -> str:
 @gzip_page
 @cache_control(private=True, no_cache=True)
 @etag(_version)
-def fleet_map_cards(request: SignedIn) -> HttpResponse:
+def fleet_map_cards(request: AuthenticatedRequest) -> HttpResponse:
     """Every card with its newest figures, as the picture is drawn from it; 304 while nothing has changed."""
     at = timezone.now()
     nodes = heat_nodes(at=at, only=_filters(request).narrowing)
@@ -198,7 +198,7 @@ def fleet_map_cards(request: SignedIn) -> HttpResponse:
 
 
 @login_required
-def fleet_map_card(request: SignedIn) -> HttpResponse:
+def fleet_map_card(request: AuthenticatedRequest) -> HttpResponse:
     """To the page of the card that the picture names by its node and its place there."""
     index = request.GET.get("index", "")
     if not index.isdecimal() or len(index) > 6:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.monitoring.selectors.held_back import HeldPool, held_pools
 from apps.monitoring.selectors.policies import HealthStance, health_stance
@@ -23,7 +23,7 @@ from apps.monitoring.services.held_back import HeldAsk, HeldDone, held_isolate, 
 from apps.monitoring.services.isolations import IsolationRefused
 from apps.monitoring.web.faults import isolated_words
 from controlplane.domain.health.guards import most_out
-from controlplane.web.pages import acted
+from controlplane.web.pages import run_action
 from controlplane.web.templatetags.ninefold import figure
 
 #: Nothing has so many.
@@ -73,7 +73,7 @@ class PoolLine:
 
 
 @login_required
-def held_back(request: SignedIn) -> HttpResponse:
+def held_back(request: AuthenticatedRequest) -> HttpResponse:
     """Each pool in which something waits for a person."""
     stance = health_stance()
     context = {
@@ -85,7 +85,7 @@ def held_back(request: SignedIn) -> HttpResponse:
 
 @login_required
 @require_POST
-def held_back_isolated(request: SignedIn) -> HttpResponse:
+def held_back_isolated(request: AuthenticatedRequest) -> HttpResponse:
     def act() -> str:
         done = held_isolate(
             _ask(request), reason=_reason(request), actor=request.user, at=timezone.now()
@@ -97,7 +97,7 @@ def held_back_isolated(request: SignedIn) -> HttpResponse:
 
 @login_required
 @require_POST
-def held_back_left(request: SignedIn) -> HttpResponse:
+def held_back_left(request: AuthenticatedRequest) -> HttpResponse:
     def act() -> str:
         done = held_leave(
             _ask(request), reason=_reason(request), actor=request.user, at=timezone.now()
@@ -110,12 +110,12 @@ def held_back_left(request: SignedIn) -> HttpResponse:
     return _act(request, act)
 
 
-def _act(request: SignedIn, act: Callable[[], str]) -> HttpResponse:
+def _act(request: AuthenticatedRequest, act: Callable[[], str]) -> HttpResponse:
     """Do it and go back; a refusal is a message in the reader's language."""
-    return acted(request, act, back=reverse("held-back"), refusals=(IsolationRefused,))
+    return run_action(request, act, back=reverse("held-back"), refusals=(IsolationRefused,))
 
 
-def _ask(request: SignedIn) -> HeldAsk:
+def _ask(request: AuthenticatedRequest) -> HeldAsk:
     shown = request.GET.get("shown", "")
     return HeldAsk(
         cluster=request.GET.get("cluster", ""),
@@ -125,7 +125,7 @@ def _ask(request: SignedIn) -> HeldAsk:
     )
 
 
-def _reason(request: SignedIn) -> str:
+def _reason(request: AuthenticatedRequest) -> str:
     return request.POST.get("reason", "").strip()
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Card, Node
 from apps.monitoring.selectors.fault_rows import Place, isolations_by_place
@@ -24,12 +24,12 @@ from apps.monitoring.services.isolations import (
 )
 from apps.monitoring.web.faults import isolated_words, released_words
 from controlplane.domain.machines import IllegalTransition
-from controlplane.web.pages import acted
+from controlplane.web.pages import run_action
 
 
 def _act(request: HttpRequest, act: Callable[[], str], *, back: str) -> HttpResponse:
     """Do it and go back to the page; a refusal is a message in the reader's language."""
-    return acted(request, act, back=back, refusals=(IllegalTransition, IsolationRefused))
+    return run_action(request, act, back=back, refusals=(IllegalTransition, IsolationRefused))
 
 
 def _card(uid: str) -> Card:
@@ -52,7 +52,7 @@ def _open_at(node: int, card: int | None) -> list[str]:
 
 @login_required
 @require_POST
-def card_isolate(request: SignedIn, uid: str) -> HttpResponse:
+def card_isolate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     card = _card(uid)
 
     def act() -> str:
@@ -68,7 +68,7 @@ def card_isolate(request: SignedIn, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def card_release(request: SignedIn, uid: str) -> HttpResponse:
+def card_release(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     card = _card(uid)
     return _act(
         request,
@@ -79,7 +79,7 @@ def card_release(request: SignedIn, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def card_test(request: SignedIn, uid: str) -> HttpResponse:
+def card_test(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     card = _card(uid)
 
     def act() -> str:
@@ -95,7 +95,7 @@ def card_test(request: SignedIn, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def node_isolate(request: SignedIn, uid: str, name: str) -> HttpResponse:
+def node_isolate(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
     node = _node(uid, name)
 
     def act() -> str:
@@ -109,7 +109,7 @@ def node_isolate(request: SignedIn, uid: str, name: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def node_release(request: SignedIn, uid: str, name: str) -> HttpResponse:
+def node_release(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
     node = _node(uid, name)
     return _act(
         request,
@@ -118,7 +118,7 @@ def node_release(request: SignedIn, uid: str, name: str) -> HttpResponse:
     )
 
 
-def _released(request: SignedIn, uids: list[str]) -> str:
+def _released(request: AuthenticatedRequest, uids: list[str]) -> str:
     ended = isolations_release(
         uids=uids, reason=_reason(request), actor=request.user, at=timezone.now()
     )

@@ -22,7 +22,7 @@ from apps.monitoring.selectors.counts import Counts, counts_now
 from apps.monitoring.selectors.loops import Loop, loops_now
 from apps.quotas.selectors.cycles import PhaseHistogram, cycle_histograms
 from controlplane.web import metrics
-from controlplane.web.kept import Kept
+from controlplane.web.response_cache import TimedCache
 
 KEPT_SECONDS = 5.0
 
@@ -44,7 +44,7 @@ class Measures(Collector):
     """Measured when somebody asks, and not more often than every :data:`KEPT_SECONDS`."""
 
     def __init__(self) -> None:
-        self.families = Kept(lambda: tuple(_families()), seconds=KEPT_SECONDS)
+        self.families = TimedCache(lambda: tuple(_families()), seconds=KEPT_SECONDS)
 
     def collect(self) -> Iterator[Metric]:
         yield from self.families()
@@ -130,7 +130,7 @@ def _of_counts(counts: Counts) -> Iterator[Metric]:
     yield _gauge(
         "ninefold_outbox_unheard_messages",
         "Those that are set aside because nobody hears their topic.",
-        {(topic,): amount for topic, amount in counts.outbox.unheard.items()},
+        {(topic,): amount for topic, amount in counts.outbox.unsubscribed.items()},
         labels=("topic",),
     )
     yield _gauge(

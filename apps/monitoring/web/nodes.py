@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.fleet import services
 from apps.fleet.models import Node
@@ -26,8 +26,8 @@ from apps.monitoring.web.fleet import cells_of
 from apps.quotas.selectors import usage_by_team
 from apps.serving import selectors as serving
 from controlplane.ports.clusters import ClusterError, NodeView
-from controlplane.web.pages import acted, is_fragment
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
+from controlplane.web.pages import is_fragment, run_action
 
 #: Of a node with more pods or events, that many are shown.
 MOST_SHOWN = 100
@@ -39,7 +39,7 @@ def _found(uid: str, name: str) -> Node:
 
 
 @login_required
-def node(request: SignedIn, uid: str, name: str) -> HttpResponse:
+def node(request: AuthenticatedRequest, uid: str, name: str) -> HttpResponse:
     """At once what is known here; what the cluster says is asked for by a second request.
 
     Pods, events and labels are for whoever operates the fleet.
@@ -58,7 +58,7 @@ def node(request: SignedIn, uid: str, name: str) -> HttpResponse:
     context["cores"] = found.cpu / 1000
     context |= _health(found, operates=operates)
     context["labels"] = sorted(found.labels.items()) if operates else []
-    context["localities"] = fleet.localities_of(found) if operates else ()
+    context["localities"] = fleet.card_localities(found) if operates else ()
     return render(request, "fleet/node.html", context)
 
 
@@ -81,7 +81,7 @@ def _seen(found: Node) -> dict[str, Any]:
     try:
         view = fleet.inspect(found.cluster, lambda cluster: cluster.node(found.name))
     except ClusterError as error:
-        return {"silent": said(str(error))}
+        return {"silent": translate_message(str(error))}
     if view is None:
         return {"silent": _("The cluster has no node of that name any more.")}
     return {"view": view, **_parts(view)}
@@ -102,7 +102,9 @@ def _parts(view: NodeView) -> dict[str, Any]:
 
 @login_required
 @require_POST
-def node_cordon(request: SignedIn, uid: str, name: str, *, cordoned: bool) -> HttpResponse:
+def node_cordon(
+    request: AuthenticatedRequest, uid: str, name: str, *, cordoned: bool
+) -> HttpResponse:
     found = _found(uid, name)
 
     def act() -> str:
@@ -113,8 +115,8 @@ def node_cordon(request: SignedIn, uid: str, name: str, *, cordoned: bool) -> Ht
 
     back = reverse("node", args=[uid, name])
     try:
-        return acted(request, act, back=back)
-    except services.NodeOutOfUse as refusal:
+        return run_action(request, act, back=back)
+    except services.NodeIsolated as refusal:
         why = _("%(node)s is out of use since %(since)s: give it back instead.")
         since = f"{refusal.since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         messages.error(request, why % {"node": found, "since": since})

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
 
 from apps.accounts.models import User
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.monitoring.models import Notification
 from apps.monitoring.selectors import notifications as selectors
 from apps.monitoring.selectors import readers
@@ -75,7 +75,7 @@ def _columns() -> tuple[Column, ...]:
 
 
 @login_required
-def notifications(request: SignedIn) -> HttpResponseBase:
+def notifications(request: AuthenticatedRequest) -> HttpResponseBase:
     """The newest first; ``?read=`` names the instant at which some were marked, to take it back."""
     table = Table(
         request,
@@ -113,7 +113,7 @@ def _instant(text: str) -> datetime | None:
 
 
 @login_required
-def notification_open(request: SignedIn, uid: str) -> HttpResponse:
+def notification_open(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """To what it tells of; having looked is having read."""
     rows = Notification.objects.filter(recipient=request.user).select_related("event__team")
     row = get_object_or_404(rows, uid=uid)
@@ -123,7 +123,7 @@ def notification_open(request: SignedIn, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def notifications_read(request: SignedIn) -> HttpResponse:
+def notifications_read(request: AuthenticatedRequest) -> HttpResponse:
     """Mark those named by ``uid``, or all of them with ``all``; can be taken back."""
     now = timezone.now()
     uids = None if request.POST.get("all") else request.POST.getlist("uid")
@@ -138,7 +138,7 @@ def notifications_read(request: SignedIn) -> HttpResponse:
 
 @login_required
 @require_POST
-def notifications_undo(request: SignedIn) -> HttpResponse:
+def notifications_undo(request: AuthenticatedRequest) -> HttpResponse:
     read_at = _instant(request.POST.get("read_at", ""))
     count = services.notifications_unread(user=request.user, read_at=read_at) if read_at else 0
     unread = ngettext("%(count)d is unread again.", "%(count)d are unread again.", count)
@@ -173,7 +173,7 @@ def _looked_at(request: HttpRequest, line: Line) -> bool:
 
 
 @login_required
-def settings(request: SignedIn) -> HttpResponse:
+def settings(request: AuthenticatedRequest) -> HttpResponse:
     """Each kind and how to hear of it; what is kept is the whole matrix."""
     if request.method == "POST":
         services.wishes_set(user=request.user, wishes=_wishes(request))
@@ -194,7 +194,7 @@ def settings(request: SignedIn) -> HttpResponse:
     return render(request, "monitoring/notifications_settings.html", context)
 
 
-def _wishes(request: SignedIn) -> Iterator[readers.Wish]:
+def _wishes(request: AuthenticatedRequest) -> Iterator[readers.Wish]:
     ticked = set(request.POST.getlist("wish"))
     for kind, news in NEWS.items():
         if news.optional:
@@ -208,7 +208,7 @@ def _wishes(request: SignedIn) -> Iterator[readers.Wish]:
 
 @login_required
 @require_POST
-def trial(request: SignedIn) -> HttpResponse:
+def trial(request: AuthenticatedRequest) -> HttpResponse:
     """Tell them something by every channel."""
     services.trial_send(user=request.user, at=timezone.now())
     if readers.mail_configured() and request.user.email:

@@ -11,13 +11,13 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.monitoring.selectors.homes import FirstSteps, Step, home_of
 from controlplane.web.pages import show
 
 
 @login_required
-def home(request: SignedIn) -> HttpResponse:
+def home(request: AuthenticatedRequest) -> HttpResponse:
     """What runs, what waits and why, what needs somebody."""
     shown = home_of(request.user, at=timezone.now())
     context = {"home": shown, "steps": _steps(shown.steps) if shown.steps else []}

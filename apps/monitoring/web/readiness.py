@@ -11,11 +11,11 @@ from controlplane.web import health
 
 READINESS = health.Readiness(
     {
-        "database": health.database_answers,
-        "migrations": health.migrations_applied,
-        "broker": health.broker_answers,
-        "artifacts": lambda: health.writes_into(artifact_store()),
-        "encryption_key": health.key_is_loaded,
+        "database": health.check_database,
+        "migrations": health.check_migrations,
+        "broker": health.check_broker,
+        "artifacts": lambda: health.check_artifact_store(artifact_store()),
+        "encryption_key": health.check_encryption_key,
     }
 )
 

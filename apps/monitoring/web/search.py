@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.monitoring.selectors import searches
 from controlplane.web.pages import is_fragment
 
@@ -55,7 +55,7 @@ class Group:
 
 
 @login_required
-def search(request: SignedIn) -> HttpResponse:
+def search(request: AuthenticatedRequest) -> HttpResponse:
     """``?q=``; without it, the pages that one can go to."""
     text = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
     groups = [Group(label=_("Pages"), hits=list(_pages(text)))]

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet.selectors import require_operator
 from apps.monitoring.models import Source
 from apps.monitoring.selectors import fleet_figures as figures
@@ -31,8 +31,8 @@ from apps.monitoring.web.sources_forms import (
     kinds_offered,
 )
 from controlplane.ports.telemetry import exporter_name
-from controlplane.web.pages import Tab, acting, show
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
+from controlplane.web.pages import Tab, row_action, show
 
 #: Of many exporters a list shows so many addresses, and how many more there are.
 ADDRESSES_SHOWN = 2
@@ -51,7 +51,7 @@ def tabs_of(current: str, *, sources: int, agents: Agents) -> list[Tab]:
 
 
 @login_required
-def sources(request: SignedIn) -> HttpResponse:
+def sources(request: AuthenticatedRequest) -> HttpResponse:
     """Every source, how it does and what of its last reading was refused; looks again by itself."""
     require_operator(request.user)
     at = timezone.now()
@@ -86,19 +86,19 @@ def _addresses(source: Source) -> list[str]:
     return [source.options["url"]] if "url" in source.options else []
 
 
-def _found(request: SignedIn, uid: str) -> Source:
+def _found(request: AuthenticatedRequest, uid: str) -> Source:
     require_operator(request.user)
     return get_object_or_404(sources_visible(request.user), uid=uid)
 
 
 @login_required
-def source(request: SignedIn, uid: str) -> HttpResponse:
+def source(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """One source: what is read where, and why something of it was not kept."""
     return _page(request, _found(request, uid))
 
 
 def _page(
-    request: SignedIn, found: Source, *, trial: Trial | None = None, refusal: str = ""
+    request: AuthenticatedRequest, found: Source, *, trial: Trial | None = None, refusal: str = ""
 ) -> HttpResponse:
     at = timezone.now()
     context = {
@@ -135,7 +135,7 @@ def _settings(source: Source) -> list[tuple[str, Any]]:
 
 @sensitive_post_parameters("token")
 @login_required
-def source_new(request: SignedIn) -> HttpResponse:
+def source_new(request: AuthenticatedRequest) -> HttpResponse:
     """A form for the kind that ``?kind=`` names. Nothing is called yet: the source's page tries it."""
     require_operator(request.user)
     kinds = kinds_offered()
@@ -157,9 +157,9 @@ def source_new(request: SignedIn) -> HttpResponse:
             )
         except SourceRefused as refusal:
             if refusal.field in which.fields:
-                which.add_error(refusal.field, said(str(refusal)))
+                which.add_error(refusal.field, translate_message(str(refusal)))
             else:
-                form.refused(refusal.field, said(str(refusal)))
+                form.refused(refusal.field, translate_message(str(refusal)))
         else:
             messages.success(request, _("The source was made; try it to see what it tells."))
             return redirect("source", made.uid)
@@ -177,7 +177,7 @@ def source_new(request: SignedIn) -> HttpResponse:
 
 @sensitive_post_parameters("token")
 @login_required
-def source_change(request: SignedIn, uid: str) -> HttpResponse:
+def source_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _found(request, uid)
     bound = request.method == "POST"
     form = form_of(found.kind)(request.POST if bound else None, source=found)
@@ -191,7 +191,7 @@ def source_change(request: SignedIn, uid: str) -> HttpResponse:
                 token=form.chosen_token,
             )
         except SourceRefused as refusal:
-            form.refused(refusal.field, said(str(refusal)))
+            form.refused(refusal.field, translate_message(str(refusal)))
         else:
             messages.success(request, _("The source was changed."))
             return redirect("source", found.uid)
@@ -201,34 +201,34 @@ def source_change(request: SignedIn, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def source_try(request: SignedIn, uid: str) -> HttpResponse:
+def source_try(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The answer tells what was read; nothing of it is kept."""
     found = _found(request, uid)
     try:
         trial = services.source_try(source=found, actor=request.user)
     except SourceRefused as refusal:
-        return _page(request, found, refusal=said(str(refusal)))
+        return _page(request, found, refusal=translate_message(str(refusal)))
     return _page(request, found, trial=trial)
 
 
-_act = acting(found=_found, page="source", refusals=(SourceRefused,))
+_act = row_action(load=_found, page="source", refusals=(SourceRefused,))
 
 
 @_act
-def source_pause(request: SignedIn, found: Source) -> str:
+def source_pause(request: AuthenticatedRequest, found: Source) -> str:
     services.source_change(source=found, actor=request.user, enabled=False)
     return _("The source is paused: its cards soon count as not measured.")
 
 
 @_act
-def source_resume(request: SignedIn, found: Source) -> str:
+def source_resume(request: AuthenticatedRequest, found: Source) -> str:
     services.source_change(source=found, actor=request.user, enabled=True)
     return _("The source is read again.")
 
 
 @login_required
 @require_POST
-def source_delete(request: SignedIn, uid: str) -> HttpResponse:
+def source_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _found(request, uid)
     services.source_delete(source=found, actor=request.user, at=timezone.now())
     messages.success(request, _("The source %(name)s was deleted.") % {"name": found.name})

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.monitoring.selectors.components import Component
 from apps.monitoring.selectors.loops import Loop, troubled_loops
 from apps.monitoring.selectors.product import RecentError, product_status, require_product
 from apps.monitoring.web import status_words
-from controlplane.persistence.loops import KEPT_DURATIONS
-from controlplane.web.kept import Kept
+from controlplane.persistence.reconcile_runs import RECENT_RUNS
 from controlplane.web.pages import show
+from controlplane.web.response_cache import TimedCache
 
 #: The page's bars: how wide one turn is, and how high the longest.
 BAR_WIDTH, BAR_GAP, BAR_HEIGHT = 3, 1, 18
 WARNED_SECONDS = 10.0
 
 #: How many loops do not keep up, for the line on top of every page.
-late_loops = Kept(troubled_loops, seconds=WARNED_SECONDS)
+lagging_controllers = TimedCache(troubled_loops, seconds=WARNED_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class ErrorRow:
 
 
 @login_required
-def status(request: SignedIn) -> HttpResponse:
+def status(request: AuthenticatedRequest) -> HttpResponse:
     """For operators and administrators; never still, so it goes on looking while it is looked at."""
     require_product(request.user)
     found = product_status()
@@ -64,7 +64,7 @@ def status(request: SignedIn) -> HttpResponse:
         "errors": [
             ErrorRow(error=one, title=status_words.error_title(one)) for one in found.errors
         ],
-        "bars_width": KEPT_DURATIONS * (BAR_WIDTH + BAR_GAP),
+        "bars_width": RECENT_RUNS * (BAR_WIDTH + BAR_GAP),
         "bars_height": BAR_HEIGHT,
     }
     return show(request, "monitoring/status.html", context, fragment="now", changing=True)
@@ -82,7 +82,7 @@ def _row(loop: Loop) -> LoopRow:
 def _bars(seconds: tuple[float, ...]) -> tuple[Bar, ...]:
     """One bar a turn, the newest at the right end; the longest fills the height."""
     longest = max(seconds, default=0.0) or 1.0
-    first = KEPT_DURATIONS - len(seconds)
+    first = RECENT_RUNS - len(seconds)
     bars = []
     for place, one in enumerate(seconds, start=first):
         height = max(1, round(one / longest * BAR_HEIGHT))

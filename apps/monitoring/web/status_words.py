@@ -14,7 +14,7 @@ from apps.monitoring.selectors.loops import Loop
 from apps.monitoring.selectors.product import RecentError
 from controlplane.domain.loops import LoopHealth
 from controlplane.domain.resources import bytes_in_words
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
 from controlplane.web.templatetags.ninefold import duration
 
 Word = str | Promise
@@ -197,7 +197,7 @@ def _watcher(it: Component) -> str:
 
 def _cluster(it: Component) -> str:
     if it.condition is Condition.DOWN:
-        return said(str(it.facts["trouble"]))
+        return translate_message(str(it.facts["trouble"]))
     return _("answers") if it.condition is Condition.WELL else _("not looked at lately")
 
 

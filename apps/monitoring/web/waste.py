@@ -11,22 +11,22 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.monitoring.selectors.fleet_figures import IDLE, pools, together
 from apps.monitoring.selectors.waste import IDLE_FOR, WasteRow, waste_rows
-from controlplane.web import spreadsheets
+from controlplane.web import downloads
 
 #: Claims that the page shows; the CSV has all.
 MOST_SHOWN = 200
 
 
 @login_required
-def waste(request: SignedIn) -> HttpResponseBase:
+def waste(request: AuthenticatedRequest) -> HttpResponseBase:
     """What is idle now, the most card-hours first; what other teams' work is called stays with them."""
     at = timezone.now()
     rows = waste_rows(request.user, at=at)
     if request.GET.get("format") == "csv":
-        return spreadsheets.download(
+        return downloads.csv_download(
             filename=f"waste-{at:%Y-%m-%d}.csv",
             head=[
                 _("Team"),

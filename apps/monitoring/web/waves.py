@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from apps.accounts.selectors import PermissionRefused
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet.models import Cluster
 from apps.fleet.selectors import clusters, require_operator
 from apps.monitoring.models import Rollout
@@ -27,8 +27,8 @@ from apps.monitoring.services import waves as services
 from apps.monitoring.services.waves import RolloutAsk, RolloutRefused
 from controlplane.domain.waves import RolloutEvent, RolloutState
 from controlplane.web.forms import PlainForm
-from controlplane.web.pages import acted, show
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
+from controlplane.web.pages import run_action, show
 from controlplane.web.tables import Column, Table
 
 COLUMNS = (
@@ -111,7 +111,7 @@ class RolloutForm(PlainForm):
 
 
 @login_required
-def rollouts(request: SignedIn) -> HttpResponseBase:
+def rollouts(request: AuthenticatedRequest) -> HttpResponseBase:
     require_operator(request.user)
     table = Table(request, rollouts_visible(request.user), columns=COLUMNS)
     if table.wants_csv:
@@ -120,7 +120,7 @@ def rollouts(request: SignedIn) -> HttpResponseBase:
 
 
 @login_required
-def rollout(request: SignedIn, uid: str) -> HttpResponse:
+def rollout(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Looks again by itself until it is over."""
     found = _found(request, uid)
     going_on = found.state in (RolloutState.RUNNING, RolloutState.PAUSED)
@@ -133,13 +133,13 @@ def rollout(request: SignedIn, uid: str) -> HttpResponse:
     return show(request, "monitoring/wave.html", context, fragment="now", changing=going_on)
 
 
-def _found(request: SignedIn, uid: str) -> Rollout:
+def _found(request: AuthenticatedRequest, uid: str) -> Rollout:
     require_operator(request.user)
     return get_object_or_404(rollouts_visible(request.user), uid=uid)
 
 
 @login_required
-def rollout_new(request: SignedIn) -> HttpResponse:
+def rollout_new(request: AuthenticatedRequest) -> HttpResponse:
     require_operator(request.user)
     bound = request.method == "POST"
     form = RolloutForm(request.POST if bound else None)
@@ -149,9 +149,9 @@ def rollout_new(request: SignedIn) -> HttpResponse:
             made = services.rollout_begin(ask=form.ask(), actor=request.user, at=timezone.now())
         except RolloutRefused as refusal:
             name = "command" if refusal.field == "argv" else refusal.field
-            form.add_error(name, said(str(refusal)))
+            form.add_error(name, translate_message(str(refusal)))
         except PermissionRefused as refusal:
-            form.add_error("command", said(str(refusal)))
+            form.add_error("command", translate_message(str(refusal)))
         else:
             messages.success(request, _("The rollout has begun."))
             return redirect("rollout", made.uid)
@@ -161,7 +161,7 @@ def rollout_new(request: SignedIn) -> HttpResponse:
 
 @login_required
 @require_POST
-def rollout_steer(request: SignedIn, uid: str, *, event: RolloutEvent) -> HttpResponse:
+def rollout_steer(request: AuthenticatedRequest, uid: str, *, event: RolloutEvent) -> HttpResponse:
     found = _found(request, uid)
     words = {
         RolloutEvent.PAUSE: _("Nothing new begins; what is under way goes on."),
@@ -173,4 +173,4 @@ def rollout_steer(request: SignedIn, uid: str, *, event: RolloutEvent) -> HttpRe
         services.rollout_steer(rollout=found, event=event, actor=request.user, at=timezone.now())
         return words[event]
 
-    return acted(request, act, back=reverse("rollout", args=[uid]))
+    return run_action(request, act, back=reverse("rollout", args=[uid]))

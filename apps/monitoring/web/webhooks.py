@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.monitoring.models import Webhook, WebhookDelivery
 from apps.monitoring.selectors import webhooks as selectors
 from apps.monitoring.selectors.catalogue import WORDS, told
@@ -27,8 +27,8 @@ from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.news import NEWS, Severity
 from controlplane.domain.permissions import Permission
 from controlplane.web.forms import PlainForm
-from controlplane.web.pages import acting, keyset, show
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
+from controlplane.web.pages import keyset, row_action, show
 
 #: The rail's entry, although an address begins otherwise.
 _SECTION = {"section": "teams"}
@@ -54,18 +54,18 @@ class WebhookForm(PlainForm):
     )
 
 
-def _team(request: SignedIn, slug: str) -> Team:
+def _team(request: AuthenticatedRequest, slug: str) -> Team:
     team = get_object_or_404(accounts.teams_of(request.user), slug=slug)
     accounts.require(request.user, Permission.MANAGE_TEAM, team=team)
     return team
 
 
-def _webhook(request: SignedIn, uid: str) -> Webhook:
+def _webhook(request: AuthenticatedRequest, uid: str) -> Webhook:
     return get_object_or_404(selectors.webhooks_visible(request.user), uid=uid)
 
 
 @login_required
-def webhooks(request: SignedIn, slug: str) -> HttpResponse:
+def webhooks(request: AuthenticatedRequest, slug: str) -> HttpResponse:
     team = _team(request, slug)
     rows = selectors.webhooks_visible(request.user).filter(team=team)
     context = {
@@ -86,7 +86,7 @@ def _state(webhook: Webhook) -> str:
 
 
 @login_required
-def webhook_new(request: SignedIn, slug: str) -> HttpResponse:
+def webhook_new(request: AuthenticatedRequest, slug: str) -> HttpResponse:
     """The form; the secret is in the answer to it and nowhere else."""
     team = _team(request, slug)
     bound = request.method == "POST"
@@ -102,7 +102,7 @@ def webhook_new(request: SignedIn, slug: str) -> HttpResponse:
                 kinds=values["kinds"],
             )
         except services.WebhookRefused as refusal:
-            form.add_error(refusal.field, said(str(refusal)))
+            form.add_error(refusal.field, translate_message(str(refusal)))
         else:
             return _secret_page(request, webhook, secret, new=True)
     context = {**_SECTION, "form": form, "team": team}
@@ -110,13 +110,15 @@ def webhook_new(request: SignedIn, slug: str) -> HttpResponse:
     return render(request, "monitoring/notifications_webhook_new.html", context, status=status)
 
 
-def _secret_page(request: SignedIn, webhook: Webhook, secret: str, *, new: bool) -> HttpResponse:
+def _secret_page(
+    request: AuthenticatedRequest, webhook: Webhook, secret: str, *, new: bool
+) -> HttpResponse:
     context = {**_SECTION, "webhook": webhook, "text": secret, "new": new}
     return render(request, "monitoring/notifications_webhook_secret.html", context)
 
 
 @login_required
-def webhook(request: SignedIn, uid: str) -> HttpResponse:
+def webhook(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """One webhook and its deliveries; looks again by itself while one is on its way."""
     row = _webhook(request, uid)
     deliveries = selectors.deliveries_visible(request.user).filter(webhook=row)
@@ -148,7 +150,7 @@ def _delivery(delivery: WebhookDelivery) -> Mapping[str, Any]:
 
 
 @login_required
-def webhook_change(request: SignedIn, uid: str) -> HttpResponse:
+def webhook_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     row = _webhook(request, uid)
     bound = request.method == "POST"
     current = {"name": row.name, "url": row.url, "kinds": row.kinds}
@@ -164,7 +166,7 @@ def webhook_change(request: SignedIn, uid: str) -> HttpResponse:
                 kinds=values["kinds"],
             )
         except services.WebhookRefused as refusal:
-            form.add_error(refusal.field, said(str(refusal)))
+            form.add_error(refusal.field, translate_message(str(refusal)))
         else:
             if secret:
                 return _secret_page(request, row, secret, new=False)
@@ -175,29 +177,31 @@ def webhook_change(request: SignedIn, uid: str) -> HttpResponse:
     return render(request, "monitoring/notifications_webhook_new.html", context, status=status)
 
 
-_act = acting(found=_webhook, page="webhook", refusals=(IllegalTransition, services.WebhookRefused))
+_act = row_action(
+    load=_webhook, page="webhook", refusals=(IllegalTransition, services.WebhookRefused)
+)
 
 
 @_act
-def webhook_test(request: SignedIn, found: Webhook) -> str:
+def webhook_test(request: AuthenticatedRequest, found: Webhook) -> str:
     services.webhook_test(webhook=found, actor=request.user, at=timezone.now())
     return _("The test is on its way; its result appears below.")
 
 
 @_act
-def webhook_pause(request: SignedIn, found: Webhook) -> str:
+def webhook_pause(request: AuthenticatedRequest, found: Webhook) -> str:
     services.webhook_switch(webhook=found, actor=request.user, active=False)
     return _("The webhook is paused: deliveries on their way wait, and no new ones begin.")
 
 
 @_act
-def webhook_resume(request: SignedIn, found: Webhook) -> str:
+def webhook_resume(request: AuthenticatedRequest, found: Webhook) -> str:
     services.webhook_switch(webhook=found, actor=request.user, active=True)
     return _("The webhook is called again.")
 
 
 @_act
-def delivery_again(request: SignedIn, found: Webhook, delivery: str) -> str:
+def delivery_again(request: AuthenticatedRequest, found: Webhook, delivery: str) -> str:
     deliveries = selectors.deliveries_visible(request.user).filter(webhook=found)
     row = get_object_or_404(deliveries, uid=delivery)
     services.delivery_again(delivery=row, actor=request.user, at=timezone.now())
@@ -206,7 +210,7 @@ def delivery_again(request: SignedIn, found: Webhook, delivery: str) -> str:
 
 @login_required
 @require_POST
-def webhook_rotate(request: SignedIn, uid: str) -> HttpResponse:
+def webhook_rotate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     row = _webhook(request, uid)
     secret = services.webhook_rotate(webhook=row, actor=request.user)
     return _secret_page(request, row, secret, new=False)
@@ -214,7 +218,7 @@ def webhook_rotate(request: SignedIn, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def webhook_delete(request: SignedIn, uid: str) -> HttpResponse:
+def webhook_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     row = _webhook(request, uid)
     slug, name = row.team.slug, row.name
     services.webhook_delete(webhook=row, actor=request.user)

@@ -39,8 +39,8 @@ from controlplane.domain.queue_documents import (
 )
 from controlplane.domain.queue_edits import TreeEdit
 from controlplane.domain.queue_previews import Gain, Reclaim, TreePreview
-from controlplane.web.sentences import said
-from controlplane.web.states import look_of
+from controlplane.web.message_translation import translate_message
+from controlplane.web.state_badges import state_badge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +199,7 @@ def _shown(differences: tuple[QueueDifference, ...]) -> Iterator[DisplayedDiffer
 def _value(name: str, value: str) -> str:
     if name in POLICIES:
         return _("yes") if value == "yes" else _("no")
-    return str(look_of(value).word) if name == "state" and value else value
+    return str(state_badge(value).label) if name == "state" and value else value
 
 
 # -- Shared by all pages that change the tree --
@@ -268,7 +268,7 @@ def review_response(
             concurrent_changes = _concurrent_changes(proposal, user)
             proposal.saving = _with_current_tree(proposal.saving)
         except (queue_trees.TreeRefused, PermissionRefused) as refusal:
-            proposal.saving.add_error(None, said(str(refusal)))
+            proposal.saving.add_error(None, translate_message(str(refusal)))
     shown = {
         **context,
         "review": review,

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from apps.accounts.models import Team
 from apps.fleet.models import Card
-from apps.fleet.selectors import chips_known
+from apps.fleet.selectors import fleet_chips
 from apps.quotas.admin.queue_changes import ProposedChange, review_response, save_form
 from apps.quotas.admin.queue_forms import STATES, EntitlementForm, EntitlementTable, QueueForm
 from apps.quotas.models import Queue
@@ -126,7 +126,7 @@ def _edit_response(
         "queue": queue,
         "more_chips": [
             known.chip.name
-            for known in chips_known()
+            for known in fleet_chips()
             if not known.chip.slice_of and known.chip.name not in cards.chips
         ],
         "added_chip": request.POST.get("another") if "add_chip" in request.POST else None,

@@ -19,7 +19,7 @@ from apps.quotas.services.queue_trees import TreeEdit
 from controlplane.domain.queue_files import FileRefused
 from controlplane.domain.queue_rights import may_change
 from controlplane.web.forms import PlainForm
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
 
 
 class FileForm(PlainForm):
@@ -113,5 +113,5 @@ def _edit(form: FileForm) -> TreeEdit | None:
         return file_edit(form.cleaned_data["text"], prune=form.cleaned_data["prune"])
     except FileRefused as refusal:
         for finding in refusal.findings:
-            form.add_error("text", said(finding.message))
+            form.add_error("text", translate_message(finding.message))
         return None

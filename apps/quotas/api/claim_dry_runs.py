@@ -21,8 +21,7 @@ from controlplane.domain.claim_dry_runs import Outcome
 from controlplane.domain.claims import GangShape, RoleShape
 from controlplane.domain.permissions import Scope
 from controlplane.domain.resources import Bytes, Resources
-from controlplane.web.parsers import BoundedJSONParser
-from controlplane.web.rest import LARGEST_INTEGER, Query, StrictSerializer
+from controlplane.web.rest import LARGEST_INTEGER, BoundedJSONParser, Query, StrictSerializer
 
 _OUTCOMES = [(outcome.value, outcome.value) for outcome in Outcome]
 _MOST_CARDS = 100_000

@@ -35,8 +35,7 @@ from apps.quotas.services import TreeUnchanged
 from apps.quotas.services.queue_tree_files import MAX_FILE_BYTES, content_edit, dump_yaml, load_yaml
 from controlplane.domain.permissions import Scope
 from controlplane.domain.queue_files import as_file
-from controlplane.web.parsers import BoundedJSONParser, require_bounded
-from controlplane.web.rest import Query, ResourceViewSet
+from controlplane.web.rest import BoundedJSONParser, Query, ResourceViewSet, require_bounded
 
 YAML = "application/yaml"
 

@@ -34,9 +34,15 @@ from apps.quotas.services.usage import card_rate_set
 from controlplane.domain.permissions import Permission, Scope
 from controlplane.domain.usage import Cost, Period, card_hours, month_of
 from controlplane.ports import registry
-from controlplane.web import spreadsheets
-from controlplane.web.parsers import BoundedJSONParser
-from controlplane.web.rest import Filters, Query, Reference, ResourceViewSet, StrictSerializer
+from controlplane.web import downloads
+from controlplane.web.rest import (
+    BoundedJSONParser,
+    Filters,
+    Query,
+    Reference,
+    ResourceViewSet,
+    StrictSerializer,
+)
 
 GROUPINGS = [(one.value, one.value) for one in Grouping]
 _EXACT = "Cards × microseconds: exact, and sums of it are."
@@ -257,7 +263,7 @@ class UsageRecordViewSet(ResourceViewSet[UsageRecord]):
         if request.accepted_renderer.format != CSVRenderer.format:
             page = self.paginate_queryset(rows)
             return self.get_paginated_response(self.get_serializer(page, many=True).data)
-        return spreadsheets.download(
+        return downloads.csv_download(
             filename="usage-records.csv",
             head=_CSV_FIELDS,
             lines=_csv_lines(rows.order_by("pk").iterator(chunk_size=1000)),

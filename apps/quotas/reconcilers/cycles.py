@@ -34,8 +34,8 @@ from controlplane.domain.scheduling.plans import Placement, Plan
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.snapshots import Snapshot
 from controlplane.domain.scheduling.standstill import Planner
-from controlplane.persistence.durability import commit_soon
-from controlplane.persistence.leases import LoopLease, loop_lease
+from controlplane.persistence.leases import LeaderLease, leader_lease
+from controlplane.persistence.transactions import commit_asynchronously
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ def cycle_run(*, policy: Policy, at: datetime) -> int:
     if not Claim.objects.filter(state=ClaimState.PENDING).exists():
         return 0
     admitted, begun = 0, perf_counter()
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         for number in range(MAX_CYCLES_PER_RUN):
@@ -130,7 +130,7 @@ def cycle_run(*, policy: Policy, at: datetime) -> int:
     return admitted
 
 
-def _cycle(policy: Policy, lease: LoopLease, at: datetime) -> _CycleResult:
+def _cycle(policy: Policy, lease: LeaderLease, at: datetime) -> _CycleResult:
     with _gc_disabled():
         return _run_phases(policy, lease, at)
 
@@ -150,7 +150,7 @@ def _gc_disabled() -> Iterator[None]:
             gc.enable()
 
 
-def _run_phases(policy: Policy, lease: LoopLease, at: datetime) -> _CycleResult:
+def _run_phases(policy: Policy, lease: LeaderLease, at: datetime) -> _CycleResult:
     done = _CycleResult()
     with done.timed("load"), transaction.atomic():
         snapshot, reasons = selectors.snapshot_and_pending_reasons()
@@ -163,7 +163,7 @@ def _run_phases(policy: Policy, lease: LoopLease, at: datetime) -> _CycleResult:
                 with _lease_transaction(lease):
                     services.claims_reasons_update(refusals=due)
                     # Reasons are informational, and the next cycle writes what is lost.
-                    commit_soon()
+                    commit_asynchronously()
         except _CycleLeaseLost:
             log.warning("a cycle lost its lease; another goes on", extra={"lease": LEASE})
     CYCLE_BUDGET.record(sum(done.seconds.values()), policy=policy, unfinished=done.unfinished)
@@ -176,7 +176,7 @@ def _commit(
     decided: Plan,
     snapshot: Snapshot,
     policy: Policy,
-    lease: LoopLease,
+    lease: LeaderLease,
     at: datetime,
 ) -> None:
     """Commit what is still valid of the plan.
@@ -206,7 +206,7 @@ def _commit(
 
 
 @contextmanager
-def _lease_transaction(lease: LoopLease) -> Iterator[None]:
+def _lease_transaction(lease: LeaderLease) -> Iterator[None]:
     """A transaction in which this process holds the lease.
 
     :raises _CycleLeaseLost: if it does not.
@@ -218,7 +218,7 @@ def _lease_transaction(lease: LoopLease) -> Iterator[None]:
 
 
 def _admit(
-    placements: Sequence[Placement], *, lease: LoopLease, at: datetime
+    placements: Sequence[Placement], *, lease: LeaderLease, at: datetime
 ) -> services.Admissions:
     """Admit the placements that are still valid. Conflicting ones are dropped; the next cycle plans again.
 

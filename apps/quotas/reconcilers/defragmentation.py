@@ -28,8 +28,8 @@ from controlplane.domain.rearrangements import (
     RearrangementState,
     move_event,
 )
-from controlplane.persistence.leases import LoopLease, loop_lease
-from controlplane.persistence.moves import move
+from controlplane.persistence.leases import LeaderLease, leader_lease
+from controlplane.persistence.state_transitions import apply_transition
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def defragmentation_reconcile(*, at: datetime) -> int:
     waiting = Rearrangement.objects.filter(state=RearrangementState.PROPOSED, expires_at__lte=at)
     if not (waiting.exists() or Rearrangement.objects.filter(state__in=ACTIVE).exists()):
         return 0
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         done = sum(_expired(row, at) for row in waiting)
@@ -55,7 +55,7 @@ def defragmentation_reconcile(*, at: datetime) -> int:
 
 def _expired(row: Rearrangement, at: datetime) -> bool:
     try:
-        move(
+        apply_transition(
             row,
             REARRANGEMENT,
             RearrangementEvent.EXPIRE,
@@ -71,7 +71,7 @@ def _expired(row: Rearrangement, at: datetime) -> bool:
     return True
 
 
-def _one_step(lease: LoopLease, at: datetime) -> bool:
+def _one_step(lease: LeaderLease, at: datetime) -> bool:
     """Execute one step; return whether one was due."""
     row = (
         Rearrangement.objects.filter(state__in=ACTIVE)
@@ -149,7 +149,7 @@ def _finish(row: Rearrangement, moves: list[RearrangementMove], at: datetime) ->
     )
 
 
-def _fail(lease: LoopLease, row: Rearrangement, at: datetime, reason: str) -> None:
+def _fail(lease: LeaderLease, row: Rearrangement, at: datetime, reason: str) -> None:
     with transaction.atomic():
         if lease.check():
             defragmentation.defragmentation_end(

@@ -31,7 +31,7 @@ from controlplane.domain.scheduling.what_if import (
     Urgent,
     what_if,
 )
-from controlplane.persistence.leases import loop_lease
+from controlplane.persistence.leases import leader_lease
 
 FORECAST_LEASE = "quotas.forecasts"
 FORECAST_LEASE_TTL = timedelta(minutes=5)
@@ -57,7 +57,7 @@ def forecasts_refresh(*, policy: Policy, at: datetime, clock: Clock = timezone.n
     last = ForecastRun.objects.first()
     if last is not None and at < last.ended_at + pause_after(last.ended_at - last.at):
         return 0
-    with loop_lease(FORECAST_LEASE, ttl=FORECAST_LEASE_TTL) as lease:
+    with leader_lease(FORECAST_LEASE, ttl=FORECAST_LEASE_TTL) as lease:
         if lease is None:
             return 0
         with transaction.atomic():
@@ -102,7 +102,7 @@ def what_ifs_reconcile(*, policy: Policy, at: datetime) -> int:
     """Compute the oldest requested what-ifs, unless another process does; return how many."""
     if not WhatIf.objects.filter(state=WhatIfState.ASKED).exists():
         return 0
-    with loop_lease(WHAT_IF_LEASE, ttl=WHAT_IF_LEASE_TTL) as lease:
+    with leader_lease(WHAT_IF_LEASE, ttl=WHAT_IF_LEASE_TTL) as lease:
         if lease is None:
             return 0
         what_if_row = list(

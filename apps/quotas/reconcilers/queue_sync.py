@@ -8,11 +8,11 @@ from datetime import timedelta
 
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
-from apps.fleet.services import copies
+from apps.fleet.services import cluster_status
 from apps.quotas.models import PriorityClass
 from apps.quotas.selectors.queue_trees import tree_documents
 from controlplane.domain.queue_documents import Documents
-from controlplane.persistence.leases import loop_lease
+from controlplane.persistence.leases import leader_lease
 from controlplane.ports.clusters import ClusterError, QueueKeeper
 from controlplane.ports.registry import UnknownAdapter
 
@@ -32,7 +32,7 @@ def cluster_queues_sync() -> int:
     if not clusters:
         return 0
     synced = 0
-    with loop_lease(LEASE, ttl=LEASE_TTL) as lease:
+    with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
         if lease is None:
             return 0
         documents = tree_documents()
@@ -71,16 +71,16 @@ def _sync(
             "a cluster's copy of the queues is out of date",
             extra={"cluster": cluster.name, "error": str(error)},
         )
-        copies.copy_stale(cluster=cluster, reason=str(error))
+        cluster_status.queue_sync_failed(cluster=cluster, reason=str(error))
         return False
     except Exception as error:
         log.exception("a cluster's queues could not be kept", extra={"cluster": cluster.name})
-        copies.copy_stale(cluster=cluster, reason=f"{type(error).__name__}: {error}")
+        cluster_status.queue_sync_failed(cluster=cluster, reason=f"{type(error).__name__}: {error}")
         return False
     for finding in findings:
         log.warning(
             "a cluster does not keep a queue as it is stated",
             extra={"cluster": cluster.name, "queue": finding.field, "finding": finding.message},
         )
-    copies.copy_fresh(cluster=cluster)
+    cluster_status.queue_sync_succeeded(cluster=cluster)
     return True

@@ -47,7 +47,7 @@ QUEUE_ORDER = (F("priority").desc(), PENDING_SINCE.asc(), F("uid").asc())
 _ABOVE_ANY_PRIORITY = 2**31
 
 
-def claims_readable(user: accounts.Person) -> tuple[QuerySet[Claim], QueueVisibility]:
+def claims_readable(user: accounts.RequestUser) -> tuple[QuerySet[Claim], QueueVisibility]:
     """Claims that the user may see in full, and the user's visibility for the others."""
     visibility = visibility_of(user, queues_active())
     claims = Claim.objects.select_related("team", "queue", "person")
@@ -173,7 +173,7 @@ class ClaimExplanation:
         return self.claim.state == ClaimState.PENDING
 
 
-def claim_explanation(claim: Claim, *, user: accounts.Person) -> ClaimExplanation:
+def claim_explanation(claim: Claim, *, user: accounts.RequestUser) -> ClaimExplanation:
     """The explanation of the claim for that user."""
     tree = queue_tree(user)
     entry = tree.entry(claim.queue)
@@ -215,7 +215,7 @@ def _queue_position(claim: Claim) -> tuple[int, int]:
     return found["ahead"], found["waiting"]
 
 
-def claims_visible(user: accounts.Person) -> QuerySet[Claim]:
+def claims_visible(user: accounts.RequestUser) -> QuerySet[Claim]:
     return Claim.objects.filter(team__in=accounts.teams_of(user)).select_related("team", "queue")
 
 

@@ -22,7 +22,7 @@ from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.snapshots import Snapshot
 
 
-def defragmentations_visible(user: accounts.Person) -> QuerySet[Rearrangement]:
+def defragmentations_visible(user: accounts.RequestUser) -> QuerySet[Rearrangement]:
     """Plans that relocate or free cards for workloads of the user's teams, or that the user proposed."""
     rows = Rearrangement.objects.select_related("claim__team")
     if accounts.is_company_administrator(user):
@@ -49,14 +49,14 @@ def teams_moved(rearrangement: Rearrangement) -> Sequence[Team]:
     )
 
 
-def may_propose(user: accounts.Person) -> bool:
+def may_propose(user: accounts.RequestUser) -> bool:
     """Whether the user manages queues of any team or operates the fleet."""
     if accounts.company_allows(user, Permission.OPERATE_FLEET):
         return True
     return accounts.teams_where(user, Permission.MANAGE_QUEUES).exists()
 
 
-def require_proposing(user: accounts.Person) -> None:
+def require_proposing(user: accounts.RequestUser) -> None:
     """:raises PermissionRefused: if the user may not propose plans."""
     if not may_propose(user):
         raise accounts.PermissionRefused(
@@ -65,12 +65,12 @@ def require_proposing(user: accounts.Person) -> None:
         )
 
 
-def may_move(user: accounts.Person, teams: Iterable[Team]) -> bool:
+def may_move(user: accounts.RequestUser, teams: Iterable[Team]) -> bool:
     """Whether the user manages queues of each of those teams or operates the fleet."""
     return not _not_permitted(user, teams)
 
 
-def require_moving(user: accounts.Person, teams: Iterable[Team]) -> None:
+def require_moving(user: accounts.RequestUser, teams: Iterable[Team]) -> None:
     """:raises PermissionRefused: naming the teams for which the user has no permission."""
     if missing := _not_permitted(user, teams):
         raise accounts.PermissionRefused(
@@ -79,7 +79,7 @@ def require_moving(user: accounts.Person, teams: Iterable[Team]) -> None:
         )
 
 
-def _not_permitted(user: accounts.Person, teams: Iterable[Team]) -> list[Team]:
+def _not_permitted(user: accounts.RequestUser, teams: Iterable[Team]) -> list[Team]:
     if accounts.company_allows(user, Permission.OPERATE_FLEET):
         return []
     roles = accounts.roles_by_team(user)

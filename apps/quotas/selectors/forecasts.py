@@ -206,7 +206,7 @@ def latest_forecast_run() -> ForecastRun | None:
     return ForecastRun.objects.first()
 
 
-def what_ifs_visible(user: accounts.Person) -> QuerySet[WhatIf]:
+def what_ifs_visible(user: accounts.RequestUser) -> QuerySet[WhatIf]:
     """What-ifs about claims of the user's teams; all for company administrators."""
     rows = WhatIf.objects.select_related("claim__team", "claim__queue", "queue", "person", "team")
     if accounts.is_company_administrator(user):

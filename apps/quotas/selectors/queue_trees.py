@@ -43,7 +43,7 @@ def tree_documents() -> Documents:
     return {queue.uid: queue_document(queue) for queue in queues}
 
 
-def documents_visible(user: accounts.Person) -> Documents:
+def documents_visible(user: accounts.RequestUser) -> Documents:
     """Documents of queues for every team or for one of the user's teams."""
     slugs = {"", *accounts.teams_of(user).values_list("slug", flat=True)}
     return {uid: one for uid, one in tree_documents().items() if one.team in slugs}
@@ -130,7 +130,7 @@ def _used() -> dict[str, dict[str, int]]:
     return used
 
 
-def tree_rights(user: accounts.Person) -> TreeRights:
+def tree_rights(user: accounts.RequestUser) -> TreeRights:
     """What the user may change in the tree."""
     if accounts.is_company_administrator(user):
         return TreeRights(everything=True)
@@ -138,7 +138,7 @@ def tree_rights(user: accounts.Person) -> TreeRights:
     return TreeRights(teams=frozenset(teams.values_list("slug", flat=True)))
 
 
-def changes_visible(user: accounts.Person) -> QuerySet[QueueChange]:
+def changes_visible(user: accounts.RequestUser) -> QuerySet[QueueChange]:
     """Changes of the tree, newest first: all for company administrators, for others those that affect a queue of
     a team in which they manage queues."""
     changes = QueueChange.objects.select_related("reverts").order_by("-id")

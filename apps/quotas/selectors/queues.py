@@ -114,7 +114,7 @@ def queues_active() -> list[Queue]:
     )
 
 
-def queue_tree(user: accounts.Person) -> QuotaTree:
+def queue_tree(user: accounts.RequestUser) -> QuotaTree:
     """The tree as that user sees it."""
     queues = queues_active()
     visibility = visibility_of(user, queues)
@@ -269,7 +269,7 @@ def queues_for(team: Team) -> QuerySet[Queue]:
     return Queue.objects.filter(~Exists(below), Q(team=None) | Q(team=team), retired_at=None)
 
 
-def queues_visible(user: accounts.Person) -> QuerySet[Queue]:
+def queues_visible(user: accounts.RequestUser) -> QuerySet[Queue]:
     """Queues that the user's teams may submit to, with the number of pending and running claims."""
     return (
         Queue.objects.filter(Q(team=None) | Q(team__in=accounts.teams_of(user)), retired_at=None)

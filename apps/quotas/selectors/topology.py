@@ -182,7 +182,7 @@ class FleetTopology:
         )
 
 
-def fleet_topology(user: accounts.Person) -> FleetTopology:
+def fleet_topology(user: accounts.RequestUser) -> FleetTopology:
     """The topology of the whole fleet, as that user sees it."""
     queues = list(Queue.objects.order_by("name"))
     root, by_key = _tree(fleet_nodes())

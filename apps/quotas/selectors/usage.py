@@ -63,14 +63,14 @@ class UsageScope:
         return seen | Q(**{f"{path}queue__in": self.queues}) if self.queues else seen
 
 
-def usage_scope(user: accounts.Person) -> UsageScope:
+def usage_scope(user: accounts.RequestUser) -> UsageScope:
     """The user's teams; for queue admins also their teams' queues and those below; everything for the company."""
     if accounts.is_company_administrator(user):
         return UsageScope(everything=True)
     return UsageScope(teams=accounts.teams_of(user), queues=_managed_queues(user))
 
 
-def _managed_queues(user: accounts.Person) -> frozenset[int]:
+def _managed_queues(user: accounts.RequestUser) -> frozenset[int]:
     """Primary keys of queues of teams in which the user manages queues, and of those below."""
     teams = frozenset(
         accounts.teams_where(user, Permission.MANAGE_QUEUES).values_list("pk", flat=True)
@@ -87,13 +87,13 @@ def _managed_queues(user: accounts.Person) -> frozenset[int]:
     return frozenset(found)
 
 
-def records_visible(user: accounts.Person) -> QuerySet[UsageRecord]:
+def records_visible(user: accounts.RequestUser) -> QuerySet[UsageRecord]:
     """Records of the ledger that the user may see."""
     rows = UsageRecord.objects.filter(usage_scope(user).over())
     return rows.select_related("queue", "team", "person", "claim")
 
 
-def days_visible(user: accounts.Person) -> QuerySet[UsageDay]:
+def days_visible(user: accounts.RequestUser) -> QuerySet[UsageDay]:
     """Daily sums that the user may see, as of the last roll-up."""
     rows = UsageDay.objects.filter(usage_scope(user).over())
     return rows.select_related("queue", "team", "person")
@@ -284,7 +284,7 @@ class UsageReport:
 
 
 def usage_report(
-    user: accounts.Person, *, period: Period, by: Grouping, per: ReportInterval, at: datetime
+    user: accounts.RequestUser, *, period: Period, by: Grouping, per: ReportInterval, at: datetime
 ) -> UsageReport:
     """The report as far as the user may see it; current allocations count up to ``at``."""
     query, priced = _report_query(user, period, at=at), card_rates()
@@ -341,7 +341,7 @@ class _ReportQuery:
     at: datetime
 
 
-def _report_query(user: accounts.Person, period: Period, *, at: datetime) -> _ReportQuery:
+def _report_query(user: accounts.RequestUser, period: Period, *, at: datetime) -> _ReportQuery:
     # Including today: a claim may end before its record is read.
     days = {*days_to_roll_up(), Span(since=at, until=at).day}
     touched = sorted(day for day in days if period.first <= day <= period.last)

@@ -35,7 +35,7 @@ class QueueVisibility:
         return self.everything or claim.team_id in self.teams or claim.queue_id in self.managed
 
 
-def visibility_of(user: accounts.Person, queues: Iterable[Queue]) -> QueueVisibility:
+def visibility_of(user: accounts.RequestUser, queues: Iterable[Queue]) -> QueueVisibility:
     """The visibility of that user.
 
     :param queues: all queues.

@@ -30,8 +30,8 @@ from controlplane.domain.scheduling.books import Applicant, Books, PlacementConf
 from controlplane.domain.scheduling.plans import Placement
 from controlplane.domain.scheduling.snapshots import Binding, CardView, NodeView
 from controlplane.outbox.messages import publish_each
-from controlplane.persistence.moves import Step, move_each
-from controlplane.persistence.pipelines import pipelined
+from controlplane.persistence.state_transitions import RowTransition, apply_transitions
+from controlplane.persistence.transactions import pipelined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def _locked_cards(placements: Sequence[Placement]) -> list[_LockedCard]:
     named = [uid for replica in replicas for uid in replica.cards]
     which = Q(_any_of("uid", named))
     if choosing := {replica.node for replica in replicas if replica.count and not replica.cards}:
-        which |= Q(node__uid__in=choosing, node__cluster__binding=Cluster.Binding.NODE)
+        which |= Q(node__uid__in=choosing, node__cluster__binding=Cluster.BindingMode.NODE)
     rows = Card.objects.select_for_update(no_key=True, of=("self",)).filter(which).order_by("uid")
     return [
         _LockedCard._make(row)
@@ -221,7 +221,7 @@ def _write(
     validated: Sequence[tuple[Claim, Placement]], cards: Mapping[str, _LockedCard], *, at: datetime
 ) -> None:
     steps = [
-        Step(
+        RowTransition(
             row=claim,
             reason=placement.reason,
             changes={
@@ -236,7 +236,7 @@ def _write(
         for claim, placement in validated
     ]
     with pipelined():
-        move_each(steps, CLAIM, ClaimEvent.ADMIT, into=ClaimTransition, at=at, locked=True)
+        apply_transitions(steps, CLAIM, ClaimEvent.ADMIT, into=ClaimTransition, at=at, locked=True)
         _allocate(validated, cards, at=at)
         publish_each("claim.admitted", ({"claim_uid": claim.uid} for claim, _ in validated))
 

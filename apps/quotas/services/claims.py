@@ -31,9 +31,13 @@ from controlplane.domain.claims import (
 from controlplane.domain.scheduling.plans import Refusal, Revocation
 from controlplane.domain.scheduling.snapshots import QueueView
 from controlplane.outbox.messages import publish, publish_each
-from controlplane.persistence.moves import Step, move, move_each
-from controlplane.persistence.pipelines import pipelined
-from controlplane.persistence.updates import insert_each
+from controlplane.persistence.bulk_writes import bulk_insert_rows
+from controlplane.persistence.state_transitions import (
+    RowTransition,
+    apply_transition,
+    apply_transitions,
+)
+from controlplane.persistence.transactions import pipelined
 
 #: Large columns of a claim.
 _DOCUMENTS = (
@@ -187,7 +191,7 @@ def claims_request(*, requests: Sequence[ClaimRequest]) -> list[Claim]:
     """
     _check_pending_limits(requests)
     claims = [request.claim() for request in requests]
-    insert_each(claims, numbered=True)
+    bulk_insert_rows(claims, numbered=True)
     # Checked under the locks: the queues do not change until the claims are committed.
     queues = {each.queue.pk: each.queue for each in requests}
     queue_lock_shared(*queues.values())
@@ -273,7 +277,7 @@ def claim_revoke(
     :param for_claim: the pending claim for which its cards are nominated then.
     :raises IllegalTransition: if the claim has no cards.
     """
-    move(
+    apply_transition(
         claim,
         CLAIM,
         ClaimEvent.REVOKE,
@@ -317,8 +321,10 @@ def claims_release(*, uids: Sequence[str], reason: ReleaseReason, at: datetime) 
                 "released_at": ends[claim.pk],
                 "metered_until": claim.metered_until,
             }
-            steps.append(Step(row=claim, reason=final_reason, changes=changes))
-        move_each(steps, CLAIM, ClaimEvent.RELEASE, into=ClaimTransition, at=at, locked=True)
+            steps.append(RowTransition(row=claim, reason=final_reason, changes=changes))
+        apply_transitions(
+            steps, CLAIM, ClaimEvent.RELEASE, into=ClaimTransition, at=at, locked=True
+        )
         Nomination.objects.filter(claim__in=ends).delete()
         # One message for all of them: the scheduler considers all free cards.
         publish_each("claim.released", ({"claim_uid": claim.uid} for claim in claims[:1]))
@@ -367,8 +373,8 @@ def claims_revoke(
             "revoke_by": at + grace,
             "revoked_for": beneficiary,
         }
-        steps.append(Step(row=victim, reason=revocation.reason, changes=changes))
-    move_each(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at, locked=True)
+        steps.append(RowTransition(row=victim, reason=revocation.reason, changes=changes))
+    apply_transitions(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at, locked=True)
     publish_each("claim.revoking", ({"claim_uid": step.row.uid} for step in steps))
     return tuple(step.row.uid for step in steps)
 
@@ -413,9 +419,9 @@ def claims_evict(
             nodes[part["node"]] for part in claim.placement if part["node"] in nodes
         )
         changes = {"release_reason": reason, "revoke_by": at + grace, "revoked_for": None}
-        steps.append(Step(row=claim, reason=why, changes=changes))
+        steps.append(RowTransition(row=claim, reason=why, changes=changes))
     Claim.objects.filter(pk__in=late, revoke_by__gt=at + grace).update(revoke_by=at + grace)
-    move_each(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at, locked=True)
+    apply_transitions(steps, CLAIM, ClaimEvent.REVOKE, into=ClaimTransition, at=at, locked=True)
     publish_each("claim.revoking", ({"claim_uid": step.row.uid} for step in steps))
     return tuple(step.row for step in steps)
 

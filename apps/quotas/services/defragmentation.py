@@ -57,7 +57,7 @@ from controlplane.domain.scheduling.defragmentation import (
 )
 from controlplane.domain.scheduling.snapshots import Snapshot
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
-from controlplane.persistence.moves import move
+from controlplane.persistence.state_transitions import apply_transition
 
 
 class NothingToMove(Exception):
@@ -412,7 +412,7 @@ def _successor(step: RearrangementMove) -> Claim | None:
 def _move(
     step: RearrangementMove, event: MoveEvent, *, at: datetime, reason: str, **changes: Any
 ) -> None:
-    move(step, MOVE, event, into=MoveTransition, at=at, reason=reason, **changes)
+    apply_transition(step, MOVE, event, into=MoveTransition, at=at, reason=reason, **changes)
 
 
 def defragmentation_transition(
@@ -428,7 +428,7 @@ def defragmentation_transition(
 
     :raises IllegalTransition: if the event is not allowed in the current state.
     """
-    move(
+    apply_transition(
         row,
         REARRANGEMENT,
         event,

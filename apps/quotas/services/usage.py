@@ -26,8 +26,8 @@ from apps.quotas.selectors.usage import (
     usage_discrepancies,
 )
 from controlplane.domain.usage import Span, cards_by_day, midnight_before
+from controlplane.persistence.bulk_writes import bulk_insert_rows
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
-from controlplane.persistence.updates import insert_each
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def usage_record_releases(*, claims: Sequence[Claim], at: datetime) -> Mapping[i
         if _metered(claim) is not None and end == at:
             records += _records(claim, allocated[claim.pk], until=at)
             claim.metered_until = at
-    insert_each(records)
+    bulk_insert_rows(records)
     return ends
 
 

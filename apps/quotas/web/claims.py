@@ -16,7 +16,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.quotas.models import Claim
 from apps.quotas.selectors.claims import (
     claim_explanation,
@@ -114,7 +114,7 @@ def claim_label(claim: Claim, *, visibility: QueueVisibility) -> str:
     return _("team %(team)s") % {"team": claim.team.name}
 
 
-def claim_or_404(request: SignedIn, uid: str) -> tuple[Claim, QueueVisibility]:
+def claim_or_404(request: AuthenticatedRequest, uid: str) -> tuple[Claim, QueueVisibility]:
     """The claim, if the user may see it; of an evicted workload, the claim that is pending again.
 
     :raises Http404: if there is none.
@@ -125,7 +125,7 @@ def claim_or_404(request: SignedIn, uid: str) -> tuple[Claim, QueueVisibility]:
 
 
 @login_required
-def claim(request: SignedIn, uid: str) -> HttpResponse:
+def claim(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Reason with numbers, queue, position and forecast; polls while the claim is pending."""
     found, visibility = claim_or_404(request, uid)
     at = timezone.now()

@@ -15,7 +15,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet import selectors as fleet
 from apps.quotas.models import Claim, Queue, Rearrangement, RearrangementMove
 from apps.quotas.selectors import defragmentation as selectors
@@ -33,7 +33,7 @@ from controlplane.domain.rearrangements import (
     RearrangementState,
 )
 from controlplane.web.forms import PlainForm
-from controlplane.web.pages import acting, keyset, show
+from controlplane.web.pages import keyset, row_action, show
 
 STEP = 22
 SIZE = 18
@@ -187,7 +187,7 @@ class MoveRow:
 
 
 @login_required
-def defragmentation_list(request: SignedIn) -> HttpResponse:
+def defragmentation_list(request: AuthenticatedRequest) -> HttpResponse:
     """Plans that the user may see, newest first."""
     rows = selectors.defragmentations_visible(request.user)
     context = {
@@ -199,7 +199,7 @@ def defragmentation_list(request: SignedIn) -> HttpResponse:
 
 
 @login_required
-def defragmentation_new(request: SignedIn) -> HttpResponse:
+def defragmentation_new(request: AuthenticatedRequest) -> HttpResponse:
     """Compute a plan; POST proposes it."""
     selectors.require_proposing(request.user)
     given = request.POST or request.GET
@@ -222,14 +222,18 @@ def defragmentation_new(request: SignedIn) -> HttpResponse:
     return render(request, "quotas/defragmentation_new.html", context, status=status)
 
 
-def _proposed(request: SignedIn, plan_request: services.DefragmentationRequest) -> HttpResponse:
+def _proposed(
+    request: AuthenticatedRequest, plan_request: services.DefragmentationRequest
+) -> HttpResponse:
     row = services.defragmentation_propose(
         plan_request=plan_request, actor=request.user, at=timezone.now()
     )
     return redirect("rearrangement", row.uid)
 
 
-def _preview(request: SignedIn, plan_request: services.DefragmentationRequest) -> dict[str, Any]:
+def _preview(
+    request: AuthenticatedRequest, plan_request: services.DefragmentationRequest
+) -> dict[str, Any]:
     proposal = services.defragmentation_preview(plan_request=plan_request, at=timezone.now())
     plan, visibility = proposal.plan, _visibility(request)
     uids = [move.claim for move in plan.moves]
@@ -262,7 +266,7 @@ def _preview(request: SignedIn, plan_request: services.DefragmentationRequest) -
 
 
 @login_required
-def defragmentation_detail(request: SignedIn, uid: str) -> HttpResponse:
+def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """A plan with its effect on nodes and its progress."""
     found = _found(request, uid)
     teams = selectors.teams_moved(found)
@@ -323,29 +327,29 @@ def _purposes() -> dict[str, str]:
     return {purpose.value: str(label) for purpose, label in PURPOSES.items()}
 
 
-def _visibility(request: SignedIn) -> QueueVisibility:
+def _visibility(request: AuthenticatedRequest) -> QueueVisibility:
     return visibility_of(request.user, Queue.objects.all())
 
 
-def _claim(request: SignedIn, uid: str) -> Claim | None:
+def _claim(request: AuthenticatedRequest, uid: str) -> Claim | None:
     if not uid:
         return None
     claims, _unused = claims_readable(request.user)
     return get_object_or_404(claims, uid=uid, state=ClaimState.PENDING)
 
 
-def _found(request: SignedIn, uid: str) -> Rearrangement:
+def _found(request: AuthenticatedRequest, uid: str) -> Rearrangement:
     return get_object_or_404(selectors.defragmentations_visible(request.user), uid=uid)
 
 
-@acting(found=_found, page="rearrangement", refusals=REFUSALS)
-def defragmentation_approve(request: SignedIn, found: Rearrangement) -> str:
+@row_action(load=_found, page="rearrangement", refusals=REFUSALS)
+def defragmentation_approve(request: AuthenticatedRequest, found: Rearrangement) -> str:
     services.defragmentation_approve(rearrangement=found, actor=request.user, at=timezone.now())
     return _("It is approved; the first work is told to save and stop.")
 
 
-@acting(found=_found, page="rearrangement", refusals=REFUSALS)
-def defragmentation_dismiss(request: SignedIn, found: Rearrangement) -> str:
+@row_action(load=_found, page="rearrangement", refusals=REFUSALS)
+def defragmentation_dismiss(request: AuthenticatedRequest, found: Rearrangement) -> str:
     ended = services.defragmentation_dismiss(
         rearrangement=found, actor=request.user, at=timezone.now()
     )

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.fleet.models import Node
 from apps.quotas.models import Claim, ClaimForecast, PriorityClass, Queue, WhatIf
 from apps.quotas.selectors.claims import claims_allocated
@@ -199,7 +199,7 @@ _MAX_FORECASTS = 50
 
 
 @login_required
-def claim_what_if(request: SignedIn, uid: str) -> HttpResponse:
+def claim_what_if(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Create a what-if about one claim."""
     claim, _unused = claim_or_404(request, uid)
     accounts.require(request.user, Permission.VIEW, team=claim.team)
@@ -212,7 +212,7 @@ def claim_what_if(request: SignedIn, uid: str) -> HttpResponse:
 
 
 @login_required
-def forecast(request: SignedIn) -> HttpResponse:
+def forecast(request: AuthenticatedRequest) -> HttpResponse:
     """Forecasts of all claims, and a what-if about all of them. For company administrators."""
     accounts.require(request.user, Permission.VIEW, team=None)
     tree, at = queue_tree(request.user), timezone.now()
@@ -240,7 +240,9 @@ def forecast(request: SignedIn) -> HttpResponse:
     )
 
 
-def _form(request: SignedIn, tree: QuotaTree, *, claim: Claim | None = None) -> WhatIfForm:
+def _form(
+    request: AuthenticatedRequest, tree: QuotaTree, *, claim: Claim | None = None
+) -> WhatIfForm:
     leaves = [entry.queue for entry in flatten(tree.roots) if entry.can_open and not entry.below]
     if claim is not None:
         leaves.sort(key=lambda queue: queue.pk != claim.queue_id)
@@ -280,7 +282,7 @@ def _others(tree: QuotaTree, claim: Claim | None) -> list[tuple[str, str]]:
 
 
 def _form_response(
-    request: SignedIn,
+    request: AuthenticatedRequest,
     form: WhatIfForm,
     *,
     claim: Claim | None,
@@ -301,7 +303,7 @@ def _form_response(
 
 
 @login_required
-def what_if(request: SignedIn, uid: str) -> HttpResponse:
+def what_if(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The result of a what-if; the page polls until it is computed."""
     what_if_row = get_object_or_404(what_ifs_visible(request.user), uid=uid)
     tree, at = queue_tree(request.user), timezone.now()
@@ -395,7 +397,7 @@ def format_changes(what_if_row: WhatIf, tree: QuotaTree) -> list[str]:
 
 
 @login_required
-def reclaim(request: SignedIn, uid: str) -> HttpResponse:
+def reclaim(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Workloads that would be preempted if the queue requested cards now: ``?chip=&cards=&together=``."""
     tree = queue_tree(request.user)
     entry = entry_or_404(tree, uid)

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.quotas.models import Claim, QueueChange
 from apps.quotas.selectors.allocations import (
     QueueOccupancy,
@@ -38,8 +38,8 @@ from apps.quotas.selectors.visibility import QueueVisibility
 from apps.quotas.web.claims import claim_label, format_start_short
 from controlplane.domain.queue_documents import changes, from_json
 from controlplane.domain.quotas import TOTAL
+from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import Tab, keyset
-from controlplane.web.sentences import said
 from controlplane.web.tables import Column, FilterForm, Table
 
 
@@ -82,7 +82,11 @@ def pending_columns(visibility: QueueVisibility, at: datetime) -> tuple[Column, 
         Column(key="chips", label=lazy("Chips"), csv=lambda row: " / ".join(row.chips)),
         Column(key="team", label=lazy("Team"), sort="team__name", csv=lambda row: row.team.name),
         Column(key="since", label=lazy("Waits since"), sort="since", csv=_since),
-        Column(key="why", label=lazy("Why it waits"), csv=lambda row: said(row.explanation)),
+        Column(
+            key="why",
+            label=lazy("Why it waits"),
+            csv=lambda row: translate_message(row.explanation),
+        ),
         Column(
             key="starts",
             label=lazy("Starts"),
@@ -123,7 +127,7 @@ def _saved(row: Claim) -> str:
 
 
 @login_required
-def queues(request: SignedIn) -> HttpResponse:
+def queues(request: AuthenticatedRequest) -> HttpResponse:
     """The queue tree; ``?chip=`` shows only the bars of one chip."""
     tree = queue_tree(request.user)
     chip = request.GET.get("chip", "")
@@ -150,11 +154,11 @@ def entry_or_404(tree: QuotaTree, uid: str) -> QueueEntry:
 
 
 @login_required
-def queue(request: SignedIn, uid: str) -> HttpResponseBase:
+def queue(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """A queue; ``?tab=`` is ``waiting``, ``running``, ``usage``, ``changes`` or ``below``."""
     tree = queue_tree(request.user)
     entry = entry_or_404(tree, uid)
-    parts: Mapping[str, Callable[[SignedIn, QuotaTree, QueueEntry], dict[str, Any]]] = {
+    parts: Mapping[str, Callable[[AuthenticatedRequest, QuotaTree, QueueEntry], dict[str, Any]]] = {
         "waiting": _pending,
         "running": _running,
         "usage": _usage,
@@ -202,7 +206,7 @@ def _tabs(entry: QueueEntry, current: str) -> list[Tab]:
     ]
 
 
-def _pending(request: SignedIn, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
+def _pending(request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
     at = timezone.now()
     table = Table(
         request,
@@ -227,7 +231,7 @@ def _pending(request: SignedIn, tree: QuotaTree, entry: QueueEntry) -> dict[str,
     }
 
 
-def _running(request: SignedIn, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
+def _running(request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
     table = Table(
         request,
         claims_allocated(entry.subtree_ids),
@@ -263,7 +267,7 @@ def _rights(entry: QueueEntry) -> dict[tuple[int, str], int]:
     return rights
 
 
-def _usage(request: SignedIn, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
+def _usage(request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
     chips = [share.chip for share in entry.shares] or [TOTAL]
     chip = request.GET.get("chip", chips[0])
     requested = request.GET.get("window", UsageWindow.DAY)
@@ -285,7 +289,7 @@ def _usage(request: SignedIn, tree: QuotaTree, entry: QueueEntry) -> dict[str, A
 
 
 @login_required
-def queue_usage(request: SignedIn, uid: str) -> HttpResponse:
+def queue_usage(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Allocated cards over time as JSON for a chart; ``?chip=`` and ``?window=``."""
     entry = entry_or_404(queue_tree(request.user), uid)
     chip, requested = request.GET.get("chip", TOTAL), request.GET.get("window", "")
@@ -322,7 +326,7 @@ def _chart(found: QueueOccupancy) -> dict[str, Any]:
     }
 
 
-def _changes(request: SignedIn, _tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
+def _changes(request: AuthenticatedRequest, _tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
     page = keyset(queue_changes(entry.queue), before=request.GET.get("before", ""))
     names = queue_names()
     return {"page": page, "rows": [_change(row, entry.queue.uid, names) for row in page.rows]}
@@ -336,5 +340,5 @@ def _change(row: QueueChange, uid: str, names: Mapping[str, str]) -> dict[str, A
     return {"change": row, "messages": messages}
 
 
-def _below(_request: SignedIn, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
+def _below(_request: AuthenticatedRequest, tree: QuotaTree, entry: QueueEntry) -> dict[str, Any]:
     return {"entries": queue_bars(entry.below, tree=tree)}

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 from django.views.decorators.gzip import gzip_page
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.quotas.selectors.defragmentation import may_propose
 from apps.quotas.selectors.free_capacity import CardUse
 from apps.quotas.selectors.topology import (
@@ -66,7 +66,7 @@ class DomainLink:
 
 
 @login_required
-def topology(request: SignedIn) -> HttpResponse:
+def topology(request: AuthenticatedRequest) -> HttpResponse:
     """The domain with the key ``?at=``, and the domains below it."""
     seen = fleet_topology(request.user)
     here = _here(seen.at, request.GET.get("at", ""))
@@ -98,7 +98,7 @@ def topology(request: SignedIn) -> HttpResponse:
 
 @login_required
 @gzip_page
-def topology_cards(request: SignedIn) -> HttpResponse:
+def topology_cards(request: AuthenticatedRequest) -> HttpResponse:
     """All cards as JSON for the map."""
     return JsonResponse(
         topology_document(fleet_topology(request.user)),

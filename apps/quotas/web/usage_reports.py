@@ -18,7 +18,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.quotas.selectors.usage import (
     MAX_REPORT_DAYS,
     Grouping,
@@ -36,7 +36,7 @@ from controlplane.domain.usage import (
     month_before,
     month_of,
 )
-from controlplane.web import spreadsheets
+from controlplane.web import downloads
 from controlplane.web.tables import FilterForm
 
 Label = str | Promise
@@ -198,14 +198,14 @@ class ReportTableRow:
 
 
 @login_required
-def report(request: SignedIn) -> HttpResponseBase:
+def report(request: AuthenticatedRequest) -> HttpResponseBase:
     """Usage of the user's teams; for queue admins also of their queues; for company administrators of all."""
     at = timezone.now()
     form = ReportForm(request.GET)
     by, per = form.grouping, form.interval
     found = usage_report(request.user, period=form.period(today=at.date()), by=by, per=per, at=at)
     if request.GET.get("format") == "csv":
-        return spreadsheets.download(
+        return downloads.csv_download(
             filename=f"usage-{found.period.first}-{found.period.last}.csv",
             head=_csv_head(by),
             lines=_csv_lines(found, by=by, per=per),
@@ -213,7 +213,9 @@ def report(request: SignedIn) -> HttpResponseBase:
     return render(request, "quotas/usage_report.html", _context(request, form, found))
 
 
-def _context(request: SignedIn, form: ReportForm, found: UsageReport) -> Mapping[str, Any]:
+def _context(
+    request: AuthenticatedRequest, form: ReportForm, found: UsageReport
+) -> Mapping[str, Any]:
     by, per = form.grouping, form.interval
     query = request.GET.urlencode()
     lines = [_line(row, by=by, per=per) for row in found.rows[:MAX_ROWS]]
@@ -292,7 +294,7 @@ def _csv_lines(found: UsageReport, *, by: Grouping, per: ReportInterval) -> Iter
 
 
 @login_required
-def chart(request: SignedIn) -> HttpResponse:
+def chart(request: AuthenticatedRequest) -> HttpResponse:
     """Card-hours per day and chip as JSON for ``static/js/charts.js``."""
     at = timezone.now()
     form = ReportForm(request.GET)

@@ -23,8 +23,7 @@ from apps.serving import selectors
 from apps.serving.api.serializers import GatewayPollQuery, UsageBatchSerializer
 from apps.serving.models import GatewaySnapshot
 from apps.serving.services import gateways
-from controlplane.web.parsers import BoundedJSONParser
-from controlplane.web.rest import AnyAccept
+from controlplane.web.rest import AnyAccept, BoundedJSONParser
 
 SIGNATURE = "X-Ninefold-Signature"
 #: How often a long poll queries the database. No transaction is open in between.

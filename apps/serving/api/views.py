@@ -19,8 +19,8 @@ from apps.serving.models import ApiKey, Deployment, Replica, UsageRecord
 from apps.serving.services import deployments, keys
 from controlplane.domain.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
+from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.rest import ResourceViewSet
-from controlplane.web.texts import LogQuery, LogSerializer, PlainTextRenderer, decoded
 
 
 @extend_schema_view(
@@ -170,8 +170,8 @@ class ReplicaViewSet(ResourceViewSet[Replica]):
         replica = self.get_object()
         offset = self.query["offset"]
         chunk = selectors.replica_log(replica, offset=offset, limit=self.query["limit"])
-        text, next_offset = decoded(chunk, tail=offset < 0)
-        if PlainTextRenderer.agreed(request):
+        text, next_offset = decode_chunk(chunk, tail=offset < 0)
+        if PlainTextRenderer.is_accepted(request):
             return Response(text, headers={"X-Next-Offset": str(next_offset)})
         complete = chunk.complete and replica.state == ReplicaState.STOPPED
         return Response({"text": text, "next_offset": next_offset, "complete": complete})

@@ -22,7 +22,7 @@ MAX_COMPARED_VERSIONS = 6
 _SUMMARY_METRICS = 2
 
 
-def model_lines_with_newest(user: accounts.Person) -> QuerySet[ModelLine]:
+def model_lines_with_newest(user: accounts.RequestUser) -> QuerySet[ModelLine]:
     """Lines with ``newest_number``, ``_uid``, ``_state``, ``_at``, ``architecture``, ``parameters``,
     ``size`` (bytes) of their newest version, and ``serving``: the number of deployments that serve one of them."""
     newest = ModelVersion.objects.filter(line=OuterRef("pk")).order_by("-number")
@@ -46,7 +46,7 @@ def model_lines_with_newest(user: accounts.Person) -> QuerySet[ModelLine]:
     )
 
 
-def versions_with_origin(user: accounts.Person) -> QuerySet[ModelVersion]:
+def versions_with_origin(user: accounts.RequestUser) -> QuerySet[ModelVersion]:
     """Visible versions with ``base_visible`` and ``dataset_visible``: their origin may be
     another team's, even where everybody may use the version itself."""
     bases = registry.model_lines_visible(user).filter(pk=OuterRef("base__line"))
@@ -56,13 +56,13 @@ def versions_with_origin(user: accounts.Person) -> QuerySet[ModelVersion]:
     )
 
 
-def architectures_visible(user: accounts.Person) -> list[str]:
+def architectures_visible(user: accounts.RequestUser) -> list[str]:
     """Names of the architectures of the visible versions, sorted."""
     found = registry.model_versions_visible(user).exclude(architecture="").order_by()
     return sorted(found.values_list("architecture", flat=True).distinct())
 
 
-def _own_route_backends(user: accounts.Person) -> QuerySet[RouteBackend]:
+def _own_route_backends(user: accounts.RequestUser) -> QuerySet[RouteBackend]:
     """The backends of each visible deployment in the deployment's own route."""
     return RouteBackend.objects.filter(
         route__deployment=F("backend__revision__deployment"),
@@ -72,7 +72,7 @@ def _own_route_backends(user: accounts.Person) -> QuerySet[RouteBackend]:
 
 
 def deployments_by_version(
-    versions: Collection[int], *, user: accounts.Person
+    versions: Collection[int], *, user: accounts.RequestUser
 ) -> dict[int, list[Deployment]]:
     """The deployments that serve each of those versions, by the version's primary key."""
     rows = (
@@ -117,7 +117,7 @@ class MetricComparison:
 
 
 def evaluation_summaries(
-    versions: Collection[int], *, user: accounts.Person
+    versions: Collection[int], *, user: accounts.RequestUser
 ) -> Mapping[int, EvaluationSummary]:
     """Each version's newest evaluation on visible data, by the version's primary key."""
     rows = registry.evaluations_visible(user).filter(model_version__in=versions)
@@ -131,7 +131,7 @@ def evaluation_summaries(
 
 
 def metric_comparisons(
-    versions: Sequence[ModelVersion], *, user: accounts.Person
+    versions: Sequence[ModelVersion], *, user: accounts.RequestUser
 ) -> list[MetricComparison]:
     """Every metric measured for at least one of the versions, with the values of all of them."""
     rows = registry.evaluations_visible(user).filter(

@@ -38,7 +38,7 @@ WORKLOAD_KIND = "deployment"
 LIVE_REPLICAS = tuple(state for state in ReplicaState if state is not ReplicaState.STOPPED)
 
 
-def deployments_visible(user: accounts.Person) -> QuerySet[Deployment]:
+def deployments_visible(user: accounts.RequestUser) -> QuerySet[Deployment]:
     return (
         Deployment.objects.filter(team__in=accounts.teams_of(user), deleted_at=None)
         .select_related("team", "created_by", "queue", "route")
@@ -84,7 +84,7 @@ def revisions_of(deployment: Deployment) -> QuerySet[Revision]:
     )
 
 
-def replicas_visible(user: accounts.Person) -> QuerySet[Replica]:
+def replicas_visible(user: accounts.RequestUser) -> QuerySet[Replica]:
     return Replica.objects.filter(
         backend__revision__deployment__team__in=accounts.teams_of(user)
     ).select_related("backend__revision__deployment__team", "cluster")
@@ -117,7 +117,7 @@ MAX_EVENTS = 100
 MAX_LOGGED_REPLICAS = 12
 
 
-def deployments_with_calls(user: accounts.Person, *, at: datetime) -> QuerySet[Deployment]:
+def deployments_with_calls(user: accounts.RequestUser, *, at: datetime) -> QuerySet[Deployment]:
     """With ``model_name``, ``model_number``, ``model_uid`` of the newest revision, and ``calls`` of 24 hours."""
     newest = Revision.objects.filter(deployment=OuterRef("pk")).order_by("-number")
     calls = (

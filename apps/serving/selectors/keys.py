@@ -17,7 +17,7 @@ from apps.serving.models import (
 )
 
 
-def keys_visible(user: accounts.Person) -> QuerySet[ApiKey]:
+def keys_visible(user: accounts.RequestUser) -> QuerySet[ApiKey]:
     return ApiKey.objects.filter(team__in=accounts.teams_of(user)).select_related(
         "team", "created_by"
     )
@@ -36,7 +36,7 @@ PLAYGROUND_KEY_LIFETIME = timedelta(minutes=15)
 
 
 class KeyState(StrEnum):
-    """States known to :func:`controlplane.web.states.look_of`."""
+    """States known to :func:`controlplane.web.state_badges.state_badge`."""
 
     VALID = "valid"
     EXPIRED = "expired"
@@ -57,7 +57,7 @@ def playground_keys_filter() -> Q:
     return Q(name__startswith=PLAYGROUND_KEY_NAME) & short
 
 
-def keys_with_usage(user: accounts.Person, *, at: datetime) -> QuerySet[ApiKey]:
+def keys_with_usage(user: accounts.RequestUser, *, at: datetime) -> QuerySet[ApiKey]:
     """With ``last_used_at`` of each key, and ``recent_usage``: ``calls_day``, ``tokens_day``, ``calls_month`` and
     ``tokens_month`` up to ``at``, or None if it was not used for a month."""
     records = UsageRecord.objects.filter(key=OuterRef("pk")).order_by()

@@ -65,7 +65,7 @@ class Lineage:
 
 
 def lineage_of_versions(
-    versions: Collection[int], *, user: accounts.Person, depth: int = DEFAULT_DEPTH
+    versions: Collection[int], *, user: accounts.RequestUser, depth: int = DEFAULT_DEPTH
 ) -> Lineage:
     """Ancestors and descendants of the versions (by primary key)."""
     seeds = "SELECT unnest(%s::bigint[])"
@@ -74,7 +74,7 @@ def lineage_of_versions(
 
 
 def lineage_of_dataset(
-    dataset: DatasetVersion, *, user: accounts.Person, depth: int = DEFAULT_DEPTH
+    dataset: DatasetVersion, *, user: accounts.RequestUser, depth: int = DEFAULT_DEPTH
 ) -> Lineage:
     """Jobs that read the dataset version, and the models derived from it."""
     seeds = "SELECT id FROM registry_modelversion WHERE dataset_version_id = %s"
@@ -113,7 +113,7 @@ def _generations(
     seeds: str,
     parameters: list[Any],
     *,
-    user: accounts.Person,
+    user: accounts.RequestUser,
     depth: int,
     upwards: bool = True,
 ) -> tuple[list[int], bool]:
@@ -135,7 +135,7 @@ def _generations(
 def _lineage(
     keys: list[int],
     *,
-    user: accounts.Person,
+    user: accounts.RequestUser,
     more: bool,
     seeds: Collection[int] = (),
     readers_of: DatasetVersion | None = None,
@@ -171,7 +171,10 @@ def _lineage(
 
 
 def _jobs(
-    versions: Iterable[ModelVersion], *, user: accounts.Person, readers_of: DatasetVersion | None
+    versions: Iterable[ModelVersion],
+    *,
+    user: accounts.RequestUser,
+    readers_of: DatasetVersion | None,
 ) -> Sequence[Job]:
     wanted = Q(uid__in=[version.job_uid for version in versions if version.job_uid])
     if readers_of is None:

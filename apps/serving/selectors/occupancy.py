@@ -83,7 +83,7 @@ class CardWorkload:
 
 
 def card_workloads(
-    user: accounts.Person, *, nodes: Collection[Node] | None = None
+    user: accounts.RequestUser, *, nodes: Collection[Node] | None = None
 ) -> dict[int, CardWorkload]:
     """The workload of each allocated card, by the card's primary key; of those nodes if they are given."""
     rows = Allocation.objects.filter(released_at=None)
@@ -103,7 +103,7 @@ def card_workloads(
 Owner = tuple[str, str]
 
 
-def _job_workloads(owners: set[Owner], user: accounts.Person) -> dict[Owner, CardWorkload]:
+def _job_workloads(owners: set[Owner], user: accounts.RequestUser) -> dict[Owner, CardWorkload]:
     uids = [uid for kind, uid in owners if kind == jobs.OWNER_KIND]
     rows = jobs.jobs_visible(user).filter(attempts__uid__in=uids)
     return {
@@ -112,7 +112,9 @@ def _job_workloads(owners: set[Owner], user: accounts.Person) -> dict[Owner, Car
     }
 
 
-def _deployment_workloads(owners: set[Owner], user: accounts.Person) -> dict[Owner, CardWorkload]:
+def _deployment_workloads(
+    owners: set[Owner], user: accounts.RequestUser
+) -> dict[Owner, CardWorkload]:
     uids = [uid for kind, uid in owners if kind == OWNER_KIND]
     path = "backend__revision__deployment"
     rows = Replica.objects.filter(

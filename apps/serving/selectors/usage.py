@@ -31,7 +31,7 @@ from apps.serving.models import (
 )
 
 
-def usage_visible(user: accounts.Person) -> QuerySet[UsageRecord]:
+def usage_visible(user: accounts.RequestUser) -> QuerySet[UsageRecord]:
     return UsageRecord.objects.filter(team__in=accounts.teams_of(user)).select_related(
         "key", "team"
     )
@@ -106,7 +106,9 @@ class _Percentile(Aggregate):
     output_field = FloatField()
 
 
-def deployment_calls(deployment: Deployment, *, user: accounts.Person) -> QuerySet[UsageRecord]:
+def deployment_calls(
+    deployment: Deployment, *, user: accounts.RequestUser
+) -> QuerySet[UsageRecord]:
     """Calls of this deployment, without those of an earlier one of the same name."""
     return UsageRecord.objects.filter(
         team__in=accounts.teams_of(user),

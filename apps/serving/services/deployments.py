@@ -45,7 +45,7 @@ from controlplane.domain.serving.lifecycle import (
 )
 from controlplane.outbox.messages import publish
 from controlplane.persistence.models import new_uid
-from controlplane.persistence.moves import LeaseLost, move
+from controlplane.persistence.state_transitions import LeaseLost, apply_transition
 from controlplane.ports import registry
 from controlplane.ports.engines import ROLES, Task
 
@@ -275,7 +275,7 @@ def deployment_transition(
 ) -> None:
     """Apply an event; publish an outbox message if the deployment becomes ready or degraded."""
     was_degraded = deployment.state == DeploymentState.DEGRADED
-    move(
+    apply_transition(
         deployment,
         DEPLOYMENT,
         event,
@@ -308,7 +308,7 @@ def replica_transition(
     replica: Replica, event: ReplicaEvent, *, at: datetime, reason: str, **changes: Any
 ) -> None:
     """Apply an event, under the replica's row lease where the caller has one."""
-    move(
+    apply_transition(
         replica,
         REPLICA,
         event,

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as lazy
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models import selectors as registry
 from apps.models.models import ModelLine, ModelVersion
 from apps.models.web.tabs import models_tabs
@@ -46,7 +46,7 @@ class LineFilter(FilterForm):
         "team": "team",
     }
 
-    def __init__(self, *args: Any, user: accounts.Person, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, user: accounts.RequestUser, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         names = selectors.architectures_visible(user)
         self.choice("architecture").choices = [("", _("all")), *((name, name) for name in names)]
@@ -98,7 +98,7 @@ VERSIONS = (
 
 
 @login_required
-def models(request: SignedIn) -> HttpResponseBase:
+def models(request: AuthenticatedRequest) -> HttpResponseBase:
     table = Table(
         request,
         selectors.model_lines_with_newest(request.user),
@@ -111,7 +111,7 @@ def models(request: SignedIn) -> HttpResponseBase:
 
 
 @login_required
-def model(request: SignedIn, uid: str) -> HttpResponseBase:
+def model(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """``?tab=`` is ``versions``, ``compare`` or ``lineage``."""
     line = get_object_or_404(registry.model_lines_visible(request.user), uid=uid)
     versions = selectors.versions_with_origin(request.user).filter(line=line)
@@ -147,7 +147,7 @@ def _tabs(line: ModelLine, current: str) -> list[Tab]:
     ]
 
 
-def _compared(request: SignedIn, versions: QuerySet[ModelVersion]) -> dict[str, Any]:
+def _compared(request: AuthenticatedRequest, versions: QuerySet[ModelVersion]) -> dict[str, Any]:
     """Context of the comparison: the versions in ``?version=``, or else the newest."""
     all_versions = list(versions.order_by("-number")[:100])
     wanted = set(request.GET.getlist("version"))

@@ -16,8 +16,8 @@ from django.views.decorators.http import require_POST
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.accounts.services import IdempotencyBusy
-from apps.accounts.web.repeats import done_once
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.form_idempotency import run_once_per_form
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.jobs.services import SpecRefused
 from apps.models import selectors as models
 from apps.models.models import ModelVersion
@@ -32,11 +32,11 @@ from apps.serving.web.forms import ConfigurationForm, DeploymentForm, RevisionFo
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.permissions import Permission
 from controlplane.web.forms import only_unfilled
-from controlplane.web.pages import acted, acting
+from controlplane.web.pages import row_action, run_action
 
 
 @login_required
-def deployment_new(request: SignedIn) -> HttpResponse:
+def deployment_new(request: AuthenticatedRequest) -> HttpResponse:
     bound = request.method == "POST"
     form = DeploymentForm(
         request.POST if bound else None,
@@ -47,7 +47,7 @@ def deployment_new(request: SignedIn) -> HttpResponse:
         values = form.cleaned_data
         accounts.require(request.user, Permission.DEPLOY, team=values["team"])
         try:
-            deployment_uid, created = done_once(
+            deployment_uid, created = run_once_per_form(
                 request,
                 lambda: (
                     services.deployment_create(
@@ -72,7 +72,7 @@ def deployment_new(request: SignedIn) -> HttpResponse:
     return render(request, "serving/deployment_new.html", context, status=422 if bound else 200)
 
 
-def _suggested(request: SignedIn) -> dict[str, Any]:
+def _suggested(request: AuthenticatedRequest) -> dict[str, Any]:
     """Initial values: the model in ``?model=``, and an available name for its deployment."""
     uid = request.GET.get("model", "")
     version = models.model_versions_usable(request.user).filter(uid=uid).first() if uid else None
@@ -83,7 +83,7 @@ def _suggested(request: SignedIn) -> dict[str, Any]:
 
 @login_required
 @require_POST
-def deployment_check(request: SignedIn) -> HttpResponse:
+def deployment_check(request: AuthenticatedRequest) -> HttpResponse:
     """Validate the form of a new deployment without saving: its errors, or what will happen."""
     form = DeploymentForm(request.POST, user=request.user)
     if form.is_valid():
@@ -96,20 +96,20 @@ def deployment_check(request: SignedIn) -> HttpResponse:
 
 @login_required
 @require_POST
-def deployment_fields(request: SignedIn) -> HttpResponse:
+def deployment_fields(request: AuthenticatedRequest) -> HttpResponse:
     """The form fields that depend on the chosen model, chip and engine."""
     form = DeploymentForm(initial=_typed(request), user=request.user)
     return render(request, "serving/engine_fields.html", {"form": form})
 
 
-def _typed(request: SignedIn) -> dict[str, Any]:
+def _typed(request: AuthenticatedRequest) -> dict[str, Any]:
     """The values in the form, not validated."""
     return {name: value for name, value in request.POST.items() if value}
 
 
 @login_required
 @require_POST
-def revision_check(request: SignedIn, uid: str) -> HttpResponse:
+def revision_check(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Validate the form of a new revision without saving."""
     found = visible_deployment(request, uid)
     newest = selectors.newest_revision(found)
@@ -121,7 +121,7 @@ def revision_check(request: SignedIn, uid: str) -> HttpResponse:
 
 
 def _checked(
-    request: SignedIn,
+    request: AuthenticatedRequest,
     form: ConfigurationForm,
     *,
     queue: Queue | None,
@@ -149,7 +149,7 @@ def _checked(
 
 @login_required
 @require_POST
-def deployment_quick(request: SignedIn, uid: str) -> HttpResponse:
+def deployment_quick(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Deploy a model version with one click: its own name if available, one replica, all defaults."""
     version = get_object_or_404(models.model_versions_visible(request.user), uid=uid)
     team = _team_for(request, version)
@@ -160,7 +160,7 @@ def deployment_quick(request: SignedIn, uid: str) -> HttpResponse:
     accounts.require(request.user, Permission.DEPLOY, team=team)
     name = selectors.route_name_available(version.line.name)
     try:
-        deployment_uid, created = done_once(
+        deployment_uid, created = run_once_per_form(
             request,
             lambda: (
                 services.deployment_create(
@@ -180,13 +180,13 @@ def deployment_quick(request: SignedIn, uid: str) -> HttpResponse:
     return redirect("deployment", uid=deployment_uid)
 
 
-def _team_for(request: SignedIn, version: ModelVersion) -> Team | None:
+def _team_for(request: AuthenticatedRequest, version: ModelVersion) -> Team | None:
     """The model's own team; for a shared model the user's default team."""
     return version.line.team or accounts.default_team(request.user)
 
 
 @login_required
-def deployment_revise(request: SignedIn, uid: str) -> HttpResponse:
+def deployment_revise(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The form of a new revision; traffic shifts to it once its replicas are ready."""
     found = deployable_deployment(request, uid)
     newest = selectors.newest_revision(found)
@@ -216,7 +216,7 @@ def deployment_revise(request: SignedIn, uid: str) -> HttpResponse:
     return render(request, "serving/revision_new.html", context, status=422 if bound else 200)
 
 
-def deployable_deployment(request: SignedIn, uid: str) -> Deployment:
+def deployable_deployment(request: AuthenticatedRequest, uid: str) -> Deployment:
     """A deployment that the user may change, or 404.
 
     :raises PermissionRefused: if the user may only view it.
@@ -227,12 +227,12 @@ def deployable_deployment(request: SignedIn, uid: str) -> Deployment:
 
 
 _REFUSALS = (IllegalTransition, SpecRefused)
-_action = acting(found=deployable_deployment, page="deployment", refusals=_REFUSALS)
+_action = row_action(load=deployable_deployment, page="deployment", refusals=_REFUSALS)
 
 
 @login_required
 @require_POST
-def deployment_scale(request: SignedIn, uid: str) -> HttpResponse:
+def deployment_scale(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = deployable_deployment(request, uid)
     requested = request.POST.get("replicas", "")
     if not requested.isdecimal():
@@ -240,7 +240,7 @@ def deployment_scale(request: SignedIn, uid: str) -> HttpResponse:
             request, _("Replicas must be a whole number, got “%(n)s”.") % {"n": requested}
         )
         return redirect("deployment", uid=uid)
-    return acted(
+    return run_action(
         request,
         lambda: services.deployment_scale(
             deployment=found, replicas=int(requested), actor=request.user, at=timezone.now()
@@ -252,19 +252,21 @@ def deployment_scale(request: SignedIn, uid: str) -> HttpResponse:
 
 
 @_action
-def deployment_stop(request: SignedIn, found: Deployment) -> str:
+def deployment_stop(request: AuthenticatedRequest, found: Deployment) -> str:
     services.deployment_stop(deployment=found, actor=request.user, at=timezone.now())
     return _("It is being stopped.")
 
 
 @_action
-def deployment_start(request: SignedIn, found: Deployment) -> str:
+def deployment_start(request: AuthenticatedRequest, found: Deployment) -> str:
     services.deployment_start(deployment=found, actor=request.user, at=timezone.now())
     return _("It is starting.")
 
 
-@acting(found=deployable_deployment, page="deployment", refusals=_REFUSALS, query="tab=revisions")
-def deployment_roll_back(request: SignedIn, found: Deployment, number: int) -> str:
+@row_action(
+    load=deployable_deployment, page="deployment", refusals=_REFUSALS, query="tab=revisions"
+)
+def deployment_roll_back(request: AuthenticatedRequest, found: Deployment, number: int) -> str:
     """Create a revision with the configuration of an earlier one."""
     earlier = get_object_or_404(
         found.revisions.select_related("model_version__line", "model_version__artifact"),
@@ -281,7 +283,7 @@ def deployment_roll_back(request: SignedIn, found: Deployment, number: int) -> s
 
 @login_required
 @require_POST
-def deployment_delete(request: SignedIn, uid: str) -> HttpResponse:
+def deployment_delete(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Delete a deployment; the user must type its name to confirm."""
     found = deployable_deployment(request, uid)
     if request.POST.get("name") != found.name:

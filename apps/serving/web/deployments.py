@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as lazy
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team, User
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.serving import selectors
 from apps.serving.models import Deployment, Replica
 from apps.serving.selectors.deployments import (
@@ -46,7 +46,7 @@ from controlplane.domain.serving.lifecycle import (
     ReplicaState,
 )
 from controlplane.web.pages import Tab, show
-from controlplane.web.states import look_of
+from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import Column, FilterForm, Table
 
 SETTLED_STATES = (DeploymentState.READY, DeploymentState.STOPPED)
@@ -75,7 +75,7 @@ class DeploymentFilter(FilterForm):
 
     def __init__(self, data: QueryDict | None = None, *, user: User, **kwargs: Any) -> None:
         super().__init__(data, **kwargs)
-        labels = [(one.value, look_of(one).word) for one in DeploymentState]
+        labels = [(one.value, state_badge(one).label) for one in DeploymentState]
         self.choice("state").choices = [("", _("any state")), *labels]
         teams = accounts.teams_of(user)
         self.row_choice("team").queryset = teams
@@ -110,7 +110,7 @@ COLUMNS = (
 
 
 @login_required
-def deployments(request: SignedIn) -> HttpResponseBase:
+def deployments(request: AuthenticatedRequest) -> HttpResponseBase:
     table = Table(
         request,
         deployments_with_calls(request.user, at=timezone.now()),
@@ -124,7 +124,7 @@ def deployments(request: SignedIn) -> HttpResponseBase:
     return show(request, "serving/deployments.html", context, fragment="rows", changing=changing)
 
 
-def _may_deploy_somewhere(request: SignedIn) -> bool:
+def _may_deploy_somewhere(request: AuthenticatedRequest) -> bool:
     return accounts.teams_where(request.user, Permission.DEPLOY).exists()
 
 
@@ -139,7 +139,7 @@ class DeploymentActionBlockers:
     delete: str
 
 
-def action_blockers(request: SignedIn, found: Deployment) -> DeploymentActionBlockers:
+def action_blockers(request: AuthenticatedRequest, found: Deployment) -> DeploymentActionBlockers:
     state = DeploymentState(found.state)
     role = ""
     if not allows(accounts.roles_of(request.user, found.team), Permission.DEPLOY):
@@ -166,14 +166,14 @@ def action_blockers(request: SignedIn, found: Deployment) -> DeploymentActionBlo
     )
 
 
-def visible_deployment(request: SignedIn, uid: str) -> Deployment:
+def visible_deployment(request: AuthenticatedRequest, uid: str) -> Deployment:
     """A deployment that the user may view, or 404."""
     found: Deployment = get_object_or_404(selectors.deployments_visible(request.user), uid=uid)
     return found
 
 
 @login_required
-def deployment(request: SignedIn, uid: str) -> HttpResponseBase:
+def deployment(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """``?tab=`` is ``overview``, ``calls``, ``revisions``, ``events`` or ``log``."""
     found = visible_deployment(request, uid)
     tab = request.GET.get("tab", "")
@@ -218,7 +218,7 @@ class ReplicaRow:
     location: str
 
 
-def _overview(request: SignedIn, found: Deployment) -> dict[str, Any]:
+def _overview(request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
     replicas = list(selectors.live_replicas(found).order_by("-backend_id", "id"))
     cards_by_claim = replica_cards(replicas)
     rows = []
@@ -244,7 +244,7 @@ def _overview(request: SignedIn, found: Deployment) -> dict[str, Any]:
     }
 
 
-def _calls(request: SignedIn, found: Deployment) -> dict[str, Any]:
+def _calls(request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
     at = timezone.now()
     records = deployment_calls(found, user=request.user)
     last = last_call_at(records)
@@ -297,7 +297,7 @@ def labelled_changes(changes: tuple[Any, ...]) -> list[LabelledChange]:
     ]
 
 
-def _revisions(_request: SignedIn, found: Deployment) -> dict[str, Any]:
+def _revisions(_request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
     rows: list[RevisionRow] = list(revision_rows(found))
     return {
         "revisions": [
@@ -313,7 +313,7 @@ def _revisions(_request: SignedIn, found: Deployment) -> dict[str, Any]:
     }
 
 
-def _events(_request: SignedIn, found: Deployment) -> dict[str, Any]:
+def _events(_request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
     return {"events": deployment_events(found)}
 
 
@@ -326,7 +326,7 @@ class LogLines:
     complete: bool
 
 
-def _log(request: SignedIn, found: Deployment) -> dict[str, Any]:
+def _log(request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
     choices = list(replicas_with_logs(found))
     requested = request.GET.get("replica", "")
     shown = next((one for one in choices if one.uid == requested), choices[0] if choices else None)
@@ -351,7 +351,7 @@ def _log_lines(replica: Replica, *, offset: int) -> LogLines:
 
 
 @login_required
-def deployment_log(request: SignedIn, uid: str, replica: str) -> HttpResponse:
+def deployment_log(request: AuthenticatedRequest, uid: str, replica: str) -> HttpResponse:
     """The log of a replica from ``?offset=``, as a fragment that polls for more."""
     found = visible_deployment(request, uid)
     shown = get_object_or_404(
@@ -439,7 +439,7 @@ def _seconds(milliseconds: float | None) -> float | None:
 
 
 @login_required
-def deployment_chart(request: SignedIn, uid: str, chart: str) -> HttpResponse:
+def deployment_chart(request: AuthenticatedRequest, uid: str, chart: str) -> HttpResponse:
     """The chart's JSON (see ``static/js/charts.js``) over ``?window=``."""
     chart_spec = _chart(chart)
     deployment = visible_deployment(request, uid)

@@ -21,7 +21,7 @@ from django.views.decorators.http import require_POST
 from apps.accounts import selectors as accounts
 from apps.accounts.models import User
 from apps.accounts.web.forms import expiry_of
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.serving import selectors
 from apps.serving.models import ApiKey
 from apps.serving.selectors.keys import (
@@ -34,8 +34,8 @@ from apps.serving.selectors.keys import (
 from apps.serving.services import keys as services
 from apps.serving.web.forms import KeyForm, RotationForm
 from controlplane.domain.permissions import Permission, allows
+from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import show
-from controlplane.web.sentences import said
 from controlplane.web.tables import Column, FilterForm, Table
 
 _ENDED, _ALL = "ended", "all"
@@ -119,7 +119,7 @@ COLUMNS = (
 
 
 @login_required
-def keys(request: SignedIn) -> HttpResponseBase:
+def keys(request: AuthenticatedRequest) -> HttpResponseBase:
     """The list of keys with their recent usage."""
     now = timezone.now()
     table = Table(
@@ -149,7 +149,7 @@ def _denied_message() -> str:
     )
 
 
-def _found(request: SignedIn, uid: str, *, to_change: bool) -> ApiKey:
+def _found(request: AuthenticatedRequest, uid: str, *, to_change: bool) -> ApiKey:
     """The key, or 404.
 
     :raises PermissionRefused: if ``to_change`` and the user may only view it.
@@ -162,7 +162,7 @@ def _found(request: SignedIn, uid: str, *, to_change: bool) -> ApiKey:
 
 
 @login_required
-def key(request: SignedIn, uid: str) -> HttpResponse:
+def key(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The page of a key: its permissions, its usage, and actions to revoke or rotate it."""
     now = timezone.now()
     found = _found(request, uid, to_change=False)
@@ -181,7 +181,7 @@ def key(request: SignedIn, uid: str) -> HttpResponse:
 
 @login_required
 @never_cache
-def key_new(request: SignedIn) -> HttpResponse:
+def key_new(request: AuthenticatedRequest) -> HttpResponse:
     """The form of a new key; only the response to it contains the key's text."""
     bound = request.method == "POST"
     form = KeyForm(request.POST if bound else None, user=request.user)
@@ -209,7 +209,7 @@ def key_new(request: SignedIn) -> HttpResponse:
 @login_required
 @never_cache
 @require_POST
-def key_rotate(request: SignedIn, uid: str) -> HttpResponse:
+def key_rotate(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Show the new key once, or redirect to the old one with the reason of the refusal."""
     old = _found(request, uid, to_change=True)
     form = RotationForm(request.POST)
@@ -222,14 +222,14 @@ def key_rotate(request: SignedIn, uid: str) -> HttpResponse:
             key=old, actor=request.user, at=timezone.now(), overlap=overlap
         )
     except services.KeyRefused as refusal:
-        messages.error(request, said(str(refusal)))
+        messages.error(request, translate_message(str(refusal)))
         return redirect("key", uid=old.uid)
     old.refresh_from_db()
     return _created(request, new_key, text, replaced=old)
 
 
 def _created(
-    request: SignedIn, new_key: ApiKey, text: str, *, replaced: ApiKey | None
+    request: AuthenticatedRequest, new_key: ApiKey, text: str, *, replaced: ApiKey | None
 ) -> HttpResponse:
     newest = selectors.latest_snapshot()
     context = {
@@ -247,7 +247,7 @@ def _propagation_context(version: int) -> dict[str, Any]:
 
 
 @login_required
-def key_propagation(request: SignedIn, uid: str) -> HttpResponse:
+def key_propagation(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Whether the gateways have the key; ``?version=`` is the first snapshot that contains it."""
     found = _found(request, uid, to_change=False)
     requested = request.GET.get("version", "")
@@ -265,7 +265,7 @@ def key_propagation(request: SignedIn, uid: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def key_revoke(request: SignedIn, uid: str) -> HttpResponse:
+def key_revoke(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _found(request, uid, to_change=True)
     services.key_revoke(key=found, actor=request.user, at=timezone.now())
     messages.success(request, _("The key %(name)s was revoked.") % {"name": found.name})

@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models import selectors as registry
 from apps.models.web.tabs import dataset_tabs
 from apps.serving.selectors.lineage import (
@@ -75,7 +75,7 @@ class LineageDrawing:
 
 
 @login_required
-def dataset_lineage(request: SignedIn, uid: str) -> HttpResponse:
+def dataset_lineage(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The lineage of a dataset version: the jobs that read it, and the models derived from it."""
     version = get_object_or_404(registry.dataset_versions_visible(request.user), uid=uid)
     depth = _depth(request)
@@ -88,14 +88,14 @@ def dataset_lineage(request: SignedIn, uid: str) -> HttpResponse:
     return render(request, "registry/dataset_lineage.html", context)
 
 
-def versions_lineage(request: SignedIn, versions: Sequence[int]) -> LineageDrawing:
+def versions_lineage(request: AuthenticatedRequest, versions: Sequence[int]) -> LineageDrawing:
     """The lineage of those model versions to the depth of ``?depth=``."""
     depth = _depth(request)
     found = lineage_of_versions(versions, user=request.user, depth=depth)
     return _drawing(found, here=found.seeds, depth=depth)
 
 
-def _depth(request: SignedIn) -> int:
+def _depth(request: AuthenticatedRequest) -> int:
     requested = request.GET.get("depth", "")
     if not (requested.isdecimal() and len(requested) < 4):
         return DEFAULT_DEPTH

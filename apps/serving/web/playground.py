@@ -30,7 +30,7 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team, User
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.serving import selectors
 from apps.serving.models import Deployment
 from apps.serving.selectors.keys import PLAYGROUND_KEY_LIFETIME, PLAYGROUND_KEY_NAME
@@ -40,7 +40,7 @@ from apps.serving.web.forms import PlaygroundForm
 from controlplane.domain.permissions import Permission, allows
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
 
 #: A key that expires sooner is replaced, so that it does not expire during a response.
 MIN_KEY_LIFETIME = timedelta(minutes=2)
@@ -157,7 +157,7 @@ FORWARDED_PARAMETERS = ("messages", "temperature", "top_p", "max_tokens", "stop"
 
 
 @login_required
-def playground(request: SignedIn) -> HttpResponse:
+def playground(request: AuthenticatedRequest) -> HttpResponse:
     """The page; without JavaScript its form returns the page with the whole response."""
     rows = _ready_first(request)
     uid = request.POST.get("deployment") or request.GET.get("deployment", "")
@@ -179,7 +179,7 @@ def playground(request: SignedIn) -> HttpResponse:
     return render(request, "serving/playground.html", context)
 
 
-def _ready_first(request: SignedIn) -> list[Deployment]:
+def _ready_first(request: AuthenticatedRequest) -> list[Deployment]:
     """Ready deployments that the user may call, then other ready ones, then the rest; by name."""
     rows = selectors.deployments_visible(request.user).order_by("name")
     roles = accounts.roles_by_team(request.user)
@@ -191,7 +191,7 @@ def _ready_first(request: SignedIn) -> list[Deployment]:
     return sorted(rows, key=rank)
 
 
-def _denied_reason(request: SignedIn, found: Deployment) -> str:
+def _denied_reason(request: AuthenticatedRequest, found: Deployment) -> str:
     """Why the user may not call it; empty if they may. Calls use the team's limits, so viewing is not enough."""
     if allows(accounts.roles_of(request.user, found.team), Permission.MANAGE_KEYS):
         return ""
@@ -202,7 +202,9 @@ def _denied_reason(request: SignedIn, found: Deployment) -> str:
     return message % {"team": found.team}
 
 
-def _complete(request: SignedIn, found: Deployment, body: dict[str, Any]) -> GatewayResponse:
+def _complete(
+    request: AuthenticatedRequest, found: Deployment, body: dict[str, Any]
+) -> GatewayResponse:
     """Call the deployment.
 
     :raises PermissionRefused: if the user may not manage keys of the team.
@@ -215,7 +217,9 @@ def _complete(request: SignedIn, found: Deployment, body: dict[str, Any]) -> Gat
     return chat_completion(key=key, body={**body, "model": found.name})
 
 
-def _turns(request: SignedIn, found: Deployment, form: PlaygroundForm) -> list[dict[str, str]]:
+def _turns(
+    request: AuthenticatedRequest, found: Deployment, form: PlaygroundForm
+) -> list[dict[str, str]]:
     """The user's message and the response, or the error."""
     question = {"role": "user", "content": form.cleaned_data["message"]}
     try:
@@ -240,12 +244,12 @@ def _error_message(status: int, content: bytes) -> str:
         message = json.loads(content)["error"]["message"]
     except (ValueError, LookupError, TypeError):
         return _("The gateway answered with status %(status)s.") % {"status": status}
-    return said(str(message))
+    return translate_message(str(message))
 
 
 @login_required
 @require_POST
-def playground_chat(request: SignedIn, uid: str) -> HttpResponseBase:
+def playground_chat(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """The gateway's stream of server-sent events as it comes, or ``{"error": {"message": …}}``.
 
     The status is the gateway's; 502 if it cannot be reached, 403 for users who may only view.
@@ -262,7 +266,7 @@ def playground_chat(request: SignedIn, uid: str) -> HttpResponseBase:
     try:
         reply = _complete(request, found, {**body, **streaming})
     except accounts.PermissionRefused as refusal:
-        return _error(HTTPStatus.FORBIDDEN, said(str(refusal)))
+        return _error(HTTPStatus.FORBIDDEN, translate_message(str(refusal)))
     except GatewayUnreachable as unreachable:
         return _error(HTTPStatus.BAD_GATEWAY, _unreachable_message(unreachable))
     if reply.status != HTTPStatus.OK:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from apps.accounts import selectors as accounts
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.jobs import selectors as jobs
 from apps.models import selectors as registry
 from apps.models.models import ModelVersion
@@ -34,7 +34,7 @@ from controlplane.domain.permissions import Permission, allows
 from controlplane.domain.quantization import Judged
 from controlplane.domain.resources import bytes_in_words
 from controlplane.web.pages import Tab, show
-from controlplane.web.templatetags.ninefold import figure, words
+from controlplane.web.templatetags.ninefold import figure, humanized
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class NextSteps:
 
 
 @login_required
-def model_version(request: SignedIn, uid: str) -> HttpResponse:
+def model_version(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """``?tab=`` is ``overview``, ``files`` or ``lineage``."""
     version = get_object_or_404(selectors.versions_with_origin(request.user), uid=uid)
     requested = request.GET.get("tab", "")
@@ -91,7 +91,7 @@ def version_tabs(version: ModelVersion, current: str) -> list[Tab]:
     return tabs
 
 
-def _overview(request: SignedIn, version: ModelVersion) -> dict[str, Any]:
+def _overview(request: AuthenticatedRequest, version: ModelVersion) -> dict[str, Any]:
     serving = selectors.deployments_by_version([version.pk], user=request.user)
     producing_job = None
     if version.job_uid:
@@ -109,7 +109,7 @@ def _overview(request: SignedIn, version: ModelVersion) -> dict[str, Any]:
     }
 
 
-def next_steps(request: SignedIn, version: ModelVersion) -> NextSteps:
+def next_steps(request: AuthenticatedRequest, version: ModelVersion) -> NextSteps:
     roles_by_team = accounts.roles_by_team(request.user)
     missing = _files_unavailable(version)
     team = version.line.team_id or min(roles_by_team, default=0)
@@ -163,7 +163,7 @@ class QuantizationComparisonRow:
 
 
 @login_required
-def version_quantization(request: SignedIn, uid: str) -> HttpResponse:
+def version_quantization(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The quantized version compared with its base, against the tolerances; 404 for plain weights."""
     version = get_object_or_404(selectors.versions_with_origin(request.user), uid=uid)
     if not is_quantized(version):
@@ -221,7 +221,7 @@ def _ratio(pair: Pair) -> str:
 def _metric_row(each: Judged) -> QuantizationComparisonRow:
     has_tolerance = each.tolerance is not None
     return QuantizationComparisonRow(
-        label=words(each.metric),
+        label=humanized(each.metric),
         before=figure(each.before),
         after=figure(each.after),
         difference=_difference(each),

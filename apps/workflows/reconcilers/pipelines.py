@@ -23,7 +23,7 @@ from controlplane.domain.pipelines import (
     turn_of,
 )
 from controlplane.persistence.leases import lease_rows, release_row
-from controlplane.persistence.moves import LeaseLost
+from controlplane.persistence.state_transitions import LeaseLost
 
 log = logging.getLogger(__name__)
 

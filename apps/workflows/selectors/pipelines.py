@@ -17,7 +17,7 @@ from controlplane.domain.pipelines import PipelineState, StepState
 EVENTS_SHOWN = 200
 
 
-def pipelines_visible(user: accounts.Person) -> QuerySet[Pipeline]:
+def pipelines_visible(user: accounts.RequestUser) -> QuerySet[Pipeline]:
     """Those of their teams, with their steps at hand."""
     return (
         Pipeline.objects.filter(team__in=accounts.teams_of(user))

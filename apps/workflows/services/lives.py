@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from apps.accounts.models import Team, User
-from apps.accounts.selectors import Person, require
+from apps.accounts.selectors import RequestUser, require
 from apps.accounts.services import audit
 from apps.jobs.services import SpecRefused
 from apps.models.services.acceptances import version_accept
@@ -32,12 +32,12 @@ from controlplane.domain.pipelines import (
 )
 from controlplane.outbox.messages import publish
 from controlplane.persistence.models import new_uid
-from controlplane.persistence.moves import move
+from controlplane.persistence.state_transitions import apply_transition
 
 LONGEST_REASON = 500
 
 
-def steps_require(user: Person, kinds: Sequence[StepKind], *, team: Team) -> None:
+def steps_require(user: RequestUser, kinds: Sequence[StepKind], *, team: Team) -> None:
     """:raises PermissionRefused: unless they may run jobs, and deploy where a step deploys."""
     for permission in permissions_of(kinds):
         require(user, permission, team=team)
@@ -215,7 +215,7 @@ def pipeline_move(
     resting = event is not PipelineEvent.GO_ON
     if resting:
         changes["ended_at"] = at
-    state = move(
+    state = apply_transition(
         pipeline,
         PIPELINE,
         event,
@@ -247,7 +247,7 @@ def step_move(
     step: Step, event: StepEvent, *, at: datetime, reason: str, actor: str = "", **changes: Any
 ) -> None:
     """:raises IllegalTransition: if somebody moved it meanwhile."""
-    move(
+    apply_transition(
         step,
         STEP,
         event,

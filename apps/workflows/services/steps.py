@@ -41,7 +41,7 @@ from controlplane.domain.pipelines import (
     judge,
 )
 from controlplane.domain.serving.lifecycle import DeploymentState
-from controlplane.persistence.moves import LeaseLost
+from controlplane.persistence.state_transitions import LeaseLost
 
 
 class StepRefused(Exception):

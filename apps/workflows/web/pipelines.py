@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 
 from apps.accounts import selectors as accounts
 from apps.accounts.web.forms import TeamFilterForm
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.jobs.services import SpecRefused
 from apps.models.services.acceptances import AcceptanceRefused
 from apps.workflows import selectors, services
@@ -27,8 +27,8 @@ from apps.workflows.web.words import row_of
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.permissions import allows
 from controlplane.domain.pipelines import PipelineState, permissions_of
-from controlplane.web.pages import Tab, acted, acting, show
-from controlplane.web.states import look_of
+from controlplane.web.pages import Tab, row_action, run_action, show
+from controlplane.web.state_badges import state_badge
 from controlplane.web.tables import Column, Table
 
 
@@ -40,7 +40,7 @@ class PipelineFilter(TeamFilterForm):
         label=gettext_lazy("State"),
         choices=[
             ("", gettext_lazy("any state")),
-            *((state.value, look_of(state).word) for state in PipelineState),
+            *((state.value, state_badge(state).label) for state in PipelineState),
         ],
     )
 
@@ -60,7 +60,7 @@ COLUMNS = (
 
 
 @login_required
-def pipelines(request: SignedIn) -> HttpResponseBase:
+def pipelines(request: AuthenticatedRequest) -> HttpResponseBase:
     table = Table(
         request,
         selectors.pipelines_visible(request.user),
@@ -86,7 +86,7 @@ class Acts:
 
 
 @login_required
-def pipeline(request: SignedIn, uid: str) -> HttpResponseBase:
+def pipeline(request: AuthenticatedRequest, uid: str) -> HttpResponseBase:
     """``?tab=`` is ``overview`` or ``events``."""
     found = get_object_or_404(selectors.pipelines_visible(request.user), uid=uid)
     steps = list(found.steps.all())
@@ -121,7 +121,7 @@ def _stands_at(found: Pipeline, steps: list[Step]) -> Step | None:
     return next((step for step in steps if step.state not in ("succeeded", "skipped")), None)
 
 
-def _acts(request: SignedIn, found: Pipeline, steps: list[Step]) -> Acts:
+def _acts(request: AuthenticatedRequest, found: Pipeline, steps: list[Step]) -> Acts:
     role = cancel = retry = wave = ""
     held = accounts.roles_of(request.user, found.team)
     if not all(allows(held, needed) for needed in permissions_of(services.kinds_of(found))):
@@ -142,7 +142,7 @@ def _acts(request: SignedIn, found: Pipeline, steps: list[Step]) -> Acts:
     return Acts(cancel=role or cancel, retry=role or retry, clone=role or clone, wave=role or wave)
 
 
-def _found_for(request: SignedIn, uid: str) -> Pipeline:
+def _found_for(request: AuthenticatedRequest, uid: str) -> Pipeline:
     """A pipeline that they may act on.
 
     :raises PermissionRefused: if they may only look at it.
@@ -152,25 +152,25 @@ def _found_for(request: SignedIn, uid: str) -> Pipeline:
     return found
 
 
-@acting(found=_found_for, page="pipeline")
-def pipeline_cancel(request: SignedIn, found: Pipeline) -> str:
+@row_action(load=_found_for, page="pipeline")
+def pipeline_cancel(request: AuthenticatedRequest, found: Pipeline) -> str:
     services.pipeline_cancel(pipeline=found, actor=request.user, at=timezone.now())
     return _("The pipeline is being cancelled.")
 
 
-@acting(found=_found_for, page="pipeline")
-def pipeline_retry(request: SignedIn, found: Pipeline) -> str:
+@row_action(load=_found_for, page="pipeline")
+def pipeline_retry(request: AuthenticatedRequest, found: Pipeline) -> str:
     services.pipeline_retry(pipeline=found, actor=request.user, at=timezone.now())
     return _("The pipeline goes on.")
 
 
 @login_required
 @require_POST
-def pipeline_wave(request: SignedIn, uid: str) -> HttpResponse:
+def pipeline_wave(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """Past the gate that it missed, with a reason that is kept."""
     found = _found_for(request, uid)
     reason = request.POST.get("reason", "")
-    return acted(
+    return run_action(
         request,
         lambda: services.gate_wave(
             pipeline=found, actor=request.user, reason=reason, at=timezone.now()

@@ -10,15 +10,15 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from apps.accounts.services import IdempotencyBusy
-from apps.accounts.web.repeats import done_once
-from apps.accounts.web.requests import SignedIn
+from apps.accounts.web.form_idempotency import run_once_per_form
+from apps.accounts.web.requests import AuthenticatedRequest
 from apps.jobs.services import SpecRefused
 from apps.workflows import selectors, services
 from apps.workflows.web.forms import PipelineForm, initial_of
 from controlplane.web.forms import only_unfilled
 
 
-def _form(request: SignedIn) -> PipelineForm:
+def _form(request: AuthenticatedRequest) -> PipelineForm:
     if request.method == "POST":
         return PipelineForm(request.POST, user=request.user)
     if clone := request.GET.get("clone"):
@@ -33,7 +33,7 @@ def _form(request: SignedIn) -> PipelineForm:
 
 
 @login_required
-def pipeline_new(request: SignedIn) -> HttpResponse:
+def pipeline_new(request: AuthenticatedRequest) -> HttpResponse:
     """What is wrong comes back beside the fields, and what was typed stays."""
     form = _form(request)
     if form.is_bound and form.is_valid():
@@ -58,11 +58,11 @@ def pipeline_new(request: SignedIn) -> HttpResponse:
     return render(request, "workflows/pipeline_new.html", {"form": form}, status=status)
 
 
-def _submit(request: SignedIn, form: PipelineForm) -> tuple[str, bool]:
+def _submit(request: AuthenticatedRequest, form: PipelineForm) -> tuple[str, bool]:
     """The uid of its pipeline, and whether it was submitted now."""
     wanted, team = form.request(), form.head.cleaned_data["team"]
     services.steps_require(request.user, wanted.kinds, team=team)
-    return done_once(
+    return run_once_per_form(
         request,
         lambda: services.pipeline_submit(actor=request.user, team=team, request=wanted).uid,
     )
@@ -70,7 +70,7 @@ def _submit(request: SignedIn, form: PipelineForm) -> tuple[str, bool]:
 
 @login_required
 @require_POST
-def pipeline_check(request: SignedIn) -> HttpResponse:
+def pipeline_check(request: AuthenticatedRequest) -> HttpResponse:
     """What is wrong with the form so far, or what will happen, as a fragment; nothing is kept."""
     form = _form(request)
     wanted = None

@@ -8,7 +8,7 @@ from typing import Any
 
 from apps.jobs.web.job_page import spec_rows
 from apps.workflows.models import Step
-from controlplane.web.templatetags.ninefold import figure, filesize, words
+from controlplane.web.templatetags.ninefold import figure, filesize, humanized
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ def row_of(step: Step) -> StepRow:
         step=step,
         settings=settings_told(step.spec),
         figures=tuple(
-            Told(name=words(name), value=_measured(name, value))
+            Told(name=humanized(name), value=_measured(name, value))
             for name, value in sorted(step.figures.items())
         ),
     )
@@ -40,12 +40,12 @@ def row_of(step: Step) -> StepRow:
 
 def settings_told(spec: Mapping[str, Any]) -> tuple[Told, ...]:
     """The fields of a spec, those of a group behind the group's name."""
-    return tuple(Told(name=words(name), value=_set(value)) for name, value in spec_rows(spec))
+    return tuple(Told(name=humanized(name), value=_set(value)) for name, value in spec_rows(spec))
 
 
 def _set(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(words(one) if isinstance(one, str) else str(one) for one in value)
+        return ", ".join(humanized(one) if isinstance(one, str) else str(one) for one in value)
     return figure(value)
 
 

@@ -1,6 +1,6 @@
-"""A lively company on simulated clusters, for ``make demo``.
+"""A sample company on simulated clusters, for ``make demo``.
 
-What is made up is what people would do: who works there, what they ask for and when. All that follows from
-it is the product's own doing: services take the jobs, the scheduling cycle gives out cards, loops launch and
-observe, and the simulated clusters run.
+Only the input of users is generated: who works there, which jobs they submit and when. Everything else is
+done by the product itself: services accept the jobs, the scheduling cycle allocates cards, controllers
+launch and observe, and the simulated clusters run them.
 """

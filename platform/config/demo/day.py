@@ -1,87 +1,95 @@
-"""A day of work in minutes: the product's own loops, turned at instants of the past.
+"""Simulate a day of jobs in minutes: run the controllers of the product at past instants.
 
 ::
 
-    for each quarter of an hour of the day, with every simulated clock held there:
-        submit what was asked for  ─▶  one scheduling cycle  ─▶  launch what got cards
-        ─▶  hear what processes report  ─▶  a turn for each attempt in which something happened
+    for each interval of the day, with every simulated clock held there:
+        submit the jobs of the interval  ─▶  one scheduling cycle  ─▶  launch admitted jobs
+        ─▶  record reports of processes  ─▶  reconcile each attempt that has changed
 
-Time stands still for the simulated clusters until the day is made. A day that was interrupted goes on from where
-the clocks stand.
+The simulated clusters stand still until the day is complete. An interrupted day continues from where their
+clocks stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
+from django.utils import timezone
 
 from apps.fleet.models import Node
 from apps.fleet.reconcilers import inventories_sync
+from apps.jobs import selectors, services
+from apps.jobs.models import Attempt, Job
 from apps.jobs.reconcilers.attempts import attempts_reconcile
 from apps.quotas import handlers as quotas
 from apps.quotas.reconcilers import cycle_run
-from config import simulations
-from config.demo.clock import dated
+from config import simulated_clusters
 from config.demo.company import Company
-from config.demo.listening import Directly
-from config.demo.submitting import submit
-from config.demo.workload import requests
+from config.demo.workload import DemoJobRequest, requests
 from config.wiring import TOPICS
 from controlplane.adapters.clusters.simulated import SimulatedCluster
+from controlplane.adapters.clusters.simulated.records import Report
+from controlplane.adapters.clusters.simulated.reporting import NotHeard
+from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.outbox import messages
 
-TURN = timedelta(minutes=15)
-#: How often a process reports while the past is made.
+INTERVAL = timedelta(minutes=15)
+#: Report interval of processes while the past is simulated.
 _REPORTS = timedelta(hours=2)
-#: More than there are.
+#: No limit.
 _ALL = 100_000
 
 
-class Day:
-    """Makes the work of one company from turn to turn."""
+class DemoDay:
+    """Simulates the jobs of one company, interval by interval."""
 
     def __init__(self, company: Company, *, since: datetime, until: datetime) -> None:
         self._company = company
         self._since, self._until = since, until
-        self._shares = tuple(group.founding.share for group in company.groups)
-        #: What each Launch was doing when it was last looked at.
+        self._shares = tuple(demo_team.description.share for demo_team in company.teams)
+        #: Stage of each Launch at the last observation.
         self._stages: dict[str, str] = {}
 
-    def make(self, *, say: Callable[[datetime], None]) -> None:
-        """Everything from ``since`` to ``until``; then time passes again."""
+    def run(self, *, report: Callable[[datetime], None]) -> None:
+        """Simulate from ``since`` to ``until``; then release the clocks."""
         with connection.cursor() as cursor:
-            # A crash takes back the last moments only, and they are made again.
+            # A crash loses the last moments only, and they are simulated again.
             cursor.execute("SET synchronous_commit TO OFF")
         at = self._since
         while at < self._until:
-            before, at = at, min(self._until, at + TURN)
-            self._turn(before, at)
-            say(at)
+            before, at = at, min(self._until, at + INTERVAL)
+            self._simulate_interval(before, at)
+            report(at)
         for cluster in self._company.clusters:
             cluster.hold(None)
 
-    def _turn(self, before: datetime, at: datetime) -> None:
+    def _simulate_interval(self, before: datetime, at: datetime) -> None:
         for request in requests(since=before, until=at, shares=self._shares):
-            with dated(request.at):
+            with time_frozen_at(request.at):
                 submit(self._company, request)
         for cluster in self._company.clusters:
             cluster.hold(at)
-        with dated(at):
-            self._break_and_mend(after=before, at=at)
+        with time_frozen_at(at):
+            self._inject_faults(after=before, at=at)
             cycle_run(policy=Policy(), at=at)
             _relay()
-            simulations.speak(listener=Directly(), every_so_often=_REPORTS, most=_ALL)
+            simulated_clusters.report_processes(
+                listener=DirectReporter(), interval=_REPORTS, limit=_ALL
+            )
             for cluster in self._company.clusters:
                 for uid in self._changed(cluster):
                     attempts_reconcile(at=at, uids=(uid,))
             _relay()
 
     def _changed(self, cluster: SimulatedCluster) -> list[str]:
-        """Attempts in which something happened since the last turn, by uid."""
+        """Return the uids of attempts that changed since the last interval."""
         names = cluster.names()
         live = [name for name in names if self._stages.get(name) != "ended"]
         changed = []
@@ -92,31 +100,117 @@ class Day:
                 changed.append(str(seen.labels["uid"]))
         return changed
 
-    def _break_and_mend(self, *, after: datetime, at: datetime) -> None:
-        """What goes wrong on this day, and what is mended."""
+    def _inject_faults(self, *, after: datetime, at: datetime) -> None:
+        """Inject and clear the faults that are due."""
         gpus, npus = self._company.clusters
-        first = not Node.objects.filter(cluster__kind=simulations.KIND).exists()
-        acts = (
+        first = not Node.objects.filter(cluster__kind=simulated_clusters.KIND).exists()
+        faults = (
             (timedelta(hours=9), lambda: gpus.faults.kill_card("h800-17", 3)),
             (timedelta(hours=6), lambda: npus.faults.silence("a2-09", words="no heartbeat")),
             (timedelta(hours=5), lambda: gpus.faults.slow_card("a800-05", 1, slowness=1.6)),
             (timedelta(hours=4), lambda: npus.faults.recover("a2-09")),
             (timedelta(hours=2), lambda: npus.faults.kill_card("a3-21", 10, words="HBM ECC")),
         )
-        due = [act for before, act in acts if after < self._until - before <= at]
-        for act in due:
-            act()
+        due = [inject for before, inject in faults if after < self._until - before <= at]
+        for inject in due:
+            inject()
         if due or first:
             inventories_sync(at=at)
 
 
 def _relay() -> None:
-    """Hand on all news now. One cycle a turn is enough, so none is run for each claim."""
-    while messages.relay(_hear):
+    """Relay all outbox messages now. One cycle per interval is enough, so none is run per claim."""
+    while messages.relay(_run_handlers):
         pass
 
 
-def _hear(topic: str, payload: dict[str, Any]) -> None:
+def _run_handlers(topic: str, payload: dict[str, Any]) -> None:
     for task in TOPICS[topic]:
         if task is not quotas.schedule:
             task(**payload)
+
+
+@contextmanager
+def time_frozen_at(at: datetime) -> Iterator[None]:
+    """Freeze ``timezone.now`` at that instant; for single-threaded processes only."""
+    real = timezone.now
+    timezone.now = lambda: at
+    try:
+        yield
+    finally:
+        timezone.now = real
+
+
+class DirectReporter:
+    """Calls the services behind the attempt endpoints directly, with the same token."""
+
+    def progress(self, report: Report, points: Sequence[Mapping[str, Any]]) -> None:
+        services.progress_record(attempt=_attempt(report), points=points, at=timezone.now())
+
+    def file(self, report: Report, path: str, content: bytes) -> None:
+        services.file_receive(
+            attempt=_attempt(report),
+            path=path,
+            sha256=hashlib.sha256(content).hexdigest(),
+            chunks=[content],
+        )
+
+    def manifest(self, report: Report, manifest: Mapping[str, Any]) -> None:
+        services.manifest_record(attempt=_attempt(report), manifest=manifest)
+
+
+def _attempt(report: Report) -> Attempt:
+    uid = report.url.rstrip("/").rpartition("/")[2]
+    attempt = selectors.attempt_by_token(uid=uid, token=report.token)
+    if attempt is None:
+        raise NotHeard("the attempt has ended")
+    return attempt
+
+
+log = logging.getLogger(__name__)
+
+
+def submit(company: Company, request: DemoJobRequest) -> Job | None:
+    """Submit the job; None if the product refuses it."""
+    demo_team = company.teams[request.team]
+    topic = demo_team.description.topics[request.topic]
+    try:
+        return services.job_submit(
+            actor=demo_team.engineer,
+            team=demo_team.team,
+            request=services.JobRequest(
+                kind=request.kind,
+                name=_name(request, topic),
+                spec=_spec(request),
+                queue=demo_team.queue,
+                engine=request.engine,
+                model_version=None if request.kind is JobKind.SCRIPT else company.model,
+                dataset_version=None if request.kind is JobKind.SCRIPT else demo_team.dataset,
+                output_name=topic.replace(" ", "-") if request.kind is JobKind.FINETUNE else "",
+                chips=request.chips,
+                cards=request.cards,
+            ),
+        )
+    except services.SpecRefused as refusal:
+        log.warning("a job of the demonstration was refused", extra={"reason": str(refusal)})
+        return None
+
+
+def _name(request: DemoJobRequest, topic: str) -> str:
+    match request.kind:
+        case JobKind.EVALUATE:
+            return f"measure {topic}"
+        case JobKind.SCRIPT:
+            return f"prepare rows for {topic}"
+        case _:
+            return f"{topic}, learning rate {request.learning_rate:g}"
+
+
+def _spec(request: DemoJobRequest) -> dict[str, object]:
+    match request.kind:
+        case JobKind.EVALUATE:
+            return {"split": "test"}
+        case JobKind.SCRIPT:
+            return {"argv": ["python", "prepare.py"], "maximum_run_time_seconds": 6 * 3600}
+        case _:
+            return {"learning_rate": request.learning_rate, "method": "lora"}

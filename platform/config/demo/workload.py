@@ -1,7 +1,7 @@
-"""What the teams ask for, and when: drawn from a seed, so that every demonstration has the same day.
+"""Generate the jobs that the sample teams submit; seeded, so that every demo has the same day.
 
-Arrivals come hour by hour, more of them while people work. Sizes are those of clusters that publish theirs: most
-jobs are small, and the few large ones take most of the cards.
+Arrivals follow an hourly rate that is higher during working hours. Job sizes follow published cluster
+traces: most jobs are small, and the few large ones use most of the cards.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _KINDS = {JobKind.FINETUNE: 84, JobKind.EVALUATE: 8, JobKind.SCRIPT: 8}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One job, as somebody asks for it."""
+class DemoJobRequest:
+    """One job to submit."""
 
     at: datetime
-    #: Place of the team in the company.
+    #: Index of the team in the company.
     team: int
     topic: int
     kind: JobKind
@@ -47,22 +47,24 @@ class Request:
     learning_rate: float
 
 
-def requests(*, since: datetime, until: datetime, shares: tuple[int, ...]) -> Iterator[Request]:
-    """Everything asked for after ``since`` and not after ``until``, in order; ``shares`` are the teams'."""
+def requests(
+    *, since: datetime, until: datetime, shares: tuple[int, ...]
+) -> Iterator[DemoJobRequest]:
+    """Yield the jobs submitted after ``since`` and not after ``until``, in order, by shares of the teams."""
     hour = since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     while hour <= until:
         yield from (one for one in _of_hour(hour, shares) if since < one.at <= until)
         hour += timedelta(hours=1)
 
 
-def _of_hour(hour: datetime, shares: tuple[int, ...]) -> list[Request]:
+def _of_hour(hour: datetime, shares: tuple[int, ...]) -> list[DemoJobRequest]:
     rng = seeded_random("demo", hour.isoformat())
     count = _A_BUSY_HOUR if hour.hour in _BUSY else _A_QUIET_HOUR
     minutes = sorted(rng.uniform(0, 60) for _ in range(count))
     return [_request(hour + timedelta(minutes=minute), shares) for minute in minutes]
 
 
-def _request(at: datetime, shares: tuple[int, ...]) -> Request:
+def _request(at: datetime, shares: tuple[int, ...]) -> DemoJobRequest:
     rng = seeded_random("demo", at.isoformat())
     (kind,) = rng.choices(list(_KINDS), weights=list(_KINDS.values()))
     (chips,) = rng.choices(list(_CHIPS), weights=list(_CHIPS.values()))
@@ -77,7 +79,7 @@ def _request(at: datetime, shares: tuple[int, ...]) -> Request:
     elif chips == (_PAIRED,) and cards > 1 and cards < 16:
         cards = max(2, cards)
     engine = "transformers" if kind is not JobKind.FINETUNE else rng.choice(_TRAINERS[gpu])
-    return Request(
+    return DemoJobRequest(
         at=at,
         team=team,
         topic=rng.randrange(4),

@@ -1,4 +1,4 @@
-"""What the environment says about who may come in, and from where."""
+"""Access settings from the environment: proxies, HTTPS, single sign-on."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.environment import env, words
-from controlplane.domain.sign_on import Provider, parse_groups
+from config.settings.environment import comma_separated, env
+from controlplane.domain.accounts.single_sign_on import Provider, parse_groups
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
@@ -18,7 +18,7 @@ def networks(variable: str) -> tuple[IPv4Network | IPv6Network, ...]:
 
     :raises ImproperlyConfigured: naming the one that is neither.
     """
-    return tuple(_network(variable, text) for text in words(variable))
+    return tuple(_network(variable, text) for text in comma_separated(variable))
 
 
 def _network(variable: str, text: str) -> IPv4Network | IPv6Network:

@@ -1,4 +1,4 @@
-"""Settings of the product, safe by default; the environment changes what may differ."""
+"""Settings of the product: safe defaults, overridden by the environment."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from config.settings.environment import (
     one_of,
     secret,
 )
-from config.settings.hubs import hub_access
 from config.settings.outbound import (
     egress_policy,
     egress_proxy,
+    hub_access,
     mail_server,
     public_url,
     telemetry_policy,
@@ -41,18 +41,18 @@ WEB_PORT = env.int("NINEFOLD_WEB_PORT", default=8000)
 GATEWAY_PORT = env.int("NINEFOLD_GATEWAY_PORT", default=8001)
 #: How engine processes and gateways reach this web server.
 NINEFOLD_CONTROL_URL = env.str("NINEFOLD_CONTROL_URL", default=f"http://127.0.0.1:{WEB_PORT}")
-#: How people and programs reach the gateway.
+#: URL of the gateway for users and programs.
 NINEFOLD_GATEWAY_URL = env.str(
     "NINEFOLD_GATEWAY_URL", default=f"http://{host_of(BIND)}:{GATEWAY_PORT}"
 )
-#: How people open the web; links in messages begin with it.
+#: URL of the web for users; links in notifications begin with it.
 NINEFOLD_PUBLIC_URL = public_url(NINEFOLD_CONTROL_URL)
-#: What the product itself may call at the wish of its users, such as webhooks.
+#: Egress policy for user-supplied URLs, such as webhooks.
 NINEFOLD_EGRESS = egress_policy()
 NINEFOLD_EGRESS_PROXY = egress_proxy()
-#: Where it may read figures of cards.
+#: Egress policy for metric sources.
 NINEFOLD_TELEMETRY = telemetry_policy(NINEFOLD_EGRESS)
-#: For how long every single figure is kept, and for how long the sums of hours.
+#: Retention in days of raw metric samples, and of hourly aggregates.
 NINEFOLD_HISTORY_DAYS = at_least("NINEFOLD_HISTORY_DAYS", default=7, least=1)
 NINEFOLD_HOURS_DAYS = at_least("NINEFOLD_HOURS_DAYS", default=90, least=1)
 #: Where models are fetched from: mirrors and tokens, by hub.
@@ -63,23 +63,23 @@ EMAIL_BACKEND = _mail.backend
 EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
 EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.starttls, _mail.tls
-#: A mail server that says nothing must not hold up what waits behind it.
+#: A mail server that does not answer must not block the queue.
 EMAIL_TIMEOUT = 10
-#: The sender's address; empty where no e-mail is sent at all.
+#: The sender address; empty: no e-mail is sent.
 NINEFOLD_EMAIL_FROM = DEFAULT_FROM_EMAIL = _mail.sender
 
 NINEFOLD_MODEL_ROOTS = env.list("NINEFOLD_MODEL_ROOTS", default=[])
-#: Whether this machine itself takes work; off where the product runs in containers.
+#: Whether this machine runs workloads; off where the product runs in containers.
 NINEFOLD_LOCAL_CLUSTER = env.bool("NINEFOLD_LOCAL_CLUSTER", default=True)
-#: News is handed on when it is committed, not only by the beat.
+#: Whether outbox messages are relayed on commit, not only by the beat.
 NINEFOLD_WAKE_RELAY = True
 #: Cards that this machine offers; 0 means one per processor core.
 NINEFOLD_LOCAL_CARDS = env.int("NINEFOLD_LOCAL_CARDS", default=0)
-#: Seconds in which work has to save and stop if its cards are taken back for somebody else.
+#: Grace period in seconds for preempted workloads.
 NINEFOLD_GRACE_SECONDS = at_least("NINEFOLD_GRACE_SECONDS", default=120, least=0)
 #: Most pending claims of one user; 0 means no limit.
 NINEFOLD_PENDING_PER_USER = at_least("NINEFOLD_PENDING_PER_USER", default=1000, least=0)
-#: In which use of cards is charged.
+#: Currency of usage costs.
 NINEFOLD_CURRENCY = currency("NINEFOLD_CURRENCY")
 NINEFOLD_UPLOAD_LIMIT = env.int("NINEFOLD_UPLOAD_LIMIT", default=256 * 1024 * 1024)
 
@@ -87,7 +87,7 @@ NINEFOLD_UPLOAD_LIMIT = env.int("NINEFOLD_UPLOAD_LIMIT", default=256 * 1024 * 10
 NINEFOLD_PUBLIC_SCHEMA = env.bool("NINEFOLD_PUBLIC_SCHEMA", default=False)
 #: The bearer token for ``/metrics`` of the web and of gateways; empty: none is accepted.
 NINEFOLD_METRICS_TOKEN = secret("metrics_token", required=False)
-#: Addresses that wait on purpose: their slowness is no news.
+#: Long-polling endpoints, which are not logged as slow.
 NINEFOLD_LONG_POLLS = frozenset({"/internal/gateway/snapshot"})
 
 ALLOWED_HOSTS = allowed_hosts(
@@ -126,12 +126,12 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "controlplane.web.requests.RequestMiddleware",
+    "controlplane.web.middleware.RequestMiddleware",
     "apps.accounts.web.middleware.ProxyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
-    "apps.accounts.web.middleware.OriginMiddleware",
+    "apps.accounts.web.middleware.AuditContextMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -139,7 +139,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "apps.accounts.web.logged_out.LoggedOutMiddleware",
+    "apps.accounts.web.middleware.SessionExpiredMiddleware",
     "apps.accounts.web.middleware.SessionAgeMiddleware",
     "apps.accounts.web.middleware.PreferencesMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -161,7 +161,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "config.context.product",
+                "config.context_processors.product",
             ],
             "builtins": ["controlplane.web.templatetags.ninefold"],
         },
@@ -192,12 +192,12 @@ LOGIN_URL = "/login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login"
 
-#: Proxies that may say from where a request comes, by X-Forwarded-For.
+#: Proxies whose X-Forwarded-For is trusted.
 NINEFOLD_TRUSTED_PROXIES = networks("NINEFOLD_TRUSTED_PROXIES")
 NINEFOLD_OIDC = sign_on_provider()
 #: The longest life of a personal token in days; 0 sets no limit.
 NINEFOLD_TOKEN_MAX_DAYS = at_least("NINEFOLD_TOKEN_MAX_DAYS", default=0, least=0)
-#: Wrong tokens from one address within a minute, before it is told to wait.
+#: Invalid tokens per client address and minute before throttling.
 NINEFOLD_TOKEN_FAILURES = at_least("NINEFOLD_TOKEN_FAILURES", default=30, least=1)
 
 AXES_FAILURE_LIMIT = at_least("NINEFOLD_LOGIN_FAILURES", default=5, least=1)
@@ -205,24 +205,24 @@ AXES_COOLOFF_TIME = timedelta(
     minutes=at_least("NINEFOLD_LOGIN_COOL_OFF_MINUTES", default=15, least=1)
 )
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-#: Failures from one address, whatever the user names, before it is locked out.
+#: Failed sign-ins from one address, for any user name, before it is locked out.
 NINEFOLD_LOGIN_ADDRESS_FAILURES = at_least(
     "NINEFOLD_LOGIN_ADDRESS_FAILURES", default=50, least=AXES_FAILURE_LIMIT
 )
-AXES_HANDLER = "apps.accounts.web.login_limits.LogInLimitHandler"
-AXES_CLIENT_IP_CALLABLE = "apps.accounts.web.login_limits.limited_address"
-AXES_LOCKOUT_CALLABLE = "apps.accounts.web.login_limits.locked_out"
+AXES_HANDLER = "apps.accounts.web.login_security.LoginLimitHandler"
+AXES_CLIENT_IP_CALLABLE = "apps.accounts.web.login_security.rate_limited_address"
+AXES_LOCKOUT_CALLABLE = "apps.accounts.web.login_security.locked_out"
 AXES_RESET_ON_SUCCESS = True
-#: Trying on while locked out must not prolong it: the page has said when it ends.
+#: Attempts while locked out must not prolong it: the page shows when it ends.
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
-#: The audit trail keeps log-ins.
+#: The audit log records sign-ins.
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 
-#: A session ends this long after its log-in, whatever happens in it.
+#: Maximum age of a session.
 SESSION_COOKIE_AGE = 3600 * at_least("NINEFOLD_SESSION_HOURS", default=168, least=1)
-#: And this long after the last thing that its person did; what a page asks by itself does not count.
+#: Maximum idle time of a session; polling by pages does not count as activity.
 NINEFOLD_SESSION_IDLE = timedelta(
     hours=at_least("NINEFOLD_SESSION_IDLE_HOURS", default=12, least=1)
 )
@@ -377,8 +377,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "text": {"()": "controlplane.web.logs.FieldsFormatter"},
-        "json": {"()": "controlplane.web.logs.JsonLinesFormatter"},
+        "text": {"()": "controlplane.web.logs.WebTextFormatter"},
+        "json": {"()": "controlplane.web.logs.WebJsonFormatter"},
     },
     "filters": {"context": {"()": "controlplane.web.logs.ContextFilter"}},
     "handlers": {
@@ -388,7 +388,7 @@ LOGGING = {
             "filters": ["context"],
         }
     },
-    # The audit trail tells of log-ins.
+    # The audit log records sign-ins.
     "loggers": {"axes": {"level": "ERROR"}},
     "root": {"handlers": ["stderr"], "level": env.str("NINEFOLD_LOG_LEVEL", default="INFO")},
 }

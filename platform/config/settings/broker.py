@@ -1,4 +1,4 @@
-"""Celery's settings. The broker is never trusted with the truth: losing it costs time only."""
+"""Celery settings. The broker holds no state of record: losing it costs time only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kombu.transport import TRANSPORT_ALIASES
 
 from config.settings.environment import HOME, env
 
-TRANSPORT_ALIASES["filesystem"] = "config.transports:Transport"
+TRANSPORT_ALIASES["filesystem"] = "config.filesystem_broker:Transport"
 
 broker_url = env.str("NINEFOLD_BROKER_URL", default="filesystem://")
 broker_connection_retry_on_startup = True
@@ -18,7 +18,7 @@ if broker_url == "filesystem://":
         "polling_interval": 0.1,
     }
 else:
-    # Longer than any task: turns of loops are short. Nobody who publishes waits long for a broker that is away.
+    # Longer than any task: reconcile runs are short. Publishers do not wait long for an unreachable broker.
     broker_transport_options = {"visibility_timeout": 300, "socket_connect_timeout": 2}
 
 task_ignore_result = True

@@ -1,4 +1,4 @@
-"""What the environment says, read once. Every variable begins with ``NINEFOLD_``."""
+"""Environment variables, read once. Every variable begins with ``NINEFOLD_``."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def secret(name: str, *, required: bool = True) -> str:
     return value
 
 
-def words(variable: str) -> list[str]:
+def comma_separated(variable: str) -> list[str]:
     """The entries of a comma-separated list, without the blanks around them."""
     listed: list[str] = env.list(variable, default=[])
-    return [word.strip() for word in listed if word.strip()]
+    return [entry.strip() for entry in listed if entry.strip()]
 
 
 def one_of(variable: str, choices: tuple[str, ...]) -> str:
-    """What the variable says, by default the first.
+    """Return the value of the variable, by default the first choice.
 
     :raises ImproperlyConfigured: if it is none of the choices.
     """
@@ -56,7 +56,7 @@ def one_of(variable: str, choices: tuple[str, ...]) -> str:
 def currency(variable: str) -> str:
     """Three letters of ISO 4217, by default ``CNY``.
 
-    :raises ImproperlyConfigured: if it says something else.
+    :raises ImproperlyConfigured: if it is anything else.
     """
     value: str = env.str(variable, default="") or "CNY"
     if not re.fullmatch("[A-Z]{3}", value):
@@ -81,19 +81,19 @@ def database(url: str) -> dict[str, Any]:
     """Django's settings for ``postgresql://user:password@host:port/name?option=…``.
 
     A unix socket is given as ``?host=/folder`` (libpq's own form), since a folder's letters must keep
-    their case. Statements are not compiled by the server (``jit``): ours take less time than that would. What the
-    URL says as ``options``, even if that is nothing, is taken instead.
+    their case. JIT compilation is disabled: it takes longer than our statements. ``options`` of the URL, even if
+    empty, replace this.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("postgres", "postgresql"):
         raise ImproperlyConfigured(
             f"NINEFOLD_DATABASE_URL must begin with postgresql://, got {parts.scheme}://"
         )
-    said = {
+    url_options = {
         name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()
     }
     options = {"options": "-c jit=off"}
-    options |= {name: value for name, value in said.items() if value or name == "options"}
+    options |= {name: value for name, value in url_options.items() if value or name == "options"}
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.removeprefix("/")),
@@ -108,14 +108,14 @@ def database(url: str) -> dict[str, Any]:
 
 
 def host_of(address: str) -> str:
-    """An address as it stands in a URL: IPv6 in brackets."""
+    """Return an address as written in a URL: IPv6 in brackets."""
     return f"[{address}]" if ":" in address else address
 
 
 def allowed_hosts(*, named: Iterable[str], inside: Iterable[str]) -> list[str]:
-    """The hosts that people name, and those of the URLs by which our own processes call the web.
+    """Return the configured hosts and those of the URLs that our own processes use.
 
-    Without the second, naming a public host would shut out jobs, gateways and the supervisor.
+    Without the second, configuring a public host would exclude jobs, gateways and the supervisor.
     """
     own = (urlsplit(url).hostname for url in inside)
     return list(dict.fromkeys((*named, *(host_of(host) for host in own if host))))

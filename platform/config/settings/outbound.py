@@ -1,15 +1,16 @@
-"""What the environment says about calls from the product to the outside: web addresses and e-mail."""
+"""Settings of outbound calls from the environment: egress policy, mail server, model hubs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from config.settings.environment import env, words
-from controlplane.domain.egress import EgressMisconfigured, EgressPolicy
+from config.settings.environment import comma_separated, env
+from controlplane.domain.outbound.egress import EgressMisconfigured, EgressPolicy
 
 _MAIL_SCHEMES = ("smtp", "smtps", "smtp+tls", "smtp+ssl")
 
@@ -19,11 +20,11 @@ def egress_policy() -> EgressPolicy:
 
     :raises ImproperlyConfigured: naming the entry that is wrong.
     """
-    schemes = words("NINEFOLD_EGRESS_SCHEMES") or ["https"]
+    schemes = comma_separated("NINEFOLD_EGRESS_SCHEMES") or ["https"]
     try:
         return EgressPolicy.parse(
-            allow=words("NINEFOLD_EGRESS_ALLOW"),
-            deny=words("NINEFOLD_EGRESS_DENY"),
+            allow=comma_separated("NINEFOLD_EGRESS_ALLOW"),
+            deny=comma_separated("NINEFOLD_EGRESS_DENY"),
             schemes=schemes,
             ports=_ports(schemes),
         )
@@ -32,14 +33,15 @@ def egress_policy() -> EgressPolicy:
 
 
 def telemetry_policy(egress: EgressPolicy) -> EgressPolicy:
-    """Where figures of cards may be read: exporters speak plain HTTP on ports of their own, and in the company's
-    network, so ``NINEFOLD_TELEMETRY_ALLOW`` names networks and hosts for them alone. What must not be called at
-    all stays so.
+    """Return the egress policy of metric sources.
+
+    Exporters use plain HTTP on ports of their own in the company's network, so ``NINEFOLD_TELEMETRY_ALLOW`` lists
+    networks and hosts for them alone. The deny-list applies as well.
 
     :raises ImproperlyConfigured: naming the entry that is wrong.
     """
     try:
-        own = EgressPolicy.parse(allow=words("NINEFOLD_TELEMETRY_ALLOW"))
+        own = EgressPolicy.parse(allow=comma_separated("NINEFOLD_TELEMETRY_ALLOW"))
     except EgressMisconfigured as error:
         raise ImproperlyConfigured(f"NINEFOLD_TELEMETRY_ALLOW: {error}") from None
     return replace(
@@ -54,15 +56,15 @@ def telemetry_policy(egress: EgressPolicy) -> EgressPolicy:
 
 def _ports(schemes: list[str]) -> list[int]:
     usual = ["443", "8443", *(["80"] if "http" in schemes else [])]
-    named = words("NINEFOLD_EGRESS_PORTS") or usual
-    wrong = [word for word in named if not (word.isdecimal() and 0 < int(word) < 65536)]
+    named = comma_separated("NINEFOLD_EGRESS_PORTS") or usual
+    wrong = [entry for entry in named if not (entry.isdecimal() and 0 < int(entry) < 65536)]
     if wrong:
         raise ImproperlyConfigured(f"NINEFOLD_EGRESS_PORTS lists {wrong[0]!r}, which is no port")
-    return [int(word) for word in named]
+    return [int(entry) for entry in named]
 
 
 def egress_proxy() -> str:
-    """``http://host:port`` of the proxy for such calls; empty for none. No other variable is looked at.
+    """Return ``http://host:port`` of the egress proxy; empty for none. Other proxy variables are ignored.
 
     :raises ImproperlyConfigured: if it is anything else.
     """
@@ -75,9 +77,9 @@ def egress_proxy() -> str:
 
 
 def public_url(otherwise: str) -> str:
-    """``NINEFOLD_PUBLIC_URL``, under which people open the product: links in messages begin with it.
+    """Return ``NINEFOLD_PUBLIC_URL``, the URL of the product for users and in notifications.
 
-    :raises ImproperlyConfigured: if it is no address of the web.
+    :raises ImproperlyConfigured: if it is not an http or https URL.
     """
     url: str = env.str("NINEFOLD_PUBLIC_URL", default="") or otherwise
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
@@ -89,7 +91,7 @@ def public_url(otherwise: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailServer:
-    """Who takes our e-mail. By default nobody does."""
+    """The outgoing mail server. By default no e-mail is sent."""
 
     backend: str = "django.core.mail.backends.dummy.EmailBackend"
     sender: str = ""
@@ -103,7 +105,7 @@ class MailServer:
 
 
 def mail_server() -> MailServer:
-    """What ``NINEFOLD_EMAIL_URL`` and ``NINEFOLD_EMAIL_FROM`` say; without the first no e-mail is sent.
+    """Return the mail server of ``NINEFOLD_EMAIL_URL`` and ``NINEFOLD_EMAIL_FROM``; without the first, none.
 
     :raises ImproperlyConfigured: if one of them is wrong.
     """
@@ -130,3 +132,41 @@ def mail_server() -> MailServer:
         starttls=server.get("EMAIL_USE_TLS", False),
         tls=server.get("EMAIL_USE_SSL", False),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubAccess:
+    """How one hub is reached."""
+
+    #: URL of a mirror; empty for the hub itself.
+    address: str = ""
+    #: Access token for restricted repositories.
+    token: str = ""
+
+
+def hub_access() -> Mapping[str, HubAccess]:
+    """By hub: ``NINEFOLD_HUGGINGFACE_URL`` (else ``HF_ENDPOINT``) and ``_TOKEN``, ``NINEFOLD_MODELSCOPE_URL`` and
+    ``_TOKEN``.
+
+    :raises ImproperlyConfigured: if a URL is invalid.
+    """
+    return {
+        "huggingface": HubAccess(
+            address=_address("NINEFOLD_HUGGINGFACE_URL") or _address("HF_ENDPOINT"),
+            token=env.str("NINEFOLD_HUGGINGFACE_TOKEN", default=""),
+        ),
+        "modelscope": HubAccess(
+            address=_address("NINEFOLD_MODELSCOPE_URL"),
+            token=env.str("NINEFOLD_MODELSCOPE_TOKEN", default=""),
+        ),
+    }
+
+
+def _address(name: str) -> str:
+    address: str = env.str(name, default="")
+    parts = urlsplit(address)
+    if address and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise ImproperlyConfigured(
+            f"{name} must look like https://mirror.example.com, got {address!r}"
+        )
+    return address.rstrip("/")

@@ -1,7 +1,7 @@
-"""Settings of the test run: the product's, with secrets and files of its own.
+"""Settings of the test run: those of the product, with test secrets and a temporary home.
 
-``tests/postgres_plugin.py`` starts a temporary PostgreSQL and names it, and a temporary home, in the
-environment before this module is read; checks that touch neither get names that lead nowhere.
+``tests/postgres_plugin.py`` starts a temporary PostgreSQL and sets its URL and a temporary home in the
+environment before this module is imported; checks that use neither get paths that do not exist.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ os.environ.setdefault("NINEFOLD_HOME", "/nonexistent/ninefold")
 
 from config.settings.base import *  # noqa: F403 - as Django's settings build on each other
 from config.settings.base import DATABASES, NINEFOLD_HUBS, STORAGES
-from config.settings.hubs import HubAccess
+from config.settings.outbound import HubAccess
 
 if os.environ.get("NINEFOLD_TEST_DATABASE_MIGRATED"):
     # Each worker's database is a copy of the one that is named, and needs no migration.

@@ -1,7 +1,7 @@
 """State machines as pure tables.
 
 A machine is a mapping ``(state, event) → state``. What is not in the table is illegal, and says so
-with the real state. Persistence (``controlplane.persistence.moves``) turns one step of a machine into
+with the real state. Persistence (``controlplane.persistence.state_transitions``) turns one step of a machine into
 one compare-and-swap and one append-only row.
 """
 

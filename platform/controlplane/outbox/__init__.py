@@ -1,1 +1,1 @@
-"""News that must not be lost: written with the change it tells of, relayed to Celery afterwards."""
+"""Transactional outbox: messages are written with the change they announce, then relayed to Celery."""

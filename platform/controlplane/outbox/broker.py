@@ -1,4 +1,4 @@
-"""What waits in the broker, which nothing but time depends on."""
+"""Queue depths of the message broker."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, Protocol
 from celery import current_app
 from kombu.exceptions import ChannelError, OperationalError
 
-#: News goes to the first, the beat's calls to the second.
+#: Queues of outbox messages and of the beat.
 QUEUES = ("celery", "beat")
 _TIMEOUT_SECONDS = 2
 
 
-class BrokerSilent(Exception):
-    """The broker did not answer; the message says what it or the network said instead."""
+class BrokerUnreachable(Exception):
+    """The broker did not answer; the message has the error."""
 
 
-def waiting() -> Mapping[str, int]:
-    """How many messages no worker has taken, by queue.
+def queue_depths() -> Mapping[str, int]:
+    """Return the number of messages that no worker has taken, by queue.
 
-    :raises BrokerSilent: if the broker does not answer within :data:`_TIMEOUT_SECONDS`.
+    :raises BrokerUnreachable: if the broker does not answer within :data:`_TIMEOUT_SECONDS`.
     """
     options = {"socket_timeout": _TIMEOUT_SECONDS, "socket_connect_timeout": _TIMEOUT_SECONDS}
     with current_app.connection_for_read(transport_options=options) as connection:
-        silent: tuple[type[BaseException], ...] = (
+        unreachable: tuple[type[BaseException], ...] = (
             OSError,
             OperationalError,
             *connection.connection_errors,
@@ -35,23 +35,23 @@ def waiting() -> Mapping[str, int]:
             connection.ensure_connection(max_retries=1, timeout=_TIMEOUT_SECONDS)
             channel: Any = connection.default_channel
             return {queue: _depth(channel, queue) for queue in QUEUES}
-        except silent as error:
-            raise BrokerSilent(str(error)) from error
+        except unreachable as error:
+            raise BrokerUnreachable(str(error)) from error
 
 
-class Declared(Protocol):
-    """What a broker says of a queue."""
+class QueueDeclaration(Protocol):
+    """The reply of a broker to a queue declaration."""
 
     message_count: int
 
 
-class Channel(Protocol):
-    """What both of our transports offer, though kombu's base class does not declare it."""
+class BrokerChannel(Protocol):
+    """A method of both of our transports that kombu's base class does not declare."""
 
-    def queue_declare(self, queue: str, *, passive: bool) -> Declared: ...
+    def queue_declare(self, queue: str, *, passive: bool) -> QueueDeclaration: ...
 
 
-def _depth(channel: Channel, queue: str) -> int:
+def _depth(channel: BrokerChannel, queue: str) -> int:
     try:
         return channel.queue_declare(queue, passive=True).message_count
     except ChannelError as error:

@@ -1,4 +1,4 @@
-"""Publish in the caller's transaction; relay afterwards."""
+"""Publish outbox messages in the transaction of the caller; relay them to Celery afterwards."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from django.db.models import Count, Min
 from django.db.models.functions import Now
 
 from controlplane.outbox.models import OutboxMessage
-from controlplane.persistence.durability import commit_soon
+from controlplane.persistence.transactions import commit_asynchronously
 
-KEPT_AFTER_DELIVERY = timedelta(days=1)
+DELIVERED_RETENTION = timedelta(days=1)
 
 Send = Callable[[str, dict[str, Any]], None]
 
-#: The topics that have listeners in this version; see :func:`hear`.
-_heard: set[str] = set()
+#: The topics with subscribers in this version; see :func:`set_subscribed_topics`.
+_subscribed_topics: set[str] = set()
 
 
-def hear(topics: Collection[str]) -> None:
-    """Say which topics have listeners, in place of what was said before."""
-    _heard.clear()
-    _heard.update(topics)
+def set_subscribed_topics(topics: Collection[str]) -> None:
+    """Replace the set of topics with subscribers."""
+    _subscribed_topics.clear()
+    _subscribed_topics.update(topics)
 
 
-#: What makes a relay look now rather than with its next beat; see :func:`wake_with`.
-_wakers: list[Callable[[], None]] = []
+#: Callbacks that wake the relay up before its next beat; see :func:`set_wake_callbacks`.
+_wake_callbacks: list[Callable[[], None]] = []
 
 
-def wake_with(*wakers: Callable[[], None]) -> None:
-    """Say what is called when a transaction that published has been committed, in place of what was said before.
+def set_wake_callbacks(*callbacks: Callable[[], None]) -> None:
+    """Replace the callbacks that run after the commit of a transaction that published.
 
-    It may do nothing; what it raises is logged and stops nobody.
+    Their exceptions are logged and have no other effect.
     """
-    _wakers[:] = wakers
+    _wake_callbacks[:] = callbacks
 
 
-def _woken() -> None:
-    for wake in _wakers:
-        wake()
+def _run_wake_callbacks() -> None:
+    for callback in _wake_callbacks:
+        callback()
 
 
 def _wake_when_committed() -> None:
     """Once for a transaction, however much it publishes."""
-    if all(entry[1] is not _woken for entry in connection.run_on_commit):
-        # Robust: what is committed is no failure of whoever published it.
-        transaction.on_commit(_woken, robust=True)
+    if all(entry[1] is not _run_wake_callbacks for entry in connection.run_on_commit):
+        # Robust: a failing callback must not fail the publisher, whose transaction is committed.
+        transaction.on_commit(_run_wake_callbacks, robust=True)
 
 
 def publish(topic: str, **payload: Any) -> None:
-    """Record the news; it becomes visible if and only if the caller's transaction commits.
+    """Store a message; it becomes visible if and only if the transaction of the caller commits.
 
-    :raises RuntimeError: outside a transaction, where it could tell of a change that never happened.
+    :raises RuntimeError: outside a transaction, where it could announce a change that never happened.
     """
     if not connection.in_atomic_block:
         raise RuntimeError(f"publish({topic!r}) must be called inside a transaction")
@@ -68,14 +68,14 @@ def publish(topic: str, **payload: Any) -> None:
 def publish_each(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
     """The same as ``publish`` for each payload, in one statement.
 
-    :raises RuntimeError: outside a transaction, where it could tell of a change that never happened.
+    :raises RuntimeError: outside a transaction, where it could announce a change that never happened.
     """
     if not connection.in_atomic_block:
         raise RuntimeError(f"publish_each({topic!r}) must be called inside a transaction")
-    told = [dict(payload) for payload in payloads]
-    if not told:
+    documents = [dict(payload) for payload in payloads]
+    if not documents:
         return
-    # A row of the model for each would take longer to make than all of them take to write.
+    # Creating model instances would take longer than writing the rows.
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -84,41 +84,45 @@ def publish_each(topic: str, payloads: Iterable[Mapping[str, Any]]) -> None:
               FROM json_array_elements(%s::json) WITH ORDINALITY AS each(told, place)
              ORDER BY place
             """,
-            [topic, json.dumps(told)],
+            [topic, json.dumps(documents)],
         )
     _wake_when_committed()
 
 
 def publish_once(topic: str, **payload: Any) -> None:
-    """The same as ``publish``, unless the same news waits to be relayed already.
+    """Publish unless the same message is pending already.
 
-    :raises RuntimeError: outside a transaction, where it could tell of a change that never happened.
+    :raises RuntimeError: outside a transaction, where it could announce a change that never happened.
     """
     if not connection.in_atomic_block:
         raise RuntimeError(f"publish_once({topic!r}) must be called inside a transaction")
-    # Locked, it is not relayed before this transaction ends; one that is on its way now may come too early.
-    waiting = OutboxMessage.objects.select_for_update(skip_locked=True).filter(
+    # Locked, it is not relayed before this transaction ends; one being relayed now may arrive too early.
+    pending = OutboxMessage.objects.select_for_update(skip_locked=True).filter(
         delivered_at=None, topic=topic, payload=payload
     )
-    if waiting.order_by("id").first() is None:
+    if pending.order_by("id").first() is None:
         OutboxMessage.objects.create(topic=topic, payload=payload)
         _wake_when_committed()
 
 
 def relay(send: Send, *, limit: int = 200) -> int:
-    """Hand undelivered messages that somebody hears to ``send`` in order and mark them; say how many.
+    """Send undelivered messages of subscribed topics in order and mark them; return their number.
 
-    News that nobody hears stays, out of the way of all other, until a version runs that hears it.
-    ``send`` may see a message twice (a crash between sending and marking), never not at all.
+    Messages without subscribers stay, without blocking others, until a version that subscribes to them runs.
+    ``send`` may get a message twice (a crash between sending and marking), but at least once.
     """
-    # Asked most often when there is none.
-    if not OutboxMessage.objects.filter(delivered_at=None, topic__in=_heard).order_by().exists():
+    # The most frequent case: there is none.
+    if (
+        not OutboxMessage.objects.filter(delivered_at=None, topic__in=_subscribed_topics)
+        .order_by()
+        .exists()
+    ):
         return 0
     with transaction.atomic():
-        commit_soon()
+        commit_asynchronously()
         rows = (
             OutboxMessage.objects.select_for_update(skip_locked=True)
-            .filter(delivered_at=None, topic__in=_heard)
+            .filter(delivered_at=None, topic__in=_subscribed_topics)
             .order_by("id")
         )
         with _index_scans():
@@ -134,10 +138,10 @@ def relay(send: Send, *, limit: int = 200) -> int:
 
 @contextmanager
 def _index_scans() -> Iterator[None]:
-    """Have entries of what was delivered marked as dead by whoever comes across them.
+    """Force index scans, which mark index entries of delivered messages as dead.
 
-    An index scan does so, and the next one need not look at them again. A bitmap scan, which the planner may
-    prefer for few rows, reads all that have come up since the last vacuum: tens of thousands in a busy minute.
+    Later scans skip those. A bitmap scan, which the planner may prefer for few rows, reads all entries since the
+    last vacuum: tens of thousands in a busy minute.
     """
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off")
@@ -148,18 +152,18 @@ def _index_scans() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
-    """News that has not been handed on yet."""
+class OutboxBacklog:
+    """Messages that have not been relayed yet."""
 
     messages: int = 0
     #: Of the oldest, by the database's clock.
     age: timedelta = timedelta()
-    #: Topic → how many of those messages wait for a listener that this version does not have.
-    unheard: Mapping[str, int] = field(default_factory=dict)
+    #: Topic → number of messages without a subscriber in this version.
+    unsubscribed: Mapping[str, int] = field(default_factory=dict)
 
 
-def backlog() -> Backlog:
-    """What waits to be relayed, in one query of a partial index."""
+def backlog() -> OutboxBacklog:
+    """Return the pending messages, in one query of a partial index."""
     topics = list(
         OutboxMessage.objects.filter(delivered_at=None)
         .values("topic")
@@ -167,15 +171,19 @@ def backlog() -> Backlog:
         .order_by("topic")
     )
     if not topics:
-        return Backlog()
-    return Backlog(
+        return OutboxBacklog()
+    return OutboxBacklog(
         messages=sum(row["messages"] for row in topics),
         age=max(row["age"] for row in topics),
-        unheard={row["topic"]: row["messages"] for row in topics if row["topic"] not in _heard},
+        unsubscribed={
+            row["topic"]: row["messages"]
+            for row in topics
+            if row["topic"] not in _subscribed_topics
+        },
     )
 
 
 def prune() -> int:
-    """Delete what was delivered long ago; say how many."""
-    deleted, _ = OutboxMessage.objects.filter(delivered_at__lt=Now() - KEPT_AFTER_DELIVERY).delete()
+    """Delete messages past their retention; return their number."""
+    deleted, _ = OutboxMessage.objects.filter(delivered_at__lt=Now() - DELIVERED_RETENTION).delete()
     return deleted

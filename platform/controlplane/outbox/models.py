@@ -4,7 +4,7 @@ from django.db import models
 
 
 class OutboxMessage(models.Model):
-    """One piece of news. Delivered at least once; handlers are idempotent."""
+    """A message. Delivered at least once; handlers are idempotent."""
 
     topic = models.CharField(max_length=80)
     payload = models.JSONField()

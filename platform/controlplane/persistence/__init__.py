@@ -1,1 +1,1 @@
-"""What the rows need from PostgreSQL: leases, advisory locks, guarded moves."""
+"""PostgreSQL building blocks: leases, advisory locks, state transitions, bulk writes."""

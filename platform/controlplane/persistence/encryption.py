@@ -1,4 +1,4 @@
-"""Secrets at rest: encrypted by a key that is not SECRET_KEY and can be rotated."""
+"""Encryption of secrets at rest, with a rotatable key other than SECRET_KEY."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.conf import settings
 
 
 class Undecryptable(Exception):
-    """None of the keys that are known now encrypted it."""
+    """None of the configured keys decrypts it."""
 
 
 def _cipher() -> MultiFernet:
@@ -21,35 +21,35 @@ def encrypt(plain: bytes) -> bytes:
     return _cipher().encrypt(plain)
 
 
-def decrypt(sealed: bytes | memoryview) -> bytes:
+def decrypt(encrypted: bytes | memoryview) -> bytes:
     """By whichever key fits.
 
     :raises Undecryptable: if none does.
     """
     try:
-        return _cipher().decrypt(bytes(sealed))
+        return _cipher().decrypt(bytes(encrypted))
     except InvalidToken:
         raise Undecryptable(
             "none of the keys in NINEFOLD_ENCRYPTION_KEY decrypts this; add the old key to the list"
         ) from None
 
 
-def sealed_again(sealed: bytes | memoryview) -> bytes | None:
+def reencrypted(encrypted: bytes | memoryview) -> bytes | None:
     """The same by the first key; None if that encrypted it already.
 
     :raises Undecryptable: if no key fits.
     """
     try:
-        Fernet(settings.NINEFOLD_ENCRYPTION_KEYS[0]).decrypt(bytes(sealed))
+        Fernet(settings.NINEFOLD_ENCRYPTION_KEYS[0]).decrypt(bytes(encrypted))
     except InvalidToken:
-        return encrypt(decrypt(sealed))
+        return encrypt(decrypt(encrypted))
     return None
 
 
-def decryptable(sealed: bytes | memoryview) -> bool:
+def decryptable(encrypted: bytes | memoryview) -> bool:
     """Whether one of the keys that are known now encrypted it."""
     try:
-        decrypt(sealed)
+        decrypt(encrypted)
     except Undecryptable:
         return False
     return True

@@ -1,8 +1,8 @@
-"""Leases on loops and on rows.
+"""Leader leases and row leases.
 
-A *loop lease* (a ``Lease`` row) lets one process run a loop at a time and carries a fencing token.
-*Row leases* hand rows out to whoever asks: a short transaction picks free ones by ``SKIP LOCKED``, so two
-workers never get the same row. Both compare with the database's clock only.
+A *leader lease* (a ``Lease`` row) lets one process at a time run a named controller, and carries a fencing
+token. *Row leases* distribute rows to workers: a short transaction picks free rows with ``SKIP LOCKED``, so
+two workers never get the same row. Both use the clock of the database only.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Row = TypeVar("Row", bound=Leased)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopLease:
+class LeaderLease:
     name: str
     token: int
 
     def check(self) -> bool:
-        """Whether it is still ours; locks the row, so call it inside the transaction that writes."""
+        """Return whether the lease is still valid; locks the row, so call it in the transaction that writes."""
         return (
             Lease.objects.select_for_update()
             .filter(name=self.name, token=self.token, expires_at__gt=Now())
@@ -38,7 +38,7 @@ class LoopLease:
         )
 
     def renew(self, *, ttl: timedelta) -> bool:
-        """Hold it for ``ttl`` from now; False if it has been lost meanwhile."""
+        """Renew the lease for ``ttl`` from now; return False if it was lost meanwhile."""
         return bool(
             Lease.objects.filter(name=self.name, token=self.token, expires_at__gt=Now()).update(
                 expires_at=Now() + ttl
@@ -46,14 +46,14 @@ class LoopLease:
         )
 
 
-def whoami() -> str:
+def process_identity() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 @contextmanager
-def loop_lease(name: str, *, ttl: timedelta) -> Iterator[LoopLease | None]:
-    """Hold the loop's lease for the block; None if somebody else does."""
-    lease = _take(name, ttl=ttl)
+def leader_lease(name: str, *, ttl: timedelta) -> Iterator[LeaderLease | None]:
+    """Hold the lease for the block; None if another process has it."""
+    lease = _acquire(name, ttl=ttl)
     try:
         yield lease
     finally:
@@ -62,12 +62,12 @@ def loop_lease(name: str, *, ttl: timedelta) -> Iterator[LoopLease | None]:
 
 
 def holder_of(name: str) -> str:
-    """Who holds the loop's lease now, as ``host:process``; empty if nobody does."""
-    held = Lease.objects.filter(name=name, expires_at__gt=Now())
-    return held.values_list("holder", flat=True).first() or ""
+    """Return the current holder as ``host:process``; empty if there is none."""
+    active = Lease.objects.filter(name=name, expires_at__gt=Now())
+    return active.values_list("holder", flat=True).first() or ""
 
 
-def _take(name: str, *, ttl: timedelta) -> LoopLease | None:
+def _acquire(name: str, *, ttl: timedelta) -> LeaderLease | None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -78,17 +78,17 @@ def _take(name: str, *, ttl: timedelta) -> LoopLease | None:
              WHERE lease.expires_at <= clock_timestamp()
             RETURNING token
             """,
-            {"name": name, "holder": whoami(), "ttl": ttl.total_seconds()},
+            {"name": name, "holder": process_identity(), "ttl": ttl.total_seconds()},
         )
         row = cursor.fetchone()
-    return LoopLease(name=name, token=row[0]) if row else None
+    return LeaderLease(name=name, token=row[0]) if row else None
 
 
 def lease_rows(rows: models.QuerySet[Row], *, limit: int, ttl: timedelta) -> list[Row]:
-    """Take up to ``limit`` rows that nobody works on, for ``ttl``: those whose turn is longest ago first.
+    """Lease up to ``limit`` free rows for ``ttl``, least recently leased first.
 
-    Each comes with its new ``lease_token``; pass that to ``moves.move`` so that a slow worker cannot
-    write over its successor.
+    Each has its new ``lease_token``; pass that to ``apply_transition`` so that a slow worker cannot overwrite its
+    successor.
     """
     with transaction.atomic(durable=not connection.in_atomic_block):
         free = (
@@ -96,20 +96,20 @@ def lease_rows(rows: models.QuerySet[Row], *, limit: int, ttl: timedelta) -> lis
             .order_by(F("leased_until").asc(nulls_first=True), "pk")
             .select_for_update(skip_locked=True, no_key=True, of=("self",))[:limit]
         )
-        taken = list(free)
-        if taken:
-            rows.model._default_manager.filter(pk__in=[row.pk for row in taken]).update(
+        acquired = list(free)
+        if acquired:
+            rows.model._default_manager.filter(pk__in=[row.pk for row in acquired]).update(
                 leased_until=Now() + ttl, lease_token=F("lease_token") + 1
             )
-    for row in taken:
+    for row in acquired:
         row.lease_token += 1
-    return taken
+    return acquired
 
 
 def release_row(row: Leased) -> None:
-    """Let others have it at once. Does nothing if it is no longer ours."""
-    # Now rather than never: the row goes to the end of the line, so that every row gets its turn
-    # however many more there are than one batch holds.
+    """Release the lease at once. Does nothing if it is no longer valid."""
+    # Now rather than null: the row goes to the end of the queue, so that every row is processed
+    # however many more there are than one batch.
     type(row)._default_manager.filter(pk=row.pk, lease_token=row.lease_token).update(
         leased_until=Now()
     )

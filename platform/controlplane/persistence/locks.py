@@ -1,4 +1,4 @@
-"""Advisory locks: one registry of numbers, so that no two uses meet by accident."""
+"""Advisory locks: one registry of their numbers, so that no two uses collide."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class AdvisoryLock(IntEnum):
     SYNC_INVENTORY = 2
     NUMBER_VERSION = 3
     CHARGE_STORAGE = 4
-    ENROL_PERSON = 5
-    TELL_OF_EVENT = 6
+    ENROL_USER = 5
+    NOTIFY_EVENT = 6
     COLLECT_GARBAGE = 7
     MEASURE_STORAGE = 8
     LOAD_CATALOG = 9
@@ -27,9 +27,9 @@ class AdvisoryLock(IntEnum):
 
 
 def lock_in_transaction(lock: AdvisoryLock, key: int = 0, *, shared: bool = False) -> None:
-    """Wait for the lock and hold it until the transaction ends; ``shared`` with others that take it so.
+    """Wait for the lock and hold it until the transaction ends; ``shared`` with other shared holders.
 
-    :raises RuntimeError: outside a transaction, where it would be given back at once.
+    :raises RuntimeError: outside a transaction, where it would be released at once.
     """
     if not connection.in_atomic_block:
         raise RuntimeError("an advisory lock must be taken inside a transaction")
@@ -39,18 +39,18 @@ def lock_in_transaction(lock: AdvisoryLock, key: int = 0, *, shared: bool = Fals
 
 
 @contextmanager
-def lock_of_session(lock: AdvisoryLock) -> Iterator[bool]:
-    """Hold the lock for the block, across transactions; False if somebody else holds it.
+def session_lock(lock: AdvisoryLock) -> Iterator[bool]:
+    """Hold the lock for the block, across transactions; False if another session holds it.
 
-    It goes with the connection: a holder that dies lets go.
+    It is released with the connection, also when the holder dies.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, 0)", [int(lock)])
         row = cursor.fetchone()
-    held = bool(row and row[0])
+    acquired = bool(row and row[0])
     try:
-        yield held
+        yield acquired
     finally:
-        if held and connection.is_usable():
+        if acquired and connection.is_usable():
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s, 0)", [int(lock)])

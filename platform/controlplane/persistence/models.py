@@ -1,4 +1,4 @@
-"""Abstract rows that the apps share, and the table of named leases."""
+"""Abstract models that the apps share, and the tables of leases and controller states."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from django.db import models
 
 
 class Lease(models.Model):
-    """The right to run one named loop, for a while.
+    """A leader lease: the right to run one named controller, for a limited time.
 
-    ``token`` only ever grows; whoever writes under a lease checks that it is still the newest, so a
-    holder that slept through its lease cannot write (a fencing token).
+    ``token`` only ever grows; writers under the lease check that it is still the newest, so a holder of an
+    expired lease cannot write (a fencing token).
     """
 
     name = models.CharField(max_length=80, primary_key=True)
@@ -29,24 +29,24 @@ class Lease(models.Model):
 
 
 class LoopState(models.Model):
-    """What the turns of one loop left behind: see ``controlplane.persistence.loops``."""
+    """Reconcile runs of one controller: see ``controlplane.persistence.reconcile_runs``."""
 
-    #: Of the task that is its turn.
+    #: Name of its task.
     name = models.CharField(max_length=120, primary_key=True)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     succeeded_at = models.DateTimeField(null=True, blank=True)
-    #: Bad ends since the last good one.
+    #: Failed runs since the last successful one.
     failures = models.PositiveIntegerField(default=0)
     error = models.TextField(blank=True)
     failed_at = models.DateTimeField(null=True, blank=True)
-    #: How many things the last good turn dealt with; None where its task does not say.
+    #: Number of objects that the last successful run handled; None where the task returns none.
     handled = models.BigIntegerField(null=True, blank=True)
-    #: Since the row was made, as counters.
+    #: Counters since the row was created.
     turns = models.BigIntegerField(default=0)
     failed_turns = models.BigIntegerField(default=0)
     seconds = models.FloatField(default=0.0)
-    #: Seconds of the newest turns, the newest first.
+    #: Seconds of the latest runs, the latest first.
     recent = ArrayField(models.FloatField(), default=list, blank=True)
 
     class Meta:
@@ -82,12 +82,12 @@ class Leased(models.Model):
 
 
 class Transition(models.Model):
-    """One move of a state machine. Append-only: never changed, never deleted while its entity is."""
+    """One transition of a state machine. Append-only: never changed, never deleted while its entity exists."""
 
     from_state = models.CharField(max_length=20)
     event = models.CharField(max_length=20)
     to_state = models.CharField(max_length=20)
-    #: Why, in words that a user may read.
+    #: The reason, as a message for users.
     reason = models.TextField(blank=True)
     actor = models.CharField(max_length=150, blank=True)
     at = models.DateTimeField()

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from controlplane.domain.accelerators import Chip, ChipKind
-from controlplane.domain.egress import EgressPolicy
 from controlplane.domain.geometry import Geometry, MalformedGroups
+from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.ports.artifacts import ArtifactStore
 from controlplane.ports.chips import ChipPlugin
 from controlplane.ports.clusters import Cluster, ClusterError, Inspectable, Watchable

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from controlplane.domain.egress import target_of
+from controlplane.domain.outbound.egress import parse_target
 from controlplane.domain.telemetry import Reading
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def exporter_name(*, url: str, node: str) -> str:
     """
     if node:
         return node
-    parts = target_of(url)
+    parts = parse_target(url)
     return f"{parts.authority}{parts.path}"
 
 

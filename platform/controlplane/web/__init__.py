@@ -1,1 +1,1 @@
-"""HTMX and REST pieces that every app uses."""
+"""HTMX and REST components that every app uses."""

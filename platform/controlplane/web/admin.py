@@ -1,8 +1,7 @@
-"""What every admin page has in common: it looks before it touches.
+"""Base classes of admin pages: history is read-only.
 
-Rows that tell what happened cannot be changed here at all. Whatever has a state machine is moved by
-actions that call the same services as pages and REST. Leases and the outbox have no app of their own above
-them, so their pages are here.
+Rows that record the past cannot be changed here. Rows with a state machine are changed by actions that call
+the same services as pages and REST. Leases and the outbox belong to no app, so their admin pages are here.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Row = TypeVar("Row", bound=Model)
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin as BaseAdmin
     from django.contrib.admin import TabularInline as BaseInline
-    from django.contrib.auth.admin import UserAdmin as BasePersonAdmin
+    from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
     from django.forms import ModelForm as RowForm
 else:
     from django.contrib.auth.admin import UserAdmin
@@ -41,7 +40,7 @@ else:
     class BaseInline(UnfoldInline, Generic[Row, Parent]):
         pass
 
-    class BasePersonAdmin(UserAdmin, Generic[Row]):
+    class BaseUserAdmin(UserAdmin, Generic[Row]):
         pass
 
     class RowForm(ModelForm, Generic[Row]):
@@ -51,7 +50,7 @@ else:
 __all__ = [
     "BaseAdmin",
     "BaseInline",
-    "BasePersonAdmin",
+    "BaseUserAdmin",
     "GuardedAdmin",
     "ReadOnlyAdmin",
     "RowForm",
@@ -61,7 +60,7 @@ __all__ = [
 
 
 class GuardedAdmin(BaseAdmin[Row]):
-    """Rows with a history: they can be looked at, and changed where a page allows it, never deleted."""
+    """Rows with a history: viewable, editable where a page allows it, never deletable."""
 
     list_per_page = 50
     #: Counting a large table costs more than its page.
@@ -89,7 +88,7 @@ class GuardedAdmin(BaseAdmin[Row]):
 
 
 class ReadOnlyAdmin(GuardedAdmin[Row]):
-    """Rows that only services and loops write."""
+    """Rows that only services and controllers write."""
 
     addable = False
 
@@ -98,12 +97,12 @@ class ReadOnlyAdmin(GuardedAdmin[Row]):
 
 
 def shortened(digest: str) -> str:
-    """Enough of a digest to compare, too little to use."""
+    """Return the beginning of a digest: enough to compare, too little to use."""
     return f"{digest[:12]}…" if digest else ""
 
 
 class TransitionAdmin(ReadOnlyAdmin[Row]):
-    """Moves of one state machine."""
+    """Transitions of one state machine."""
 
     list_display = ("at", "entity", "from_state", "event", "to_state", "actor", "reason")
     list_filter = ("event", "to_state")

@@ -1,4 +1,4 @@
-"""The living page of the design: every part in every state, for those who build pages."""
+"""The design system page: every component in every state, for developers of pages."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from django.utils.translation import gettext_lazy as _
 from controlplane.domain.accelerators import ChipKind
 from controlplane.outbox.models import OutboxMessage
 from controlplane.web.forms import PlainForm
-from controlplane.web.pages import HtmxRequest, Page, Tab, ToastLevel, is_fragment, toast
-from controlplane.web.states import LOOKS
+from controlplane.web.pages import HtmxRequest, KeysetPage, Tab, ToastLevel, is_fragment, toast
+from controlplane.web.state_badges import STATE_BADGES
 from controlplane.web.tables import BulkAction, Column, FilterForm, Table
 
 View = Callable[..., HttpResponseBase]
@@ -33,7 +33,7 @@ COLUMNS = (
 
 
 def staff_only(view: View) -> View:
-    """For everybody else there is nothing at this address."""
+    """Return 404 for users who are not staff."""
 
     @wraps(view)
     def guarded(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
@@ -44,7 +44,7 @@ def staff_only(view: View) -> View:
     return guarded
 
 
-class NewsFilter(FilterForm):
+class OutboxMessageFilter(FilterForm):
     topic = forms.CharField(label=_("Topic"), max_length=40)
     delivered = forms.BooleanField(label=_("delivered only"))
     number = forms.IntegerField(label=_("Number"))
@@ -76,15 +76,15 @@ class SampleForm(PlainForm):
 @staff_only
 def design(request: HtmxRequest) -> HttpResponseBase:
     if request.method == "POST":
-        return _answered(request)
-    here = reverse("design")
+        return _show_message(request)
+    own_url = reverse("design")
     warning = _("Nothing is changed on this page.")
-    bulk = BulkAction(name="nothing", label=_("Do nothing"), href=here, warning=warning)
+    bulk = BulkAction(name="nothing", label=_("Do nothing"), href=own_url, warning=warning)
     table = Table(
         request,
         OutboxMessage.objects.all(),
         columns=COLUMNS,
-        filters=NewsFilter,
+        filters=OutboxMessageFilter,
         size=5,
         bulk=[bulk],
     )
@@ -94,7 +94,7 @@ def design(request: HtmxRequest) -> HttpResponseBase:
     labels = {"overview": _("Overview"), "events": _("Events"), "spec": _("Spec")}
     context = {
         "table": table,
-        "page": Page(rows=table.rows, next_before="0"),
+        "page": KeysetPage(rows=table.rows, next_before="0"),
         "tabs": [
             Tab(
                 label=label,
@@ -104,7 +104,7 @@ def design(request: HtmxRequest) -> HttpResponseBase:
             )
             for key, label in labels.items()
         ],
-        "looks": list(LOOKS),
+        "looks": list(STATE_BADGES),
         "kinds": list(ChipKind),
         "levels": list(ToastLevel),
         "form": SampleForm(auto_id="fresh-%s"),
@@ -115,8 +115,8 @@ def design(request: HtmxRequest) -> HttpResponseBase:
     return render(request, "design.html", context)
 
 
-def _answered(request: HtmxRequest) -> HttpResponse:
-    """A toast for htmx, a message for everybody else."""
+def _show_message(request: HtmxRequest) -> HttpResponse:
+    """Show a toast for htmx, else a message."""
     level = request.POST.get("level", "success")
     level = level if level in set(ToastLevel) else ToastLevel.INFO
     text = _("This is how news look.")

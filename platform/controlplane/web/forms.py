@@ -1,4 +1,4 @@
-"""Forms in the product's look, with the domain's findings beside their fields."""
+"""Form base classes with the product styling, and validation findings beside their fields."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CLASSES: Mapping[type[forms.Widget], str] = {
 
 
 def validate_name(text: str) -> None:
-    """The validator of every field of forms, REST and the admin that holds a name.
+    """Validate a name; used by every name field of forms, REST and the admin.
 
     :raises ValidationError: naming the character that is not accepted.
     """
@@ -38,7 +38,7 @@ def validate_name(text: str) -> None:
 
 
 def only_unfilled(*of: forms.Form) -> bool:
-    """Whether all that is wrong with the forms is that required fields are empty."""
+    """Return whether the only errors are empty required fields."""
     return all(
         error.code == "required"
         for form in of
@@ -48,7 +48,7 @@ def only_unfilled(*of: forms.Form) -> bool:
 
 
 class PlainForm(forms.Form):
-    """A few fields first; those named in ``more`` are folded away until they are wanted."""
+    """A form with the product styling; fields named in ``more`` are collapsed."""
 
     more: ClassVar[tuple[str, ...]] = ()
     #: Where a finding belongs if not to the field of its own name.
@@ -69,14 +69,14 @@ class PlainForm(forms.Form):
                 self.cleaned_data[name] = normalize_name(value)
 
     def dress(self, field: forms.Field) -> None:
-        """Give it the product's look; for fields that are added later, too."""
+        """Apply the product styling to a field; also for fields that are added later."""
         css = next(
             (name for kind, name in _CLASSES.items() if isinstance(field.widget, kind)),
             "form-control",
         )
         field.widget.attrs.setdefault("class", css)
         if isinstance(field, forms.SlugField):
-            # Nobody knows what a "slug" is.
+            # Users do not know what a "slug" is.
             field.error_messages["invalid"] = _("Use Latin letters, digits, - and _ only.")
 
     def choice(self, name: str) -> forms.ChoiceField:
@@ -116,7 +116,7 @@ class PlainForm(forms.Form):
         return any(field.errors or (self.is_bound and field.data) for field in self.more_fields)
 
     def add_findings(self, findings: Iterable[Finding]) -> None:
-        """Show each beside its field, or above all of them where there is no such field."""
+        """Add each finding to its field, or to the form if there is no such field."""
         for finding in findings:
             name = self.finding_fields.get(finding.field, finding.field.replace(".", "_"))
             if name in self.fields:

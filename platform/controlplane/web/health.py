@@ -1,4 +1,4 @@
-"""Whether the product answers, and whether it can work."""
+"""Liveness and readiness checks."""
 
 from __future__ import annotations
 
@@ -21,78 +21,78 @@ from django.views.decorators.http import require_safe
 from controlplane.outbox import broker
 from controlplane.persistence import encryption
 from controlplane.ports.artifacts import ArtifactStore
-from controlplane.web.kept import Kept
+from controlplane.web.response_cache import TimedCache
 
 log = logging.getLogger(__name__)
 
 OK = "ok"
-#: However often somebody asks, the parts are looked at once in this time.
-KEPT_SECONDS = 1.5
+#: Checks run at most once in this time.
+CACHE_SECONDS = 1.5
 _PLAIN = b"a key that decrypts what it encrypted"
 
-#: Returns a word if the part can be used, and raises whatever it raises if it cannot.
+#: Returns a status if the component is usable, raises any exception otherwise.
 Check = Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Something that the product needs, as it was found."""
+class ComponentHealth:
+    """The result of one check."""
 
     name: str
     ready: bool
-    #: Of a ready part :data:`OK`, else what is wrong, without a secret or an address.
-    word: str
+    #: :data:`OK`, or what is wrong, without secrets and addresses.
+    status: str
 
 
-class NotReady(Exception):
-    """A part cannot be used; the message is for anybody who asks."""
+class HealthCheckFailed(Exception):
+    """A check failed; the message is public."""
 
 
 class Readiness:
-    """Looks at the parts, not more often than every :data:`KEPT_SECONDS`."""
+    """Runs the checks, at most every :data:`CACHE_SECONDS`."""
 
     def __init__(
         self, checks: Mapping[str, Check], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        #: Each part with its word, at most :data:`KEPT_SECONDS` old.
-        self.parts = Kept(
-            lambda: tuple(_look(name, check) for name, check in checks.items()),
-            seconds=KEPT_SECONDS,
+        #: The results, at most :data:`CACHE_SECONDS` old.
+        self.parts = TimedCache(
+            lambda: tuple(_run_check(name, check) for name, check in checks.items()),
+            seconds=CACHE_SECONDS,
             clock=clock,
         )
 
     def answer(self) -> JsonResponse:
-        """200 while every part can be used, else 503; each part with its word."""
+        """Return 200 while every component is usable, else 503, with the status of each."""
         parts = self.parts()
         ready = all(part.ready for part in parts)
         return JsonResponse(
             {
                 "status": OK if ready else "unavailable",
-                "parts": {part.name: part.word for part in parts},
+                "parts": {part.name: part.status for part in parts},
             },
             status=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE,
         )
 
 
-def _look(name: str, check: Check) -> Part:
+def _run_check(name: str, check: Check) -> ComponentHealth:
     try:
-        return Part(name=name, ready=True, word=check())
-    except NotReady as refusal:
-        return Part(name=name, ready=False, word=str(refusal))
-    # Whatever is wrong with a part, the others are still to be looked at.
+        return ComponentHealth(name=name, ready=True, status=check())
+    except HealthCheckFailed as refusal:
+        return ComponentHealth(name=name, ready=False, status=str(refusal))
+    # One failing check must not prevent the others.
     except Exception:
         log.warning("a part of the product cannot be used", exc_info=True, extra={"part": name})
-        return Part(name=name, ready=False, word="does not answer; the log says why")
+        return ComponentHealth(name=name, ready=False, status="does not answer; the log says why")
 
 
 @require_safe
 @never_cache
 def healthz(request: HttpRequest) -> JsonResponse:
-    """200 while this process runs and its database answers, 503 while the database does not."""
+    """Return 200 while the database answers, else 503."""
     try:
-        database_answers()
+        check_database()
     except Error:
-        # Why stays in the log: whoever asks here need not be logged in.
+        # The reason is logged only: this endpoint is public.
         return JsonResponse(
             {"status": "unavailable", "database": "does not answer"},
             status=HTTPStatus.SERVICE_UNAVAILABLE,
@@ -100,35 +100,35 @@ def healthz(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok", "database": "answers"})
 
 
-def database_answers() -> str:
+def check_database() -> str:
     """:raises Error: if it does not."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return OK
 
 
-def migrations_applied() -> str:
-    """:raises NotReady: with how many are missing."""
+def check_migrations() -> str:
+    """:raises HealthCheckFailed: with how many are missing."""
     missing = len(_migrations_on_disk() - set(MigrationRecorder(connection).applied_migrations()))
     if missing:
-        raise NotReady(f"{missing} not applied; run: manage.py migrate")
+        raise HealthCheckFailed(f"{missing} not applied; run: manage.py migrate")
     return OK
 
 
 @cache
 def _migrations_on_disk() -> frozenset[tuple[str, str]]:
-    """They do not change while the process runs."""
+    """Return the migrations on disk, which do not change while the process runs."""
     return frozenset(MigrationLoader(None).disk_migrations or ())
 
 
-def broker_answers() -> str:
-    """:raises BrokerSilent: if it does not."""
-    broker.waiting()
+def check_broker() -> str:
+    """:raises BrokerUnreachable: if it does not."""
+    broker.queue_depths()
     return OK
 
 
-def writes_into(store: ArtifactStore) -> str:
-    """Store something and take it out again.
+def check_artifact_store(store: ArtifactStore) -> str:
+    """Write and delete a blob.
 
     :raises ArtifactError: if it cannot be stored.
     """
@@ -136,11 +136,11 @@ def writes_into(store: ArtifactStore) -> str:
     return OK
 
 
-def key_is_loaded() -> str:
-    """:raises NotReady: if there is no key, or one that is none."""
+def check_encryption_key() -> str:
+    """:raises HealthCheckFailed: if there is no key, or one that is none."""
     try:
         if encryption.decrypt(encryption.encrypt(_PLAIN)) == _PLAIN:
             return OK
     except (ValueError, IndexError, InvalidToken):
         pass
-    raise NotReady("NINEFOLD_ENCRYPTION_KEY has no key that can be used")
+    raise HealthCheckFailed("NINEFOLD_ENCRYPTION_KEY has no key that can be used")

@@ -1,7 +1,7 @@
-"""Log lines: a fixed sentence, then its fields; as text for people, as JSON for programs.
+"""Log formatting: a fixed message followed by its fields, as text or as JSON.
 
-Every line of a request bears the request's id, every line of a task the task's name and id. What is
-secret is taken out of the finished line, wherever in it it stood.
+Every line of a request has the request id, every line of a task its name and id. Secrets are redacted from
+the finished line, wherever they occur in it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from django.conf import settings
 from pythonjsonlogger.json import JsonFormatter
 
-HIDDEN = "[hidden]"
+REDACTED = "[hidden]"
 #: Django and Celery put whole requests and arguments there, uvicorn its message in colours.
 _BULKY = {"color_message", "data", "request"}
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"} | _BULKY
@@ -35,8 +35,8 @@ _fields: ContextVar[dict[str, str]] = ContextVar("log_fields")
 
 
 @contextmanager
-def in_request(request_id: str) -> Iterator[None]:
-    """Lines of this thread bear the request's id inside the block."""
+def request_context(request_id: str) -> Iterator[None]:
+    """Add the request id to log lines of this thread inside the block."""
     before = _fields.set({"request_id": request_id})
     try:
         yield
@@ -44,22 +44,22 @@ def in_request(request_id: str) -> Iterator[None]:
         _fields.reset(before)
 
 
-def task_begins(*, name: str, task_id: str) -> None:
-    """From now on lines of this process bear the task's name and id."""
+def set_task_context(*, name: str, task_id: str) -> None:
+    """Add the name and id of the task to log lines from now on."""
     _fields.set({"task": name, "task_id": task_id})
 
 
-def task_ends() -> None:
+def clear_task_context() -> None:
     _fields.set({})
 
 
 def request_id() -> str:
-    """Of the request that is being answered; empty outside of one."""
+    """Return the id of the current request; empty outside of one."""
     return _fields.get({}).get("request_id", "")
 
 
 class ContextFilter(logging.Filter):
-    """Gives each record the fields of what is going on; fields that it brings itself win."""
+    """Adds the context fields to each record; its own fields have precedence."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         for name, value in _fields.get({}).items():
@@ -68,7 +68,7 @@ class ContextFilter(logging.Filter):
         return True
 
 
-def without_secrets(line: str) -> str:
+def redact(line: str) -> str:
     """The line, with :data:`HIDDEN` in the place of tokens, passwords and this product's own secrets."""
     for value in (
         settings.SECRET_KEY,
@@ -77,29 +77,29 @@ def without_secrets(line: str) -> str:
         *settings.NINEFOLD_ENCRYPTION_KEYS,
     ):
         if len(value) >= _SHORTEST_SECRET and value in line:
-            line = line.replace(value, HIDDEN)
-    return _SECRETS.sub(_hidden, line)
+            line = line.replace(value, REDACTED)
+    return _SECRETS.sub(_redacted, line)
 
 
-def _hidden(found: re.Match[str]) -> str:
-    return f"{found['before'] or found['link'] or found['scheme'] or ''}{HIDDEN}"
+def _redacted(found: re.Match[str]) -> str:
+    return f"{found['before'] or found['link'] or found['scheme'] or ''}{REDACTED}"
 
 
-class FieldsFormatter(logging.Formatter):
+class WebTextFormatter(logging.Formatter):
     """``INFO apps.jobs a turn failed attempt=… state=…``, with ``extra`` as the fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-        words = " ".join(f"{name}={value}" for name, value in sorted(fields.items()))
+        field_text = " ".join(f"{name}={value}" for name, value in sorted(fields.items()))
         line = f"{record.levelname} {record.name} {record.getMessage()}"
-        if words:
-            line = f"{line} {words}"
+        if field_text:
+            line = f"{line} {field_text}"
         if record.exc_info:
             line = f"{line}\n{self.formatException(record.exc_info)}"
-        return without_secrets(line)
+        return redact(line)
 
 
-class JsonLinesFormatter(JsonFormatter):
+class WebJsonFormatter(JsonFormatter):
     """One JSON object a line: ``at``, ``level``, ``logger``, ``message``, and ``extra`` beside them."""
 
     def __init__(self) -> None:
@@ -114,4 +114,4 @@ class JsonLinesFormatter(JsonFormatter):
         record.at = datetime.fromtimestamp(record.created, tz=UTC).isoformat(
             timespec="milliseconds"
         )
-        return without_secrets(super().format(record))
+        return redact(super().format(record))

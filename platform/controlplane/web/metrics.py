@@ -1,7 +1,7 @@
-"""What the web counts of itself, and who may read it, in Prometheus's text format.
+"""Request metrics of the web server in the Prometheus text format, and who may read them.
 
-A web process counts its own requests. Where several serve together, ``PROMETHEUS_MULTIPROC_DIR`` names a
-folder in which they add up; see ``docs/decisions/0018-own-metrics.md``.
+A web process counts its own requests. Where several processes serve together, ``PROMETHEUS_MULTIPROC_DIR``
+names the folder in which they add up; see ``docs/decisions/0018-own-metrics.md``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from prometheus_client.registry import Collector
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 #: Upper bounds in seconds: from an answer out of a cache to a large upload.
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-#: A client may send any word as its method; a label may not take any value.
+#: Other methods are counted as ``other``: label values must be bounded.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-#: Whoever forwards a request stands between us and the one who asks.
+#: Headers of proxies.
 _FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP", "HTTP_VIA")
 
 _own = CollectorRegistry()
@@ -43,13 +43,13 @@ REQUEST_SECONDS = Histogram(
 
 
 def observe(*, method: str, route: str, status: int, seconds: float) -> None:
-    """Count one answered request; ``route`` is the address's pattern, never the address."""
+    """Count one request; ``route`` is the URL pattern, never the path."""
     REQUESTS.labels(method if method in _METHODS else "other", route, str(status)).inc()
     REQUEST_SECONDS.labels(route).observe(seconds)
 
 
 def exposition(*others: Collector) -> bytes:
-    """Everything that this web counts and that ``others`` measure now, as text."""
+    """Return the request metrics and the metrics of ``others`` as text."""
     requests = _own
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         requests = CollectorRegistry()
@@ -62,9 +62,9 @@ def exposition(*others: Collector) -> bytes:
 
 
 def may_read(request: HttpRequest) -> bool:
-    """Whether the request has the token for metrics, or comes from this machine and no jobs run here.
+    """Return whether the request has the metrics token, or comes from this machine and no jobs run here.
 
-    Jobs of the local cluster reach loopback like any other program of this machine.
+    Jobs of the local cluster can reach loopback.
     """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     right: str = settings.NINEFOLD_METRICS_TOKEN
@@ -74,7 +74,7 @@ def may_read(request: HttpRequest) -> bool:
 
 
 def is_loopback(request: HttpRequest) -> bool:
-    """Whether the request comes from this machine, and not through a proxy on it."""
+    """Return whether the request comes from this machine without a proxy."""
     if any(request.META.get(name) for name in _FORWARDED):
         return False
     try:

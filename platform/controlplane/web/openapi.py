@@ -1,4 +1,4 @@
-"""What every operation of the schema has in common, and who may read the schema."""
+"""OpenAPI schema: problem responses of every operation, strict request bodies, and access to the schema."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ _STATUSES: dict[int, str] = {
 def _statuses(path: str, method: str) -> list[int]:
     """Those of ``_STATUSES`` that fit the operation."""
     writes = method != "get"
-    left_out = set() if "{" in path else {404}
-    left_out |= set() if writes else {409}
-    left_out |= set() if method in _BODIES else {422}
-    return [status for status in _STATUSES if status not in left_out]
+    excluded = set() if "{" in path else {404}
+    excluded |= set() if writes else {409}
+    excluded |= set() if method in _BODIES else {422}
+    return [status for status in _STATUSES if status not in excluded]
 
 
 def describe_problems(*, result: dict[str, Any], **context: Any) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class VisibleFieldSchema(OpenApiSerializerFieldExtension):
 
 
 class MayReadSchema(BasePermission):
-    """Whoever is signed in or has a token; everybody where ``NINEFOLD_PUBLIC_SCHEMA`` is on."""
+    """Allows authenticated users; everyone if ``NINEFOLD_PUBLIC_SCHEMA`` is on."""
 
     def has_permission(self, request: Request, view: object) -> bool:
         return settings.NINEFOLD_PUBLIC_SCHEMA or request.user.is_authenticated

@@ -1,4 +1,4 @@
-"""What every page does the same way: a page or its fragment, keyset paging, actions that may be refused."""
+"""Shared page behaviour: page or fragment, keyset paging, actions that can be refused, toasts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from django_htmx.http import trigger_client_event
 from django_htmx.middleware import HtmxDetails
 
 from controlplane.domain.machines import IllegalTransition
-from controlplane.web.sentences import said
+from controlplane.web.message_translation import translate_message
 
 Row = TypeVar("Row", bound=Model)
 
@@ -30,7 +30,7 @@ PAGE_SIZE = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[Row]):
+class KeysetPage(Generic[Row]):
     """Rows, newest first, and where the next page begins."""
 
     rows: list[Row]
@@ -40,7 +40,7 @@ class Page(Generic[Row]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tab:
-    """One part of a page with an address of its own."""
+    """A tab of a page with a URL of its own."""
 
     label: str | Promise
     href: str
@@ -52,7 +52,7 @@ class Tab:
 class HtmxRequest(HttpRequest):
     """What every view gets; for type checkers only."""
 
-    #: What htmx says of its request; false where the browser itself asks.
+    #: htmx details; false for requests by the browser itself.
     htmx: HtmxDetails
 
 
@@ -62,18 +62,18 @@ class ToastLevel(StrEnum):
     INFO = "info"
 
 
-def keyset(rows: QuerySet[Row], *, before: str, size: int = PAGE_SIZE) -> Page[Row]:
-    """The page that follows the row with that uid; the first one if it is empty or none of ``rows``."""
+def keyset(rows: QuerySet[Row], *, before: str, size: int = PAGE_SIZE) -> KeysetPage[Row]:
+    """Return the page after the row with that uid; the first page if it is empty or unknown."""
     if before and (edge := rows.filter(uid=before).first()) is not None:
         rows = rows.filter(pk__lt=edge.pk)
-    found = list(rows.order_by("-pk")[: size + 1])
-    shown = found[:size]
-    more = len(found) > size
-    return Page(rows=shown, next_before=getattr(shown[-1], "uid", "") if more else "")
+    matching = list(rows.order_by("-pk")[: size + 1])
+    shown = matching[:size]
+    more = len(matching) > size
+    return KeysetPage(rows=shown, next_before=getattr(shown[-1], "uid", "") if more else "")
 
 
 def is_fragment(request: HtmxRequest) -> bool:
-    """Whether htmx asks for a part of the page."""
+    """Return whether htmx requests a fragment."""
     return bool(request.htmx) and not request.htmx.boosted
 
 
@@ -85,9 +85,9 @@ def show(
     fragment: str,
     changing: bool = False,
 ) -> HttpResponse:
-    """The page, or for htmx the named partial of it.
+    """Render the page, or for htmx the named partial of it.
 
-    ``changing`` says whether a later look would show something else; pollers stop where it would not.
+    ``changing``: whether the content can still change; pollers stop otherwise.
     """
     if not is_fragment(request):
         return render(request, template, {**context, "changing": changing})
@@ -97,7 +97,7 @@ def show(
     )
 
 
-def acted(
+def run_action(
     request: HttpRequest,
     action: Callable[[], object],
     *,
@@ -105,43 +105,42 @@ def acted(
     done: str = "",
     refusals: tuple[type[Exception], ...] = (IllegalTransition,),
 ) -> HttpResponse:
-    """Do it and go back, with a message; a refusal is a message too, for somebody may have been first.
+    """Run the action and redirect back with a message; refusals are error messages.
 
-    Without ``done``, what the action gives back is the message.
+    Without ``done``, the return value of the action is the message.
     """
     try:
         outcome = action()
     except refusals as refusal:
-        messages.error(request, said(str(refusal)))
+        messages.error(request, translate_message(str(refusal)))
     else:
         messages.success(request, done or str(outcome))
     return redirect(back)
 
 
-def acting(
+def row_action(
     *,
-    found: Callable[[Any, str], Row],
+    load: Callable[[Any, str], Row],
     page: str,
     refusals: tuple[type[Exception], ...] = (IllegalTransition,),
     query: str = "",
 ) -> Callable[[Callable[..., str]], Callable[..., HttpResponse]]:
-    """Turn functions that do something to the row of a page into POST views that lead back to the page.
+    """Turn functions that act on the row of a page into POST views that redirect back to the page.
 
-    Such a function gets the request, the row that ``found`` gives for the request and the uid, and what else
-    the address names; it gives back what to say once it is done. ``page`` names the page's address, which
-    takes the uid.
+    Such a function gets the request, the row that ``load`` returns for the request and the uid, and further URL
+    arguments; it returns the success message. ``page`` is the URL name of the page, which takes the uid.
     """
 
-    def decorated(act: Callable[..., str]) -> Callable[..., HttpResponse]:
+    def decorated(action: Callable[..., str]) -> Callable[..., HttpResponse]:
         @login_required
         @require_POST
-        @wraps(act)
+        @wraps(action)
         def view(request: HttpRequest, uid: str, **named: Any) -> HttpResponse:
-            row = found(request, uid)
+            row = load(request, uid)
             back = reverse(page, args=[uid])
-            return acted(
+            return run_action(
                 request,
-                lambda: act(request, row, **named),
+                lambda: action(request, row, **named),
                 back=f"{back}?{query}" if query else back,
                 refusals=refusals,
             )
@@ -152,7 +151,7 @@ def acting(
 
 
 def toast(response: HttpResponse, *, level: str, text: str | Promise) -> HttpResponse:
-    """The answer to htmx with a toast on top of what it swaps; ``level`` is one of ``ToastLevel``."""
+    """Add a toast to an htmx response; ``level`` is one of ``ToastLevel``."""
     content = {"level": ToastLevel(level).value, "text": str(text)}
     trigger_client_event(response, "toast", content)
     return response

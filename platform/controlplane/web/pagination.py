@@ -1,4 +1,4 @@
-"""Keyset pagination: every page costs the same, and nothing is counted."""
+"""Keyset pagination of REST lists: every page costs the same, and nothing is counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LARGEST_KEY = 2**63 - 1
 
 
 def _number(text: str) -> int | None:
-    """What the digits say, if it fits a primary key; Python reads no number of thousands of digits."""
+    """Return the number if it fits a primary key; very long digit strings are not parsed."""
     if not text.isdecimal() or len(text) > len(str(_LARGEST_KEY)):
         return None
     number = int(text)
@@ -36,13 +36,15 @@ class KeysetPagination(CursorPagination):
     parameters = frozenset({"cursor", "page_size"})
 
     def get_page_size(self, request: Request) -> int | None:
-        given = request.query_params.get("page_size")
-        if given is None:
+        page_size = request.query_params.get("page_size")
+        if page_size is None:
             return self.page_size
-        if _number(given) not in range(1, self.max_page_size + 1):
-            message = f"must be a whole number from 1 to {self.max_page_size}, got {given[:40]!r}"
+        if _number(page_size) not in range(1, self.max_page_size + 1):
+            message = (
+                f"must be a whole number from 1 to {self.max_page_size}, got {page_size[:40]!r}"
+            )
             raise ValidationError({"page_size": [message]})
-        return int(given)
+        return int(page_size)
 
     def decode_cursor(self, request: Request) -> Cursor | None:
         try:

@@ -24,7 +24,7 @@ class PasswordHashingBusy(Exception):
 
 
 class HashingLimit:
-    """At most ``concurrent`` hashes at a time and ``queued`` callers that wait for their turn."""
+    """At most ``concurrent`` hashes at a time and ``queued`` waiting callers."""
 
     def __init__(self, *, concurrent: int, queued: int, timeout_seconds: float) -> None:
         self._admitted = threading.BoundedSemaphore(concurrent + queued)

@@ -1,7 +1,7 @@
-"""Errors become HTTP here and nowhere else: problem details, RFC 9457.
+"""Problem details (RFC 9457): the only place where exceptions become HTTP responses.
 
-Apps raise their own exceptions; each says how it looks to a client by being registered below, from the
-app's ``api`` package. What is not registered is a fault of ours: a 500.
+Apps raise their own exceptions and register how each is presented from their ``api`` package. An exception
+that is not registered is a server error: 500.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
+from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.http import Http404, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse
+from django.shortcuts import render
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 from rest_framework import exceptions
 from rest_framework.views import set_rollback
 
@@ -55,13 +59,13 @@ class Problem:
         return body
 
 
-#: None leaves the error to be a fault of ours.
+#: None: a server error.
 Translator = Callable[[Any], Problem | None]
 _translators: dict[type[Exception], Translator] = {}
 
 
 def translates(kind: type[Exception]) -> Callable[[Translator], Translator]:
-    """Register how an exception and its subclasses look to a client."""
+    """Register the problem details of an exception and its subclasses."""
 
     def register(translator: Translator) -> Translator:
         _translators[kind] = translator
@@ -71,7 +75,7 @@ def translates(kind: type[Exception]) -> Callable[[Translator], Translator]:
 
 
 def problem_of(error: Exception) -> Problem | None:
-    """How the error looks to a client; None if it is a fault of ours."""
+    """Return the problem details of an exception; None for a server error."""
     for kind in type(error).__mro__:
         if kind in _translators:
             return _translators[kind](error)
@@ -79,7 +83,7 @@ def problem_of(error: Exception) -> Problem | None:
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
-    """What DRF calls for each exception of a REST view. A fault of ours is logged and says nothing."""
+    """DRF exception handler. Server errors are logged; the response has no details."""
     set_rollback()
     problem = problem_of(error)
     if problem is None:
@@ -153,7 +157,7 @@ def _invalid(error: exceptions.ValidationError) -> Problem:
         status=400,
         code="invalid",
         detail="some fields are wrong; see errors",
-        errors=list(_flat(error.detail)),
+        errors=list(_flatten_errors(error.detail)),
     )
 
 
@@ -173,14 +177,165 @@ def _api(error: exceptions.APIException) -> Problem:
     )
 
 
-def _flat(detail: Any, path: str = "") -> list[dict[str, Any]]:
+def _flatten_errors(detail: Any, path: str = "") -> list[dict[str, Any]]:
     """DRF's nested errors as a list of dotted fields and messages."""
     if isinstance(detail, Mapping):
         return [
             error
             for name, value in detail.items()
-            for error in _flat(value, f"{path}.{name}" if path else str(name))
+            for error in _flatten_errors(value, f"{path}.{name}" if path else str(name))
         ]
     if isinstance(detail, list):
-        return [error for value in detail for error in _flat(value, path)]
+        return [error for value in detail for error in _flatten_errors(value, path)]
     return [{"field": path.removesuffix(".non_field_errors"), "message": str(detail)}]
+
+
+class ProblemType(NamedTuple):
+    #: HTTP status codes with which it comes.
+    statuses: str
+    #: What happened, and what a caller does about it.
+    meaning: Promise
+
+
+#: By code, in alphabetical order.
+PROBLEM_TYPES: Mapping[str, ProblemType] = {
+    "acceptance-refused": ProblemType(
+        "409", _("The version cannot be accepted or rejected in its state.")
+    ),
+    "address-refused": ProblemType(
+        "422",
+        _("The address may not be reached from here: it is private, or its scheme is not allowed."),
+    ),
+    "alert-refused": ProblemType(
+        "422", _("The alert rule, route or silence is not valid; errors names the fields.")
+    ),
+    "another-node": ProblemType("403", _("The agent's token belongs to another node.")),
+    "another-under-way": ProblemType(
+        "409", _("A rearrangement is under way already; wait for it or cancel it.")
+    ),
+    "authentication-failed": ProblemType(
+        "401", _("The token or password is wrong, has expired or was revoked.")
+    ),
+    "bad-request": ProblemType("400", _("The request cannot be read as HTTP should be.")),
+    "blob-missing": ProblemType("410", _("The file was deleted; it cannot be read any more.")),
+    "cluster-marked": ProblemType(
+        "409", _("Ninefold still marks nodes of the cluster as out of use; give them back first.")
+    ),
+    "cluster-occupied": ProblemType(
+        "409", _("Work runs on the cluster or holds its cards; stop it first.")
+    ),
+    "cluster-refused": ProblemType(
+        "422", _("The cluster's fields are not valid; errors names them.")
+    ),
+    "cluster-unfit": ProblemType(
+        "422", _("The cluster lacks something that Ninefold needs; errors says what.")
+    ),
+    "dataset-refused": ProblemType(
+        "422", _("Rows of the file are not valid; errors names row and column.")
+    ),
+    "deletion-refused": ProblemType(
+        "409", _("Something still uses what is to be deleted; the detail names it.")
+    ),
+    "duplicate-upload": ProblemType(
+        "409", _("The same rows are a version of the dataset already.")
+    ),
+    "forbidden": ProblemType("403", _("Your role does not allow this.")),
+    "health-policy-refused": ProblemType(
+        "422", _("The health policy is not valid; errors names the fields.")
+    ),
+    "health-rule-refused": ProblemType(
+        "422", _("The health rule is not valid; errors names the fields.")
+    ),
+    "hub-refused": ProblemType("422", _("The model hub does not offer what was asked for.")),
+    "hub-unreachable": ProblemType("502", _("The model hub does not answer; try again later.")),
+    "idempotency-busy": ProblemType(
+        "409",
+        _(
+            "The first request with this Idempotency-Key is still running; repeat after Retry-After."
+        ),
+    ),
+    "idempotency-mismatch": ProblemType(
+        "422", _("The Idempotency-Key was used with another body; choose a new one.")
+    ),
+    "illegal-transition": ProblemType(
+        "409", _("The object is in a state in which this cannot be done.")
+    ),
+    "internal": ProblemType("500", _("A fault of the server; its log has it under request_id.")),
+    "invalid": ProblemType(
+        "400", _("Fields or parameters are wrong; errors names each with its message.")
+    ),
+    "isolation-refused": ProblemType(
+        "422", _("The card or node cannot be isolated or given back like that.")
+    ),
+    "membership-refused": ProblemType(
+        "409",
+        _("The membership cannot be changed like that, such as the last administrator leaving."),
+    ),
+    "method-not-allowed": ProblemType("405", _("The address does not take this method.")),
+    "model-refused": ProblemType(
+        "422", _("The files are no model that can be used; the detail says why.")
+    ),
+    "not-acceptable": ProblemType("406", _("The address answers in none of the accepted forms.")),
+    "not-authenticated": ProblemType("401", _("Send a token: Authorization: Bearer …")),
+    "not-found": ProblemType(
+        "404", _("There is nothing at this address for you; it may be another team's.")
+    ),
+    "nothing-to-move": ProblemType("422", _("No rearrangement makes the room that was asked for.")),
+    "parse-error": ProblemType("400", _("The body is not valid JSON.")),
+    "permission-denied": ProblemType("403", _("Your role does not allow this.")),
+    "permission-refused": ProblemType(
+        "403", _("Your role or the token's scope does not allow this.")
+    ),
+    "push-busy": ProblemType(
+        "503", _("Too many figures are waiting; send them again after Retry-After.")
+    ),
+    "push-outdated": ProblemType("400", _("The figures are older than those that are known.")),
+    "push-refused": ProblemType(
+        "400", _("The pushed text cannot be read; errors names the lines.")
+    ),
+    "queue-file-refused": ProblemType(
+        "422", _("The queue file is not valid; errors names queue and field.")
+    ),
+    "queues-changed": ProblemType(
+        "409, 412", _("Somebody changed the queues meanwhile; read them again and repeat.")
+    ),
+    "queues-refused": ProblemType(
+        "422", _("The queue tree would not be valid; errors names queue and field.")
+    ),
+    "rearrangement-stale": ProblemType(
+        "409", _("The fleet has changed since the plan was made; ask for a new one.")
+    ),
+    "refused": ProblemType("422", _("The request cannot be carried out; the detail says why.")),
+    "registration-refused": ProblemType(
+        "422", _("The model cannot be registered like that; the detail says why.")
+    ),
+    "report-refused": ProblemType(
+        "422", _("The report of an attempt is not valid; errors names the fields.")
+    ),
+    "rollout-refused": ProblemType(
+        "422", _("The rollout over nodes is not valid; errors names the fields.")
+    ),
+    "rule-invalid": ProblemType("422", _("The rule is not valid; errors names the fields.")),
+    "sizing-refused": ProblemType(
+        "422", _("Memory cannot be worked out for this question; errors names the fields.")
+    ),
+    "source-refused": ProblemType(
+        "422", _("The telemetry source is not valid; errors names the fields.")
+    ),
+    "spec-refused": ProblemType(
+        "422", _("The spec cannot be run; errors names each field with what would be right.")
+    ),
+    "storage-full": ProblemType("507", _("The server's disk is full.")),
+    "storage-quota-exceeded": ProblemType(
+        "409", _("The team's storage quota would be exceeded; delete something or ask for more.")
+    ),
+    "throttled": ProblemType("429", _("Too many requests; repeat after Retry-After.")),
+    "too-large": ProblemType("413", _("The body is larger than the address takes.")),
+    "unsupported-media-type": ProblemType("415", _("Send the body as application/json.")),
+    "webhook-refused": ProblemType("422", _("The webhook is not valid; errors names the fields.")),
+}
+
+
+@login_required
+def problem_types(request: HttpRequest) -> HttpResponseBase:
+    return render(request, "problem_types.html", {"types": PROBLEM_TYPES})

@@ -1,22 +1,25 @@
-"""What every REST address has in common: strict fields, strict queries, public names.
+"""REST base classes: bounded parsers, strict serializers and queries, public ids, view sets.
 
-A field or query parameter that is not known is refused rather than ignored: a misspelt
-``learning_rate`` would otherwise train with the default.
+A field or query parameter that is not known is refused rather than ignored: a misspelt ``learning_rate``
+would otherwise train with the default. Body sizes are checked against ``Content-Length`` before anything is
+read; a request without one has no body under WSGI.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import IO, Any, ClassVar, TypeVar
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model, QuerySet
 from django.http import Http404, QueryDict
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers, viewsets
+from rest_framework import exceptions, serializers, status, viewsets
 from rest_framework.exceptions import ValidationError
 from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.parsers import BaseParser
+from rest_framework.parsers import BaseParser, JSONParser, MultiPartParser
 from rest_framework.permissions import AllowAny
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -24,14 +27,108 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.domain.names import is_name_field, normalize_name
+from controlplane.domain.resources import bytes_in_words
 from controlplane.web.forms import validate_name
 from controlplane.web.pagination import KeysetPagination
-from controlplane.web.parsers import BoundedJSONParser
+
+#: Boundaries, headers and the small fields beside a file.
+_FORM_OVERHEAD = 1024 * 1024
+#: Digits of a Content-Length.
+_LONGEST_LENGTH = 18
+
+
+class BodyTooLarge(exceptions.APIException):
+    """The body is larger than this address takes."""
+
+    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
+    default_code = "too-large"
+
+    def __init__(self, *, size: int, limit: int) -> None:
+        super().__init__(
+            f"the body has {bytes_in_words(size)}; at most {bytes_in_words(limit)} are taken here"
+        )
+
+
+def content_length(headers: Mapping[str, str]) -> int | None:
+    """Bytes of the body as announced; None where nothing is.
+
+    :raises ParseError: if it is no number.
+    """
+    announced = headers.get("Content-Length") or ""
+    if not announced:
+        return None
+    if not announced.isdecimal() or len(announced) > _LONGEST_LENGTH:
+        message = f"Content-Length must be a whole number, got {announced[:40]!r}"
+        raise exceptions.ParseError(message)
+    return int(announced)
+
+
+def require_bounded(parser_context: Mapping[str, Any] | None, *, limit: int) -> None:
+    """:raises BodyTooLarge: if the request announces more than ``limit`` bytes."""
+    request = (parser_context or {}).get("request")
+    size = content_length(request.headers) if request is not None else None
+    if size is not None and size > limit:
+        raise BodyTooLarge(size=size, limit=limit)
+
+
+class BoundedJSONParser(JSONParser):
+    """Parses JSON that the database can store."""
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """:raises ParseError: if it is not JSON, or has a text or number that cannot be stored."""
+        require_bounded(parser_context, limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+        try:
+            value = super().parse(stream, media_type, parser_context)
+        except RecursionError:
+            raise exceptions.ParseError("the JSON is nested too deeply") from None
+        _check_values(value)
+        return value
+
+
+def _check_values(value: Any) -> None:
+    """PostgreSQL stores neither NUL nor half of a surrogate pair, in a column or inside of JSON.
+
+    Nor does JSON know infinity, which is what Python reads where an exponent is too large.
+    """
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, str):
+            if "\0" in each or any("\ud800" <= character <= "\udfff" for character in each):
+                raise exceptions.ParseError(
+                    "a text has a NUL (\\u0000) or half of a surrogate pair (\\ud800 to \\udfff)"
+                )
+        elif isinstance(each, float) and not math.isfinite(each):
+            raise exceptions.ParseError("a number is too large to be kept (beyond 1.8e308)")
+        elif isinstance(each, Mapping):
+            pending.extend(each)
+            pending.extend(each.values())
+        elif isinstance(each, list):
+            pending.extend(each)
+
+
+class BoundedMultiPartParser(MultiPartParser):
+    """A form with one file of at most ``NINEFOLD_UPLOAD_LIMIT`` bytes."""
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        require_bounded(parser_context, limit=settings.NINEFOLD_UPLOAD_LIMIT + _FORM_OVERHEAD)
+        return super().parse(stream, media_type, parser_context)
+
 
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")
 
-#: A public name, as ``controlplane.persistence.models.new_uid`` makes it.
+#: A public id, as ``controlplane.persistence.models.new_uid`` creates it.
 UID = "[0-9a-f]{32}"
 #: What fits an integer column.
 LARGEST_INTEGER = 2**31 - 1
@@ -61,7 +158,7 @@ def _wrong_types(field: serializers.Field[Any, Any, Any, Any], given: Any) -> An
 class StrictSerializer(serializers.Serializer[T]):
     """Refuses fields that it does not know, and values of another JSON type than the field's."""
 
-    #: Whether the values come from JSON, which has types; an address has only text.
+    #: Whether the values come from JSON, which has types; a query string has only text.
     typed: ClassVar[bool] = True
 
     def to_internal_value(self, data: Any) -> Any:
@@ -151,7 +248,7 @@ class VisibleField(serializers.SlugRelatedField[M]):
 
     def __init__(self, *, visible: Callable[[Any], QuerySet[M]], **options: Any) -> None:
         self._visible = visible
-        # DRF wants to know early that the field can be written; the rows depend on the caller.
+        # DRF needs a queryset for a writable field; the rows depend on the caller.
         super().__init__(slug_field="uid", queryset=visible(AnonymousUser()), **options)
 
     def get_queryset(self) -> QuerySet[M]:
@@ -200,7 +297,7 @@ class ResourceViewSet(viewsets.GenericViewSet[M]):
 
 
 class AnyAccept(DefaultContentNegotiation):
-    """For addresses with one form of answer, whatever the client prefers."""
+    """Ignores the Accept header; for endpoints with one response format."""
 
     def select_renderer(
         self, request: Request, renderers: Any, format_suffix: str | None = None

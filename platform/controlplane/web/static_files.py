@@ -1,11 +1,11 @@
-"""Where the pages' own files are collected: compressed, and named by their content."""
+"""Storage of static files: compressed, and named by content hash."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    # What whitenoise's storage is, to whoever calls it; it brings no types.
+    # The base of whitenoise's storage, which has no types.
     from django.contrib.staticfiles.storage import ManifestStaticFilesStorage as BaseStorage
 else:
     from whitenoise.storage import CompressedManifestStaticFilesStorage as BaseStorage
@@ -23,10 +23,10 @@ _IMPORTS = (
 
 
 class ModuleStorage(BaseStorage):
-    """Imports between modules lead to the names by content too.
+    """Rewrites imports between JavaScript modules to hashed names.
 
-    Otherwise a module would be loaded a second time under its plain name, with state of its own, and a
-    browser could go on with an old one after an upgrade.
+    Otherwise a module would be loaded a second time under its plain name, with state of its own, and a browser
+    could use an old one after an upgrade.
     """
 
     patterns = (*BaseStorage.patterns, _IMPORTS)

@@ -17,9 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
+from django.core import signing
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import F, Model, Q, QuerySet
 from django.http import HttpRequest, QueryDict, StreamingHttpResponse
@@ -27,30 +30,30 @@ from django.utils.functional import Promise
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
-from controlplane.web import cursors, spreadsheets
+from controlplane.web import downloads
 from controlplane.web.forms import PlainForm
 
 Row = TypeVar("Row", bound=Model)
-Words = str | Promise
+Label = str | Promise
 
 PAGE_SIZE = 25
-#: Counting stops here: a title says "1,000+".
-MOST_COUNTED = 1000
-#: Parameters of the address that belong to the table itself.
+#: Counting stops here: the title shows "1,000+".
+MAX_COUNTED = 1000
+#: Query parameters of the table itself.
 SORT, AFTER, FORMAT = "sort", "after", "format"
-#: What a field holds that was left alone.
-_NOTHING: tuple[object, ...] = (None, "", False, [])
+#: Values of empty filter fields.
+_EMPTY_VALUES: tuple[object, ...] = (None, "", False, [])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column of a list, by the name that addresses use for it."""
+    """One column of a list; ``key`` is its name in query parameters."""
 
     key: str
     #: Empty for a column of buttons.
-    label: Words
+    label: Label
     #: What the rows are ordered by: a field, a path of fields or an annotation. Empty: cannot be sorted by.
-    #: ``pk`` stands for the time of making, and is the cheapest.
+    #: ``pk`` sorts by creation, and is the cheapest.
     sort: str = ""
     numeric: bool = False
     #: The row's value in the CSV; without it the attribute named ``key``. A column without a label is left out.
@@ -62,9 +65,9 @@ class Heading:
     """A column as the table's head shows it."""
 
     key: str
-    label: Words
+    label: Label
     numeric: bool
-    #: Where a press leads; empty where it cannot be sorted by.
+    #: URL of a click; empty if not sortable.
     href: str
     #: ``ascending``, ``descending``, or empty where the rows are ordered by another column.
     direction: str
@@ -75,14 +78,14 @@ class BulkAction:
     """Something to do to all chosen rows: a POST to ``href`` with their uids as ``uid``."""
 
     name: str
-    label: Words
+    label: Label
     href: str
-    #: What will happen to them; asked before it is done.
-    warning: Words
+    #: Confirmation text.
+    warning: Label
     picture: str = "check"
     style: str = "btn-danger"
-    #: Label of a text that may go with it, sent as ``note_<name>``; empty: none is asked for.
-    note: Words = ""
+    #: Label of an optional note, sent as ``note_<name>``; empty: no note.
+    note: Label = ""
 
 
 class FilterForm(PlainForm):
@@ -98,20 +101,20 @@ class FilterForm(PlainForm):
 
     def chosen(self, name: str) -> Any:
         """The valid value of that field, or None where nothing was chosen."""
-        return self._given.get(name)
+        return self._valid_values.get(name)
 
     def apply(self, rows: QuerySet[Row]) -> QuerySet[Row]:
         """The rows that match every chosen value."""
-        given = {
+        conditions = {
             lookup: value
             for name, lookup in self.lookups.items()
             if (value := self.chosen(name)) is not None
         }
-        return rows.filter(**given)
+        return rows.filter(**conditions)
 
     @property
-    def left_out(self) -> list[str]:
-        """For each value of the address that is none, in words, why it does not narrow the rows."""
+    def invalid_filters(self) -> list[str]:
+        """Return a message for each invalid filter value."""
         return [
             _("The filter “%(label)s” was left out: %(error)s")
             % {"label": self.fields[name].label or name, "error": " ".join(map(str, errors))}
@@ -121,21 +124,21 @@ class FilterForm(PlainForm):
 
     @property
     def in_use(self) -> bool:
-        return bool(self._given)
+        return bool(self._valid_values)
 
     @cached_property
-    def _given(self) -> dict[str, Any]:
+    def _valid_values(self) -> dict[str, Any]:
         """What is valid and not empty, whether or not the rest of the form is valid."""
         self.is_valid()
         values = {
             name: list(value) if isinstance(value, QuerySet) else value
             for name, value in self.cleaned_data.items()
         }
-        return {name: value for name, value in values.items() if value not in _NOTHING}
+        return {name: value for name, value in values.items() if value not in _EMPTY_VALUES}
 
 
 class Table(Generic[Row]):
-    """One page of rows with what surrounds it. Nothing is asked of the database before it is read.
+    """One page of rows with headings and links. Queries are lazy.
 
     ``default_sort`` and ``?sort=`` name a column by its key, with ``-`` for descending; where no column has
     the default's key, the newest row comes first.
@@ -158,9 +161,9 @@ class Table(Generic[Row]):
         self._declared = tuple(columns)
         self._size = size
         self._sortable = {column.key: column for column in columns if column.sort}
-        self._asked_sort = request.GET.get(SORT, "")
-        known = self._asked_sort.removeprefix("-") in self._sortable
-        self._sort = self._asked_sort if known else default_sort
+        self._requested_sort = request.GET.get(SORT, "")
+        known = self._requested_sort.removeprefix("-") in self._sortable
+        self._sort = self._requested_sort if known else default_sort
         self._matching = self.filters.apply(rows) if self.filters else rows
 
     @property
@@ -194,11 +197,11 @@ class Table(Generic[Row]):
 
     @property
     def saved_query(self) -> str:
-        """Filters and order as a query string without its question mark: what a saved filter keeps."""
+        """Return filters and order as a query string without its question mark, for saved filters."""
         return self._href({AFTER: "", FORMAT: ""}).removeprefix("?")
 
     @property
-    def kept(self) -> list[tuple[str, str]]:
+    def carried_parameters(self) -> list[tuple[str, str]]:
         """Parameters that the form of filters must carry along: order, tab, whatever else the page has."""
         own = {AFTER, FORMAT, *(self.filters.fields if self.filters else ())}
         return [
@@ -214,12 +217,12 @@ class Table(Generic[Row]):
 
     @property
     def ignored(self) -> list[str]:
-        """What the address asks for that is not there, in words."""
-        hints = self.filters.left_out if self.filters else []
-        if self._asked_sort and self._asked_sort != self._sort:
-            asked = Truncator(self._asked_sort).chars(40)
+        """Return messages about invalid query parameters."""
+        hints = self.filters.invalid_filters if self.filters else []
+        if self._requested_sort and self._requested_sort != self._sort:
+            requested = Truncator(self._requested_sort).chars(40)
             hint = _("There is no order “%(asked)s”; the usual one is shown.")
-            hints = [*hints, hint % {"asked": asked}]
+            hints = [*hints, hint % {"asked": requested}]
         return hints
 
     @cached_property
@@ -228,8 +231,8 @@ class Table(Generic[Row]):
         rows, more = self._page
         if self._after is None and not more:
             return str(len(rows))
-        counted = self._matching.order_by().values("pk")[: MOST_COUNTED + 1].count()
-        return f"{MOST_COUNTED:,}+" if counted > MOST_COUNTED else f"{counted:,}"
+        counted = self._matching.order_by().values("pk")[: MAX_COUNTED + 1].count()
+        return f"{MAX_COUNTED:,}+" if counted > MAX_COUNTED else f"{counted:,}"
 
     @property
     def wants_csv(self) -> bool:
@@ -239,7 +242,7 @@ class Table(Generic[Row]):
         """All matching rows in the page's order, sent as they are read."""
         shown = [column for column in self._declared if column.label]
         head = [str(column.label) for column in shown]
-        return spreadsheets.download(filename=filename, head=head, lines=self._lines(shown))
+        return downloads.csv_download(filename=filename, head=head, lines=self._lines(shown))
 
     def _lines(self, columns: Sequence[Column]) -> Iterator[list[object]]:
         for row in self._ordered.iterator(chunk_size=500):
@@ -258,8 +261,8 @@ class Table(Generic[Row]):
         return found[: self._size], len(found) > self._size
 
     @cached_property
-    def _after(self) -> cursors.Position | None:
-        return cursors.read(self._request.GET.get(AFTER, ""), order=self._sort)
+    def _after(self) -> CursorPosition | None:
+        return cursor_decode(self._request.GET.get(AFTER, ""), order=self._sort)
 
     @property
     def _field(self) -> str:
@@ -276,13 +279,13 @@ class Table(Generic[Row]):
         tie = "-pk" if self._descending else "pk"
         if self._field == "pk":
             return self._matching.order_by(tie)
-        # Without need, NULLS LAST would keep PostgreSQL from using an index.
-        last = True if _may_be_empty(self._matching.model, self._field) else None
+        # An unnecessary NULLS LAST would keep PostgreSQL from using an index.
+        last = True if _is_nullable(self._matching.model, self._field) else None
         value = F(self._field)
         order = value.desc(nulls_last=last) if self._descending else value.asc(nulls_last=last)
         return self._matching.order_by(order, tie)
 
-    def _beyond(self, edge: cursors.Position) -> Q:
+    def _beyond(self, edge: CursorPosition) -> Q:
         further = "lt" if self._descending else "gt"
         behind = Q(**{f"pk__{further}": edge.key})
         if self._field == "pk":
@@ -291,19 +294,19 @@ class Table(Generic[Row]):
             return Q(**{f"{self._field}__isnull": True}) & behind
         beyond = Q(**{f"{self._field}__{further}": edge.value})
         beyond |= Q(**{self._field: edge.value}) & behind
-        if _may_be_empty(self._matching.model, self._field):
+        if _is_nullable(self._matching.model, self._field):
             beyond |= Q(**{f"{self._field}__isnull": True})
         return beyond
 
     def _cursor(self, row: Row) -> str:
         value = None if self._field == "pk" else _value_at(row, self._field)
-        return cursors.write(cursors.Position(value=value, key=row.pk), order=self._sort)
+        return cursor_encode(CursorPosition(value=value, key=row.pk), order=self._sort)
 
     def _heading(self, column: Column) -> Heading:
         current = self._sort.removeprefix("-") == column.key
         href, direction = "", ""
         if column.sort:
-            # The largest figure is what people look for first.
+            # Numeric columns sort descending first.
             descending = not self._descending if current else column.numeric
             href = self._href({SORT: f"-{column.key}" if descending else column.key, AFTER: ""})
         if current and column.sort:
@@ -333,7 +336,7 @@ def _value_at(row: Model, path: str) -> Any:
     return value
 
 
-def _may_be_empty(model: type[Model], path: str) -> bool:
+def _is_nullable(model: type[Model], path: str) -> bool:
     """Whether a row may have no value there; an annotation may."""
     for name in path.split("__"):
         try:
@@ -345,3 +348,63 @@ def _may_be_empty(model: type[Model], path: str) -> bool:
         if field.related_model and not isinstance(field.related_model, str):
             model = field.related_model
     return False
+
+
+_SALT = "table"
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CursorPosition:
+    """The last row of a page."""
+
+    #: Of the column that the rows are ordered by.
+    value: Any
+    key: int
+
+
+def cursor_encode(position: CursorPosition, *, order: str) -> str:
+    """The cursor behind that row, for rows in that order only.
+
+    :raises TypeError: if the value's type has no place in a cursor.
+    """
+    return signing.dumps([order, *_encode_value(position.value), position.key], salt=_SALT)
+
+
+def cursor_decode(text: str, *, order: str) -> CursorPosition | None:
+    """The position; None where there is none, it was changed, or it belongs to another order."""
+    try:
+        written_for, kind, value, key = signing.loads(text, salt=_SALT)
+    except (signing.BadSignature, ValueError):
+        return None
+    return (
+        CursorPosition(value=_decode_value(kind, value), key=key) if written_for == order else None
+    )
+
+
+def _encode_value(value: Any) -> tuple[str, Any]:
+    if value is None or isinstance(value, bool | int | float | str):
+        return "", value
+    if isinstance(value, datetime):
+        return "at", value.isoformat()
+    if isinstance(value, date):
+        return "day", value.isoformat()
+    if isinstance(value, timedelta):
+        return "span", value // _MICROSECOND
+    if isinstance(value, Decimal):
+        return "decimal", str(value)
+    raise TypeError(f"rows cannot be paged by a {type(value).__name__}; sort by another field")
+
+
+def _decode_value(kind: str, value: Any) -> Any:
+    match kind:
+        case "at":
+            return datetime.fromisoformat(value)
+        case "day":
+            return date.fromisoformat(value)
+        case "span":
+            return value * _MICROSECOND
+        case "decimal":
+            return Decimal(value)
+        case _:
+            return value

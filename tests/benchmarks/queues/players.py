@@ -58,7 +58,7 @@ class Played:
 
 def prepared(load: Load) -> Owners:
     """The owners of the load, in an empty database; whatever it is about, they hear it."""
-    messages.hear(TOPICS)
+    messages.set_subscribed_topics(TOPICS)
     return Owners(load=load, team=record(company(load), at=timezone.now()), news=Bell.hung())
 
 
@@ -108,7 +108,7 @@ def main() -> int:
     # Its own ends are the other's now: should it die, the next to hear is told that nobody rings.
     for pipe in pipes:
         os.close(pipe)
-    messages.wake_with(work.ring)
+    messages.set_wake_callbacks(work.ring)
     try:
         # A company's scheduler runs before anybody asks for anything.
         if not owners.news.wait(seconds=START):
@@ -116,7 +116,7 @@ def main() -> int:
         before = spent()
         seconds = owners.run(within=PATIENCE)
     finally:
-        messages.wake_with()
+        messages.set_wake_callbacks()
         os.close(work.rung)
         cycles, _ = scheduler.communicate(timeout=60)
     used = spent().since(before)

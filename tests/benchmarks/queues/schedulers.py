@@ -60,7 +60,7 @@ def schedule(work: Bell) -> Figures:
 def main() -> int:
     heard, rung = map(int, sys.argv[1:])
     news = Bell(rung, rung)
-    messages.wake_with(news.ring)
+    messages.set_wake_callbacks(news.ring)
     reconcilers.cycle_run(policy=POLICY, at=timezone.now())
     news.ring()
     print(json.dumps(asdict(schedule(Bell(heard, heard)))))

@@ -27,7 +27,7 @@ from apps.monitoring.models import CardFigures, CardHistory, NodeToken, Source
 from apps.monitoring.reconcilers.telemetry import silence_notice, sources_read
 from apps.monitoring.services.history import history_tidy
 from apps.monitoring.services.node_tokens import token_issue
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from tests.benchmarks.telemetry.exporters import CARDS_A_NODE, SERIES, exposition, shares
 
 PUSHES, _AGENTS = 400, 50

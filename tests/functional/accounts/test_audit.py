@@ -19,8 +19,8 @@ from django.utils import timezone, translation
 
 from apps.accounts import services
 from apps.accounts.models import AuditEntry, Team
-from apps.accounts.selectors import sees_audit
-from apps.accounts.web.deeds import SENTENCES, deed
+from apps.accounts.selectors import can_view_audit_log
+from apps.accounts.web.audit_log import AUDIT_MESSAGES, audit_message
 from controlplane.domain.permissions import Role, Scope
 from tests.functional.accounts.conftest import Staffed, browser
 from tests.functional.api.callers import API, caller, wrong_fields
@@ -40,10 +40,10 @@ def happened(staffed: Staffed) -> Staffed:
 
 
 def shown(client: Client, **query: str) -> list[str]:
-    return [one["deed"] for one in client.get("/audit", query).context["rows"]]
+    return [one["audit_message"] for one in client.get("/audit", query).context["rows"]]
 
 
-def test_each_administrator_sees_what_concerns_them(happened: Staffed) -> None:
+def test_administrators_see_the_entries_of_their_teams(happened: Staffed) -> None:
     lead = shown(browser(happened.lead))
     assert "a-engineer submitted the job train maps" in lead
     assert not [one for one in lead if "search" in one or "node-1" in one]
@@ -53,14 +53,14 @@ def test_each_administrator_sees_what_concerns_them(happened: Staffed) -> None:
 
 
 @pytest.mark.parametrize("role", [one for one in Role if one is not Role.ADMINISTRATOR])
-def test_the_trail_is_not_for_others(happened: Staffed, role: Role) -> None:
+def test_other_roles_cannot_see_the_audit_log(happened: Staffed, role: Role) -> None:
     assert browser(happened.of[role]).get("/audit").status_code == 403
     rows = caller(happened.of[role]).get(f"{API}/audit").json()["results"]
     assert rows == []
 
 
-def test_nobody_in_particular_sees_nothing(staffed: Staffed) -> None:
-    assert not sees_audit(AnonymousUser())
+def test_anonymous_users_see_no_entries(staffed: Staffed) -> None:
+    assert not can_view_audit_log(AnonymousUser())
 
 
 def test_it_is_narrowed_by_who_action_team_object_and_day(happened: Staffed) -> None:
@@ -131,17 +131,17 @@ def test_an_entry_says_from_where_and_in_which_request(staffed: Staffed) -> None
 
 def test_every_sentence_is_there_in_both_languages(staffed: Staffed) -> None:
     entries = [
-        AuditEntry(actor_name="mei", action=action, object_name="it") for action in SENTENCES
+        AuditEntry(actor_name="mei", action=action, object_name="it") for action in AUDIT_MESSAGES
     ]
     for entry in entries:
-        assert entry.action not in deed(entry)
+        assert entry.action not in audit_message(entry)
         with translation.override("zh-hans"):
-            assert deed(entry) != deed_in("en", entry), entry.action
+            assert audit_message(entry) != deed_in("en", entry), entry.action
 
 
 def deed_in(language: str, entry: AuditEntry) -> str:
     with translation.override(language):
-        return deed(entry)
+        return audit_message(entry)
 
 
 def actions_of_the_code() -> Iterator[str]:
@@ -173,7 +173,7 @@ def literals(value: ast.expr) -> Iterator[str]:
 def test_everything_that_is_recorded_has_a_sentence() -> None:
     recorded = {action for action in actions_of_the_code() if "." in action}
     assert len(recorded) > 40
-    assert recorded - set(SENTENCES) == set()
+    assert recorded - set(AUDIT_MESSAGES) == set()
 
 
 @pytest.mark.parametrize(

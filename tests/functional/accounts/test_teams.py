@@ -27,7 +27,7 @@ def test_people_see_their_teams_and_the_administrator_of_the_company_all(staffed
     assert 'href="/teams/search"' in everything
 
 
-def test_a_team_of_others_is_not_there(staffed: Staffed) -> None:
+def test_other_teams_are_not_found(staffed: Staffed) -> None:
     client = browser(staffed.lead)
     there, nowhere = client.get("/teams/search"), client.get("/teams/nowhere")
     assert (there.status_code, nowhere.status_code) == (404, 404)
@@ -56,7 +56,7 @@ def test_only_administrators_change_members(staffed: Staffed, role: Role) -> Non
     assert not roles(staffed.other, staffed.maps)
 
 
-def test_who_may_not_add_people_does_not_learn_whether_there_is_one(staffed: Staffed) -> None:
+def test_users_without_permission_cannot_probe_user_names(staffed: Staffed) -> None:
     client = browser(staffed.of[Role.VIEWER])
     for person in ("other", "nobody at all"):
         form = {"person": person, "roles": ["viewer"]}

@@ -189,7 +189,7 @@ def caller_with_end(staffed: Staffed) -> APIClient:
     return client
 
 
-def test_a_token_from_before_there_were_scopes_goes_on_as_it_was(staffed: Staffed) -> None:
+def test_a_token_from_before_scopes_keeps_all_scopes(staffed: Staffed) -> None:
     text = services.new_key(services.TOKEN_PREFIX)
     with connection.cursor() as cursor:
         # As the version before this one writes it.
@@ -203,7 +203,7 @@ def test_a_token_from_before_there_were_scopes_goes_on_as_it_was(staffed: Staffe
     assert client.post(f"{API}/tokens", {"name": "new"}).status_code == 201
 
 
-def test_guessing_is_slowed_down_and_who_knows_is_not_held_up(
+def test_invalid_tokens_are_throttled_and_valid_ones_are_not(
     staffed: Staffed, settings: Settings
 ) -> None:
     settings.NINEFOLD_TOKEN_FAILURES = 3

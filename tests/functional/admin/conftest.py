@@ -23,7 +23,7 @@ from apps.serving.services import deployments, gateways, keys
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.models import MODEL, ModelEvent
 from controlplane.domain.permissions import Scope
-from controlplane.persistence.moves import move
+from controlplane.persistence.state_transitions import apply_transition
 from tests.integration.company import ENGINE, Company
 from tests.integration.founding import committed_company, company, installation
 
@@ -70,7 +70,9 @@ def lived_in(company: Company, boss: User) -> LivedIn:
     company.schedule()
     company.turn_deployments()
     broken = ModelVersion.objects.create(line=company.model.line, number=99)
-    move(broken, MODEL, ModelEvent.FAIL, into=ModelVersionTransition, at=company.at, reason="gone")
+    apply_transition(
+        broken, MODEL, ModelEvent.FAIL, into=ModelVersionTransition, at=company.at, reason="gone"
+    )
     key, key_text = keys.key_create(
         actor=company.engineer, team=company.team, name="robot", at=company.at
     )

@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from apps.accounts.models import IdempotencyRecord, PersonalToken
-from apps.accounts.services import IDEMPOTENCY_KEPT, idempotency_prune
+from apps.accounts.services import IDEMPOTENCY_RETENTION, idempotency_prune
 from apps.jobs.models import Job
 from apps.models.models import DatasetVersion
 from config.tasks import tidy_up
@@ -97,7 +97,7 @@ def test_an_upload_is_known_by_its_content_not_by_its_boundary(engineer: APIClie
 
 def test_an_answer_is_forgotten_after_a_day(engineer: APIClient) -> None:
     post(engineer, "tokens", {"name": "nightly"})
-    yesterday = timezone.now() - IDEMPOTENCY_KEPT
+    yesterday = timezone.now() - IDEMPOTENCY_RETENTION
     IdempotencyRecord.objects.update(created_at=yesterday)
     # Two that work cannot have one name.
     PersonalToken.objects.filter(name="nightly").update(revoked_at=timezone.now())

@@ -7,7 +7,7 @@ from apps.jobs.api import views
 from apps.jobs.api.views import MAX_FOLLOWERS, LogFollower, TooManyFollowers
 from apps.jobs.models import Attempt, Job
 from controlplane.ports.clusters import LogChunk
-from controlplane.web.texts import decoded
+from controlplane.web.log_responses import decode_chunk
 from tests.functional.api.callers import API, body_of, problem, wrong_fields
 from tests.integration.company import Company
 
@@ -66,14 +66,14 @@ def test_a_piece_never_ends_inside_of_a_character() -> None:
         piece = content[offset : offset + 4]
         end = offset + len(piece)
         chunk = LogChunk(content=piece, next_offset=end, complete=end == len(content))
-        more, offset = decoded(chunk, tail=False)
+        more, offset = decode_chunk(chunk, tail=False)
         text += more
     assert text == LINE
 
 
 def test_a_tail_begins_with_a_whole_character() -> None:
     chunk = LogChunk(content="第一".encode()[1:], next_offset=6, complete=True)
-    assert decoded(chunk, tail=True) == ("一", 6)
+    assert decode_chunk(chunk, tail=True) == ("一", 6)
 
 
 @pytest.mark.parametrize("query", ["limit=10", "limit=9999999", "offset=x", "attempt=0"])

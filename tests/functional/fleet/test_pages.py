@@ -78,7 +78,7 @@ def test_no_cluster_yet_says_how_there_will_be_one(browser: Client) -> None:
     assert "No cluster yet" in text(browser, "/fleet/clusters")
 
 
-def test_silence_and_failed_checks_are_seen_before_all_else(
+def test_stale_clusters_and_failed_checks_are_shown_first(
     browser: Client, cluster: Cluster, fake: FakeCluster
 ) -> None:
     fake.tell_checks(
@@ -173,7 +173,7 @@ def test_a_node_shows_where_its_cards_are_attached(client: Client, cluster: Clus
     assert "Card topology" not in text(client, address)
 
 
-def test_a_cluster_that_does_not_answer_costs_a_sentence_not_the_page(
+def test_an_unreachable_cluster_shows_a_message_in_the_page(
     browser: Client, cluster: Cluster, fake: FakeCluster
 ) -> None:
     fake.lose_contact()
@@ -185,7 +185,7 @@ def test_a_cluster_that_does_not_answer_costs_a_sentence_not_the_page(
 def test_a_cluster_that_takes_too_long_is_not_waited_for(
     cluster: Cluster, fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selectors, "PATIENCE", 0.05)
+    monkeypatch.setattr(selectors, "INSPECTION_TIMEOUT_SECONDS", 0.05)
     answering = Event()
     try:
         with pytest.raises(ClusterUnavailable, match="east did not answer within"):
@@ -218,9 +218,7 @@ def test_an_operator_cordons_a_node_and_opens_it_again(client: Client, cluster: 
     assert not Node.objects.get(name="east-1").cordoned
 
 
-def test_a_node_that_is_out_of_use_is_given_back_and_not_just_opened(
-    client: Client, cluster: Cluster
-) -> None:
+def test_an_isolated_node_cannot_be_uncordoned(client: Client, cluster: Cluster) -> None:
     address = f"/fleet/clusters/{cluster.uid}/nodes/east-1"
     client.force_login(
         factories.person("olga", team=factories.team(), role=Role.VIEWER, operator=True)

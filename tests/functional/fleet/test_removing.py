@@ -44,9 +44,7 @@ def test_a_cluster_in_use_is_not_removed_and_says_by_whom(
     assert Cluster.objects.filter(pk=cluster.pk, removed_at=None).exists()
 
 
-def test_a_cluster_whose_nodes_bear_our_mark_is_not_removed(
-    browser: Client, cluster: Cluster
-) -> None:
+def test_a_cluster_with_isolated_nodes_is_not_removed(browser: Client, cluster: Cluster) -> None:
     node, now = Node.objects.get(cluster=cluster), timezone.now()
     isolation = Isolation.objects.create(
         node=node, card=None, reason="new fans", began_at=now, marked_node=True
@@ -69,7 +67,7 @@ def test_a_cluster_whose_nodes_bear_our_mark_is_not_removed(
     assert not standing.exists()
 
 
-def test_a_removed_cluster_is_out_of_sight_and_its_name_is_free(
+def test_a_removed_cluster_is_hidden_and_its_name_is_free(
     browser: Client, cluster: Cluster
 ) -> None:
     Cluster.objects.filter(pk=cluster.pk).update(kubeconfig=b"sealed")
@@ -89,7 +87,7 @@ def test_a_removed_cluster_is_out_of_sight_and_its_name_is_free(
     assert factories.cluster(name="east", kind="fake").pk != cluster.pk
 
 
-def test_past_work_still_says_where_it_ran(browser: Client, cluster: Cluster) -> None:
+def test_past_jobs_still_show_their_cluster(browser: Client, cluster: Cluster) -> None:
     job = submitted()
     factories.failed(job, cluster=cluster)
 

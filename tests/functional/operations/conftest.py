@@ -23,12 +23,12 @@ def static_folder() -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    kept = (metrics.MEASURES.families, readiness.READINESS.parts, status.late_loops)
+    kept = (metrics.MEASURES.families, readiness.READINESS.parts, status.lagging_controllers)
     for one in kept:
-        one.forget()
+        one.invalidate()
     yield
     for one in kept:
-        one.forget()
+        one.invalidate()
 
 
 @pytest.fixture(autouse=True)

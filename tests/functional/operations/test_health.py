@@ -15,7 +15,7 @@ from controlplane.web import health
 
 
 def parts(client: Client, *, status: int) -> dict[str, str]:
-    READINESS.parts.forget()
+    READINESS.parts.invalidate()
     answer = client.get("/readyz")
     assert answer.status_code == status, answer.content
     found: dict[str, str] = answer.json()["parts"]
@@ -31,7 +31,7 @@ def test_a_product_with_all_its_parts_is_ready(client: Client, home: Path) -> No
 
 
 @pytest.mark.django_db
-def test_looking_leaves_nothing_in_the_artifact_store(client: Client, home: Path) -> None:
+def test_the_check_leaves_nothing_in_the_artifact_store(client: Client, home: Path) -> None:
     parts(client, status=200)
     assert [path for path in (home / "artifacts").rglob("*") if path.is_file()] == []
 
@@ -43,7 +43,7 @@ def test_a_migration_that_is_missing_is_counted(client: Client, home: Path) -> N
 
 
 @pytest.mark.django_db
-def test_a_broker_that_is_gone_is_told_without_its_address(
+def test_an_unreachable_broker_is_reported_without_its_address(
     client: Client, home: Path, broker_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shutil.rmtree(broker_folder)
@@ -54,14 +54,14 @@ def test_a_broker_that_is_gone_is_told_without_its_address(
 
 
 @pytest.mark.django_db
-def test_an_artifact_store_that_cannot_be_written_is_told(client: Client, home: Path) -> None:
+def test_an_unwritable_artifact_store_is_reported(client: Client, home: Path) -> None:
     (home / "artifacts").write_text("a file where the folder should be")
     assert parts(client, status=503)["artifacts"] == "does not answer; the log says why"
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("keys", [[], ["no key at all"]])
-def test_a_key_that_is_none_is_told(
+def test_an_invalid_encryption_key_is_reported(
     client: Client, home: Path, settings: Settings, keys: list[str]
 ) -> None:
     settings.NINEFOLD_ENCRYPTION_KEYS = keys
@@ -70,7 +70,7 @@ def test_a_key_that_is_none_is_told(
 
 
 @pytest.mark.django_db
-def test_asking_often_looks_once(
+def test_frequent_requests_run_the_checks_once(
     client: Client, home: Path, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     parts(client, status=200)
@@ -79,14 +79,14 @@ def test_asking_often_looks_once(
             assert client.get("/readyz").status_code == 200
 
 
-def test_readiness_is_looked_at_anew_after_its_time() -> None:
+def test_checks_run_again_after_the_cache_time() -> None:
     seconds = [0.0]
     words = iter(["ok", "ok"])
     readiness = health.Readiness({"part": lambda: next(words)}, clock=lambda: seconds[0])
     assert readiness.answer().status_code == 200
-    seconds[0] += health.KEPT_SECONDS
+    seconds[0] += health.CACHE_SECONDS
     assert readiness.answer().status_code == 200
-    seconds[0] += health.KEPT_SECONDS
+    seconds[0] += health.CACHE_SECONDS
     assert readiness.answer().status_code == 503
 
 

@@ -18,7 +18,7 @@ from apps.fleet.models import Cluster
 from apps.monitoring.web import metrics
 from apps.quotas.services import cycle_durations_record
 from controlplane.outbox.models import OutboxMessage
-from controlplane.persistence import loops
+from controlplane.persistence import reconcile_runs
 from tests import factories
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
@@ -33,7 +33,7 @@ def no_local_cluster(settings: Settings) -> None:
 
 
 def samples(client: Client) -> dict[str, list[Sample]]:
-    metrics.MEASURES.families.forget()
+    metrics.MEASURES.families.invalidate()
     answer = client.get("/metrics")
     assert answer.status_code == 200
     families = text_string_to_metric_families(answer.content.decode())
@@ -46,7 +46,7 @@ def value(found: dict[str, list[Sample]], family: str, **labels: str) -> float:
 
 
 @pytest.mark.django_db
-def test_work_is_counted_by_its_state(client: Client, home: Path, filled_rows: None) -> None:
+def test_jobs_are_counted_by_state(client: Client, home: Path, filled_rows: None) -> None:
     found = samples(client)
     assert value(found, "ninefold_jobs", state="running") == 1
     assert value(found, "ninefold_attempts", state="running") == 1
@@ -98,11 +98,11 @@ def test_requests_are_counted_by_the_pattern_of_their_address(client: Client, ho
 
 
 @pytest.mark.django_db
-def test_loops_tell_their_lag_and_their_turns(client: Client, home: Path) -> None:
-    loops.turn_started(LOOP)
-    loops.turn_ended(LOOP, seconds=0.25, handled=3)
-    loops.turn_started(LOOP)
-    loops.turn_ended(LOOP, seconds=0.5, error="ValueError: no")
+def test_controllers_report_lag_and_runs(client: Client, home: Path) -> None:
+    reconcile_runs.run_started(LOOP)
+    reconcile_runs.run_ended(LOOP, seconds=0.25, handled=3)
+    reconcile_runs.run_started(LOOP)
+    reconcile_runs.run_ended(LOOP, seconds=0.5, error="ValueError: no")
     found = samples(client)
     assert 0 <= value(found, "ninefold_loop_lag_seconds", loop=LOOP) < 60
     assert value(found, "ninefold_loop_interval_seconds", loop=LOOP) == 2
@@ -114,7 +114,7 @@ def test_loops_tell_their_lag_and_their_turns(client: Client, home: Path) -> Non
 
 
 @pytest.mark.django_db
-def test_cycles_tell_how_long_their_phases_took(client: Client, home: Path) -> None:
+def test_cycles_report_the_duration_of_phases(client: Client, home: Path) -> None:
     for seconds in (0.02, 0.2, 45.0):
         cycle_durations_record(seconds={"plan": seconds})
     found = samples(client)["ninefold_cycle_seconds"]
@@ -132,7 +132,7 @@ def test_cycles_tell_how_long_their_phases_took(client: Client, home: Path) -> N
 
 
 @pytest.mark.django_db
-def test_what_waits_is_counted(client: Client, home: Path, broker_folder: Path) -> None:
+def test_pending_objects_are_counted(client: Client, home: Path, broker_folder: Path) -> None:
     for topic in ("claim.requested", "moon.full"):
         OutboxMessage.objects.create(topic=topic, payload={})
     (broker_folder / "1_a.beat.msg").touch()
@@ -145,13 +145,13 @@ def test_what_waits_is_counted(client: Client, home: Path, broker_folder: Path) 
 
 
 @pytest.mark.django_db
-def test_measuring_costs_few_queries_and_asking_again_none(
+def test_metrics_cost_few_queries_and_are_cached(
     client: Client,
     home: Path,
     django_assert_max_num_queries: DjangoAssertNumQueries,
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    metrics.MEASURES.families.forget()
+    metrics.MEASURES.families.invalidate()
     with django_assert_max_num_queries(6):
         client.get("/metrics")
     with django_assert_num_queries(0):
@@ -162,10 +162,10 @@ def test_measuring_costs_few_queries_and_asking_again_none(
 def test_every_metric_is_in_the_docs_and_the_docs_name_no_other(
     client: Client, home: Path, filled_rows: None
 ) -> None:
-    loops.turn_started(LOOP)
-    loops.turn_ended(LOOP, seconds=0.25)
+    reconcile_runs.run_started(LOOP)
+    reconcile_runs.run_ended(LOOP, seconds=0.25)
     client.get("/healthz")
-    metrics.MEASURES.families.forget()
+    metrics.MEASURES.families.invalidate()
     text = client.get("/metrics").content.decode()
     exposed = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
     # Prometheus's client adds when a series began.
@@ -233,7 +233,7 @@ def test_the_token_lets_anybody_read_them(client: Client, home: Path, settings: 
 
 
 @pytest.mark.django_db
-def test_the_silence_of_a_watched_cluster_is_measured(client: Client, home: Path) -> None:
+def test_the_time_since_the_last_heartbeat_is_measured(client: Client, home: Path) -> None:
     heard = timezone.now() - timedelta(seconds=90)
     Cluster.objects.create(name="east", kind="fake", reachable_at=heard)
     Cluster.objects.create(name="here", kind="fake")

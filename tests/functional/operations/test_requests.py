@@ -16,7 +16,7 @@ from apps.accounts.services import token_create
 from apps.monitoring.web.readiness import READINESS
 from controlplane.domain.permissions import Scope
 from controlplane.web import logs
-from controlplane.web.requests import RequestMiddleware, route_of
+from controlplane.web.middleware import RequestMiddleware, route_of
 from tests import factories
 from tests.functional.api.callers import caller
 
@@ -29,7 +29,7 @@ def access_lines(caplog: pytest.LogCaptureFixture) -> list[Any]:
 
 
 @pytest.mark.django_db
-def test_an_answer_bears_an_id_of_its_own(client: Client) -> None:
+def test_a_response_has_a_request_id(client: Client) -> None:
     first, second = client.get("/healthz"), client.get("/healthz")
     assert len(first["X-Request-ID"]) == 16
     assert first["X-Request-ID"] != second["X-Request-ID"]
@@ -37,7 +37,7 @@ def test_an_answer_bears_an_id_of_its_own(client: Client) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("given", ["a", "5f0c-2a1b", "proxy.7_x", "x" * 64])
-def test_a_sane_id_of_the_caller_is_kept(client: Client, given: str) -> None:
+def test_a_valid_id_of_the_client_is_used(client: Client, given: str) -> None:
     assert client.get("/healthz", headers={"X-Request-ID": given})["X-Request-ID"] == given
 
 
@@ -49,14 +49,14 @@ def test_any_other_is_replaced(client: Client, given: str) -> None:
 
 
 @pytest.mark.django_db
-def test_problem_details_bear_the_id(client: Client) -> None:
+def test_problem_details_have_the_request_id(client: Client) -> None:
     refused = client.get("/api/v1/jobs", headers={"X-Request-ID": "abc"})
     assert refused.status_code == 401
     assert refused.json()["request_id"] == "abc"
 
 
 @pytest.mark.django_db
-def test_the_page_of_a_fault_of_ours_bears_the_id_and_its_log_line_too(
+def test_the_500_page_and_its_log_line_have_the_request_id(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken() -> HttpResponse:
@@ -78,7 +78,7 @@ def test_the_page_of_a_fault_of_ours_bears_the_id_and_its_log_line_too(
 
 
 @pytest.mark.parametrize("address", ["/jobs/%00", "/people/%00"])
-def test_an_address_with_a_nul_is_no_fault_of_ours(db: None, address: str) -> None:
+def test_a_url_with_a_nul_character_is_a_bad_request(db: None, address: str) -> None:
     client = Client()
     client.force_login(factories.person("root", admin=True))
     assert client.get(address).status_code == 400
@@ -105,7 +105,7 @@ def answered(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) 
     return answer
 
 
-def test_only_slow_requests_and_faults_of_ours_have_a_line_by_default(answered: Answered) -> None:
+def test_only_slow_and_failed_requests_are_logged_by_default(answered: Answered) -> None:
     assert answered(seconds=0.9) == []
     assert answered(status=404) == []
     (slow,) = answered(seconds=1.2)
@@ -114,14 +114,14 @@ def test_only_slow_requests_and_faults_of_ours_have_a_line_by_default(answered: 
     assert failed.status == 503
 
 
-def test_an_address_that_waits_on_purpose_is_not_slow(answered: Answered) -> None:
+def test_long_polls_are_not_logged_as_slow(answered: Answered) -> None:
     assert answered(seconds=25.0, route="internal/gateway/snapshot") == []
     assert len(answered(seconds=25.0, status=500, route="internal/gateway/snapshot")) == 1
 
 
 def test_a_line_has_no_query(answered: Answered) -> None:
     (line,) = answered(status=500)
-    assert "secret" not in logs.FieldsFormatter().format(line)
+    assert "secret" not in logs.WebTextFormatter().format(line)
     assert line.path == "/jobs"
 
 
@@ -150,7 +150,7 @@ def test_a_token_that_was_sent_is_in_no_line(caplog: pytest.LogCaptureFixture) -
     _, token = token_create(user=user, name="test", scopes=frozenset({Scope.ALL}))
     for path in ("/api/v1/me", "/api/v1/nothing"):
         Client().get(path, headers={"Authorization": f"Bearer {token}"})
-    text = "\n".join(logs.JsonLinesFormatter().format(record) for record in caplog.records)
+    text = "\n".join(logs.WebJsonFormatter().format(record) for record in caplog.records)
     assert "a request was answered" in text
     assert token not in text
 

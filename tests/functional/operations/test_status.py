@@ -17,16 +17,16 @@ from pytest_django import DjangoAssertNumQueries
 from apps.accounts.models import User
 from apps.fleet.models import Cluster, Node
 from apps.fleet.services import inventory_record
+from apps.fleet.services.cluster_status import LEASE
 from apps.fleet.services.clusters import cluster_remove
-from apps.fleet.services.watching import LEASE
 from apps.monitoring.models import NodeToken
 from apps.monitoring.services.node_tokens import token_issue
-from apps.monitoring.web.status import late_loops
+from apps.monitoring.web.status import lagging_controllers
 from apps.serving.models import Gateway, GatewaySnapshot
 from controlplane.domain.permissions import CompanyRole, Role
 from controlplane.outbox.models import OutboxMessage
-from controlplane.persistence import loops
-from controlplane.persistence.leases import loop_lease
+from controlplane.persistence import reconcile_runs
+from controlplane.persistence.leases import leader_lease
 from controlplane.persistence.models import LoopState
 from controlplane.ports import registry
 from tests import factories
@@ -56,9 +56,9 @@ def conditions(client: Client) -> dict[str, str]:
 
 
 def all_turn() -> None:
-    for name in loops.intervals():
-        loops.turn_started(name)
-        loops.turn_ended(name, seconds=0.01, handled=1)
+    for name in reconcile_runs.intervals():
+        reconcile_runs.run_started(name)
+        reconcile_runs.run_ended(name, seconds=0.01, handled=1)
 
 
 def age(seconds: float, *names: str) -> None:
@@ -72,7 +72,7 @@ def age(seconds: float, *names: str) -> None:
         row.save()
 
 
-def test_a_product_that_works_says_so(page: Client) -> None:
+def test_a_healthy_product_is_shown_as_healthy(page: Client) -> None:
     all_turn()
     found = status(page)
     assert found["condition"] == "well"
@@ -85,7 +85,7 @@ def test_a_product_that_works_says_so(page: Client) -> None:
     assert text.count('<svg class="nf-turns"') == len(found["loops"])
 
 
-def test_the_page_of_a_product_that_has_never_turned_renders(page: Client) -> None:
+def test_the_status_page_renders_before_the_first_run(page: Client) -> None:
     text = page.get("/status").text
     check(text)
     assert conditions(page)["worker"] == "unknown"
@@ -113,10 +113,10 @@ def test_no_calls_mean_that_the_beat_is_missing(page: Client) -> None:
     assert "exactly one beat has to run" in page.get("/status").text
 
 
-def test_one_loop_that_fails_is_named_with_its_error(page: Client) -> None:
+def test_a_failing_controller_is_shown_with_its_error(page: Client) -> None:
     all_turn()
     for _ in range(3):
-        loops.turn_ended(QUICK, seconds=0.02, error="ConnectionError: <refused> & closed")
+        reconcile_runs.run_ended(QUICK, seconds=0.02, error="ConnectionError: <refused> & closed")
     found = status(page)
     (failing,) = [loop for loop in found["loops"] if loop["name"] == QUICK]
     assert (failing["health"], failing["failures"], failing["failed_turns"]) == ("failing", 3, 3)
@@ -125,14 +125,14 @@ def test_one_loop_that_fails_is_named_with_its_error(page: Client) -> None:
     assert "ConnectionError: &lt;refused&gt; &amp; closed" in text
 
 
-def test_news_that_is_not_handed_on_is_trouble(page: Client) -> None:
+def test_an_outbox_backlog_is_shown_as_a_problem(page: Client) -> None:
     message = OutboxMessage.objects.create(topic="claim.requested", payload={})
     assert conditions(page)["outbox"] == "well"
     OutboxMessage.objects.filter(pk=message.pk).update(created_at=Now() - timedelta(minutes=2))
     assert conditions(page)["outbox"] == "troubled"
 
 
-def test_news_that_nobody_hears_is_a_fault_that_anybody_can_see(page: Client) -> None:
+def test_messages_without_subscribers_are_shown(page: Client) -> None:
     OutboxMessage.objects.create(topic="claim.requested", payload={})
     OutboxMessage.objects.create(topic="moon.full", payload={})
     assert conditions(page)["outbox"] == "troubled"
@@ -142,9 +142,9 @@ def test_news_that_nobody_hears_is_a_fault_that_anybody_can_see(page: Client) ->
     assert "no listener for moon.full" in text
 
 
-def test_what_a_turn_took_is_a_short_figure(page: Client) -> None:
+def test_run_durations_are_formatted(page: Client) -> None:
     all_turn()
-    loops.turn_ended(QUICK, seconds=0.005484)
+    reconcile_runs.run_ended(QUICK, seconds=0.005484)
     text = page.get("/status").text
     assert ">5 ms</td>" in text
     assert "0.005484" not in text
@@ -246,49 +246,47 @@ def test_strangers_log_in_first(client: Client, db: None) -> None:
     assert client.get("/api/v1/status").status_code == 401
 
 
-def test_operators_are_told_on_every_page_when_a_loop_stays_late(page: Client) -> None:
+def test_operators_see_lagging_controllers_on_every_page(page: Client) -> None:
     all_turn()
-    assert "nf-late" not in page.get("/profile").text
+    assert "nf-lagging" not in page.get("/profile").text
     age(60, QUICK)
-    late_loops.forget()
-    assert "nf-late" not in page.get("/profile").text, "busy for a minute"
+    lagging_controllers.invalidate()
+    assert "nf-lagging" not in page.get("/profile").text, "busy for a minute"
     age(61, QUICK)
-    late_loops.forget()
+    lagging_controllers.invalidate()
     text = page.get("/profile").text
     check(text)
     assert "A loop of Ninefold does not keep up." in text
     age(121)
-    late_loops.forget()
+    lagging_controllers.invalidate()
     assert "loops of Ninefold do not keep up." in page.get("/profile").text
 
 
-def test_engineers_are_not_bothered(client: Client, home: Path, db: None) -> None:
+def test_engineers_do_not_see_lagging_controllers(client: Client, home: Path, db: None) -> None:
     all_turn()
     age(1000)
     client.force_login(factories.person(team=factories.team()))
-    assert "nf-late" not in client.get("/profile").text
+    assert "nf-lagging" not in client.get("/profile").text
 
 
-def test_who_manages_queues_and_operates_nothing_is_not_bothered(
-    client: Client, home: Path, db: None
-) -> None:
+def test_queue_admins_do_not_see_lagging_controllers(client: Client, home: Path, db: None) -> None:
     all_turn()
     age(1000)
-    late_loops.forget()
+    lagging_controllers.invalidate()
     person = factories.person("queues")
     User.objects.filter(pk=person.pk).update(is_staff=True)
     client.force_login(person)
-    assert "nf-late" not in client.get("/profile").text
+    assert "nf-lagging" not in client.get("/profile").text
 
 
-def test_looking_whether_loops_are_late_costs_nothing_again(
+def test_the_check_for_lagging_controllers_is_cached(
     admin: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
-        late_loops()
+        lagging_controllers()
     with django_assert_num_queries(0):
         for _ in range(50):
-            late_loops()
+            lagging_controllers()
 
 
 @pytest.fixture
@@ -312,7 +310,7 @@ def test_clusters_that_nobody_follows_are_told_with_what_helps(
 
 
 def test_a_cluster_that_is_followed_and_silent_is_named(page: Client, speaking: Cluster) -> None:
-    with loop_lease(LEASE, ttl=timedelta(minutes=1)):
+    with leader_lease(LEASE, ttl=timedelta(minutes=1)):
         assert conditions(page)["watcher"] == "well"
         assert "follows 1 cluster" in page.get("/status").text
         Cluster.objects.update(reachable_at=timezone.now() - timedelta(minutes=2))
@@ -365,7 +363,7 @@ def test_an_agent_whose_cluster_was_removed_is_no_trouble(page: Client, admin: U
     assert "agents" not in conditions(page)
 
 
-def test_a_database_that_is_gone_is_logged_and_stops_no_controller(
+def test_a_lost_database_is_logged_and_stops_no_controller(
     db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def gone() -> None:
@@ -373,8 +371,8 @@ def test_a_database_that_is_gone_is_logged_and_stops_no_controller(
 
     with monkeypatch.context() as patch:
         patch.setattr(connection, "cursor", gone)
-        loops.turn_started(QUICK)
-        loops.turn_ended(QUICK, seconds=0.01)
+        reconcile_runs.run_started(QUICK)
+        reconcile_runs.run_ended(QUICK, seconds=0.01)
 
-    records = [each for each in caplog.records if each.name == loops.__name__]
+    records = [each for each in caplog.records if each.name == reconcile_runs.__name__]
     assert [getattr(each, "loop", None) for each in records] == [QUICK, QUICK]

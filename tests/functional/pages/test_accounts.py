@@ -93,9 +93,9 @@ def test_the_language_is_switched_by_a_plain_form(browser: Client) -> None:
 )
 def test_chinese_pages_have_no_english_landmarks(browser: Client, address: str) -> None:
     text = browser.get(address, headers={"accept-language": "zh-hans"}).text
-    rail = text[text.index("<nav") : text.index("</nav>")]
+    sidebar = text[text.index("<nav") : text.index("</nav>")]
     heading = text[text.index("<h1>") : text.index("</h1>")]
-    assert [word for word in LANDMARKS if word in rail or word in heading] == []
+    assert [word for word in LANDMARKS if word in sidebar or word in heading] == []
 
 
 def test_the_admin_is_offered_to_staff_only(browser: Client) -> None:

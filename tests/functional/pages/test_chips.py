@@ -7,7 +7,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from apps.fleet.models import Card, Node
-from apps.fleet.web.figures import figures_of, rates_of
+from apps.fleet.web.chips import peak_rates, spec_values
 from controlplane.ports import registry
 from tests import factories
 from tests.cases import for_each_case
@@ -83,7 +83,7 @@ def test_every_chip_has_a_page_that_says_how_well_it_is_known(browser: Client, n
     shown = page(browser, f"/fleet/chips/{name}")
     run = registry.chip_plugin(chip).profile().run_on_hardware
     assert ("Not run on hardware" in shown) is not run
-    marks = sum(figure.unverified for figure in [*figures_of(chip), *rates_of(chip)])
+    marks = sum(figure.unverified for figure in [*spec_values(chip), *peak_rates(chip)])
     exporter = registry.chip_plugin(chip).profile().exporter
     assert shown.count(">unverified<") == marks + bool(exporter and not exporter.verified)
     for source in chip.sources:

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.test import Client
 
 from controlplane.web import design
-from controlplane.web.states import LOOKS
+from controlplane.web.state_badges import STATE_BADGES
 from tests import factories
 from tests.functional.pages.test_every_page import check
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
@@ -35,7 +35,7 @@ def test_every_part_is_shown_there(staff: Client, filled: FilledCompany) -> None
 
 def test_every_state_is_shown_there(staff: Client) -> None:
     text = staff.get("/design").text
-    assert [state for state in LOOKS if f'data-state="{state}"' not in text] == []
+    assert [state for state in STATE_BADGES if f'data-state="{state}"' not in text] == []
 
 
 @pytest.mark.parametrize("address", ["/design", "/design/chart/lines"])

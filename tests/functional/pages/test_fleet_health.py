@@ -200,7 +200,7 @@ def test_a_card_goes_out_of_use_and_comes_back_on_its_page(
 def test_where_a_plug_in_chooses_the_card_its_page_says_that_the_node_goes(
     operator: Client, cluster: Cluster
 ) -> None:
-    Cluster.objects.update(binding=Cluster.Binding.NODE)
+    Cluster.objects.update(binding=Cluster.BindingMode.NODE)
     address = f"/fleet/cards/{card(1).uid}"
     assert "Its whole node goes out of use" in operator.get(address).text
     answer = operator.post(f"{address}/isolate", {"reason": "smells of smoke"}, follow=True).text

@@ -18,7 +18,7 @@ from tests import factories
 
 pytestmark = pytest.mark.django_db
 
-#: Session, person, what they may, the rail, and what the page asks, however much is held back.
+#: Session, person, what they may, the sidebar, and what the page asks, however much is held back.
 QUERIES = 9
 
 

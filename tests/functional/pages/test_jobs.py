@@ -66,7 +66,7 @@ def test_a_collapsed_group_with_an_invalid_field_is_opened(
 def test_an_empty_form_shows_no_error(browser: Client, cards: str, error: bool) -> None:
     form = {"chip": "any", "cards": cards}
     text = browser.post("/jobs/new/script/check", form, headers=HTMX).text
-    assert "data-wrong=" in text
+    assert "data-error-field=" in text
     assert ("Still to be put right" in text) is error
     assert ("Still to be filled in" in text) is not error
 

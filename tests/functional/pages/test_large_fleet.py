@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.reconcilers import inventories_sync
-from config import simulations
+from config import simulated_clusters
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +23,7 @@ QUERIES = 10
 def client(tmp_path: Path, settings: Settings) -> Client:
     settings.NINEFOLD_HOME = tmp_path
     group = {"name": "h800", "chip": "nvidia-h800", "nodes": 64, "levels": {"leaf": 16}}
-    simulations.ensure("paper", fleet={"groups": [group]})
+    simulated_clusters.ensure("paper", fleet={"groups": [group]})
     inventories_sync(at=timezone.now())
     browser = Client()
     browser.force_login(factories.person(admin=True))

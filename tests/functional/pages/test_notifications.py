@@ -11,8 +11,8 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.monitoring.models import Notification, Webhook, WebhookDelivery
-from controlplane.domain.egress import EgressPolicy
 from controlplane.domain.news import NewsKind
+from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.domain.permissions import Role
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany

@@ -136,7 +136,7 @@ def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_stays(
     for field, value in changes.items():
         assert not value or f'value="{value}"' in answer.text, field
     checked = browser.post(f"{NEW}/check", {**form, **changes})
-    assert f'data-wrong="{name}"' in checked.text
+    assert f'data-error-field="{name}"' in checked.text
     assert not Pipeline.objects.filter(name="addresses").exists()
 
 

@@ -93,7 +93,7 @@ def test_the_list_counts_the_calls_of_a_day_and_comes_as_csv(
 def test_replica_row_shows_its_cards(browser: Client, filled: FilledCompany) -> None:
     rows = browser.get(f"/deployments/{filled.ready.uid}").context["replicas"]
     (held,) = Allocation.objects.filter(claim__uid=rows[0].replica.claim_uid)
-    assert [row.place for row in rows] == [f"{held.node.name} · {held.card.index}"]
+    assert [row.location for row in rows] == [f"{held.node.name} · {held.card.index}"]
 
 
 def test_the_shortest_time_with_a_call_in_it_is_shown_first(

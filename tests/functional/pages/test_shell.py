@@ -1,4 +1,4 @@
-"""What surrounds every page: the rail, search, help, pages of errors, and the headers that protect them."""
+"""What surrounds every page: the sidebar, search, help, pages of errors, and the headers that protect them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ SEARCH_QUERIES = 6
     [("/", "Home"), ("/jobs/new", "Jobs"), ("/models", "Models"), ("/fleet", "Fleet")],
 )
 def test_the_rail_says_where_one_is(browser: Client, address: str, name: str) -> None:
-    rail = browser.get(address).text.partition("</aside>")[0]
-    current = re.findall(r'aria-current="page">(?:<svg.*?</svg>)?([^<]+)</a>', rail)
+    sidebar = browser.get(address).text.partition("</aside>")[0]
+    current = re.findall(r'aria-current="page">(?:<svg.*?</svg>)?([^<]+)</a>', sidebar)
     assert current == [name]
 
 

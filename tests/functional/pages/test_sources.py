@@ -17,7 +17,7 @@ from apps.monitoring.services.node_tokens import token_issue
 from apps.monitoring.services.sources import source_in_trouble, source_read
 from apps.monitoring.services.telemetry import Recorded, readings_record
 from apps.monitoring.web.sources_forms import form_of
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.domain.telemetry import Metric, Reading
 from controlplane.persistence.encryption import decrypt
 from controlplane.ports.telemetry import Batch, Refusal

@@ -170,7 +170,7 @@ def test_the_form_of_filters_carries_order_and_tab_along_but_no_page(
     news: list[OutboxMessage],
 ) -> None:
     one = table("/?sort=topic&tab=events&topic=a&after=x&format=csv", filters=TopicFilter)
-    assert one.kept == [("sort", "topic"), ("tab", "events")]
+    assert one.carried_parameters == [("sort", "topic"), ("tab", "events")]
     assert one.clear_href == "?sort=topic&tab=events&format=csv"
 
 
@@ -181,7 +181,7 @@ def test_a_saved_query_keeps_filters_and_order_only(news: list[OutboxMessage]) -
 def test_nothing_is_counted_beyond_a_thousand(
     news: list[OutboxMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "MOST_COUNTED", 10)
+    monkeypatch.setattr(tables, "MAX_COUNTED", 10)
     assert table(size=5).count_text == "10+"
 
 

@@ -12,7 +12,7 @@ from controlplane.domain.accelerators import CardState
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.models import ModelState
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
-from controlplane.web.states import LOOKS, Look
+from controlplane.web.state_badges import STATE_BADGES, StateBadge
 from controlplane.web.templatetags import ninefold
 from tests.cases import for_each_case
 
@@ -69,7 +69,7 @@ def test_chinese_has_words_of_its_own() -> None:
     "states", [JobState, AttemptState, ModelState, DeploymentState, ReplicaState, CardState]
 )
 def test_every_state_has_a_look(states: type[JobState]) -> None:
-    assert {state.value for state in states} - set(LOOKS) == set()
+    assert {state.value for state in states} - set(STATE_BADGES) == set()
 
 
 def test_an_icon_that_is_not_there_is_named() -> None:
@@ -77,6 +77,6 @@ def test_an_icon_that_is_not_there_is_named() -> None:
         ninefold.icon("unicorn")
 
 
-@for_each_case("look", LOOKS.values())
-def test_each_looks_icon_is_vendored(look: Look) -> None:
+@for_each_case("look", STATE_BADGES.values())
+def test_each_looks_icon_is_vendored(look: StateBadge) -> None:
     assert "<svg" in ninefold.icon(look.icon)

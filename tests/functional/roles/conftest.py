@@ -15,13 +15,13 @@ from django.test.client import ClientHandler
 
 from apps.accounts.models import User
 from tests import factories
-from tests.functional.roles import sides
-from tests.functional.roles.rules import Whose
-from tests.functional.roles.sides import Side
+from tests.functional.roles import team_data
+from tests.functional.roles.permission_rules import Whose
+from tests.functional.roles.team_data import TeamData
 
 _USERNAMES = {
     "deactivated": "maps-gone",
-    **{role: f"maps-{role}" for role in sides.ROLES},
+    **{role: f"maps-{role}" for role in team_data.ROLES},
     "company": "root",
 }
 #: Who may ask: a stranger, somebody who may no more, each role of the own team, and the company's administrator.
@@ -33,8 +33,8 @@ _HANDLER = ClientHandler(enforce_csrf_checks=False)
 class World:
     """Both teams, and what belongs to none."""
 
-    own: Side
-    other: Side
+    own: TeamData
+    other: TeamData
     everybodys: dict[str, str]
     #: Who asks, and the session of each; empty for whoever has none.
     sessions: Mapping[str, str]
@@ -49,10 +49,10 @@ def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
     """Made once: with a hundred addresses and eight kinds of people, making it each time would take minutes."""
     Path(settings.STATIC_ROOT).mkdir(parents=True, exist_ok=True)
     with django_db_blocker.unblock(), Undone():
-        company = sides.shared()
+        company = team_data.shared()
         factories.person("free")
-        own, other = sides.side("maps", company), sides.side(sides.MARK, company)
-        everybodys = {**company.names, **sides.company_names()}
+        own, other = team_data.side("maps", company), team_data.side(team_data.MARK, company)
+        everybodys = {**company.names, **team_data.company_names()}
         people = {"anonymous": None} | {
             who: User.objects.get(username=name) for who, name in _USERNAMES.items()
         }

@@ -24,11 +24,11 @@ from apps.models.models import ModelVersion
 from apps.quotas.models import Queue
 from controlplane.domain.permissions import Role, Scope
 from tests import factories
-from tests.functional.roles.asking import ask, outcome_of
 from tests.functional.roles.conftest import Undone, World
-from tests.functional.roles.rules import MEMBERS, Outcome, Row, Whose
-from tests.functional.roles.table import PAGES, REST
-from tests.functional.roles.test_table import _methods, _route_of, _routes
+from tests.functional.roles.permission_rules import MEMBERS, Outcome, PermissionRow, Whose
+from tests.functional.roles.permission_table import PAGES, REST
+from tests.functional.roles.role_requests import outcome_of, send_request
+from tests.functional.roles.test_permission_table import _methods, _route_of, _routes
 
 pytestmark = pytest.mark.django_db
 
@@ -135,12 +135,14 @@ METHODS = {
 }
 #: Addresses of a team's things that also lead to those of the whole company, by what is named in them.
 COMPANY_NAMES = (
-    Row(method="PUT", path="/api/v1/storage/rules/others", body={"rules": []}),
-    Row(method="DELETE", path="/api/v1/storage/rules/others"),
-    Row(method="POST", path="/storage/rules/others", may=frozenset()),
-    Row(method="POST", path="/storage/rules/others/forget", may=frozenset()),
-    Row(method="PATCH", path="/api/v1/queues/{queue.company}", body={"description": "anew"}),
-    Row(method="DELETE", path="/api/v1/queues/{queue.company}"),
+    PermissionRow(method="PUT", path="/api/v1/storage/rules/others", body={"rules": []}),
+    PermissionRow(method="DELETE", path="/api/v1/storage/rules/others"),
+    PermissionRow(method="POST", path="/storage/rules/others", may=frozenset()),
+    PermissionRow(method="POST", path="/storage/rules/others/forget", may=frozenset()),
+    PermissionRow(
+        method="PATCH", path="/api/v1/queues/{queue.company}", body={"description": "anew"}
+    ),
+    PermissionRow(method="DELETE", path="/api/v1/queues/{queue.company}"),
 )
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _NAMED = re.compile(r"\(\?P<\w+>(?:[^()]|\([^()]*\))*\)|<[^>]*>")
@@ -169,7 +171,7 @@ def _writes() -> Iterator[tuple[str, str]]:
             yield method, route
 
 
-def _requests(owner: Owner) -> Iterator[Row]:
+def _requests(owner: Owner) -> Iterator[PermissionRow]:
     """One request for each such write; the role matrix says which body it takes."""
     for method, route in _writes():
         if _owner(method, route) is not owner:
@@ -179,7 +181,7 @@ def _requests(owner: Owner) -> Iterator[Row]:
         if route.startswith("api/"):
             assert exact, f"{method} {route} has no row in tests/functional/roles/rows"
         first = (exact or rows)[0]
-        yield Row(method=method, path=first.path, body=first.body, may=first.may)
+        yield PermissionRow(method=method, path=first.path, body=first.body, may=first.may)
 
 
 def _bearer(user: User, *scopes: Scope, team: Any = None) -> Client:
@@ -209,10 +211,10 @@ def _written() -> Iterator[list[str]]:
         yield changed
 
 
-def _refusal_missing(client: Client, row: Row, names: dict[str, str]) -> str:
+def _refusal_missing(client: Client, row: PermissionRow, names: dict[str, str]) -> str:
     """What is wrong with the answer to somebody who must not change it; empty if nothing is."""
     with Undone(), _written() as changed:
-        answer = ask(client, row, names)
+        answer = send_request(client, row, names)
         if answer.status_code in (403, 404, 405):
             return ""
         # Every member reads these pages; posted to, they still change nothing.
@@ -267,7 +269,7 @@ def test_an_operator_of_the_company_operates_the_fleet_in_no_team_at_all(undone:
             if who == "program" and not row.path.startswith("/api/"):
                 continue
             with Undone():
-                outcome = outcome_of(ask(client, row, names))
+                outcome = outcome_of(send_request(client, row, names))
             if outcome is not Outcome.DONE and outcome != "answered 405":
                 refused.append(f"{row} as {who}: {outcome}")
     assert refused == []

@@ -13,7 +13,7 @@ from apps.models.services.hub_pieces import PieceSource
 from apps.monitoring.models import Source, Webhook
 from controlplane.adapters.hubs.huggingface import HuggingFaceHub
 from controlplane.adapters.outbound.http import HttpOutbound
-from controlplane.domain.egress import EgressPolicy, credential_stays
+from controlplane.domain.outbound.egress import EgressPolicy, is_same_origin
 from controlplane.domain.permissions import Role, Scope
 from controlplane.persistence.encryption import decrypt
 from controlplane.ports.hubs import HubUnreachable
@@ -45,7 +45,7 @@ def test_scheme_host_and_port_are_compared_as_they_are_called() -> None:
         ({"url": "http://{node}:1/"}, {"url": "http://{node}.evil.example:1/"}, False),
         ({"vendor": "nvidia"}, {"vendor": "ascend"}, True),
     ):
-        if credential_stays(before=before, after=after) is not stays:
+        if is_same_origin(before=before, after=after) is not stays:
             wrong.append((before, after))
     assert wrong == []
 

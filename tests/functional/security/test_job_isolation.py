@@ -19,7 +19,7 @@ from apps.jobs.services.secret_variables import RETRY_RETENTION, secret_variable
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
 from controlplane.ports import registry
 from tests.functional.api.callers import API, wrong_fields
-from tests.functional.security.texts import texts_of_the_database
+from tests.functional.security.database_texts import database_texts
 from tests.integration.company import Company
 
 
@@ -121,7 +121,7 @@ def test_a_secret_is_written_once_and_never_returned(engineer: APIClient, compan
     leaks = [answer.request["PATH_INFO"] for answer in answers if SECRET in answer.content.decode()]
     assert leaks == []
     assert [answer.status_code for answer in answers if answer.status_code >= 400] == []
-    assert SECRET not in texts_of_the_database()
+    assert SECRET not in database_texts()
     assert selectors.secret_values(job) == {"HF_TOKEN": SECRET}
 
 
@@ -150,7 +150,7 @@ def test_what_is_wrong_with_a_secret_is_said_without_its_value(
     answer = engineer.post(f"{API}/jobs", script(company, secret_variables=twice))
     assert "more than once" in wrong_fields(answer)["secret_variables"]
     assert not Job.objects.exists()
-    assert SECRET not in texts_of_the_database()
+    assert SECRET not in database_texts()
 
 
 def test_the_form_takes_secrets_and_never_shows_them_again(company: Company) -> None:
@@ -182,7 +182,7 @@ def test_the_form_takes_secrets_and_never_shows_them_again(company: Company) -> 
     unfilled = page.post(url, {**values, "secret_variables-value": ["", "", ""]})
     assert unfilled.status_code == 422
     assert "Enter the value of HF_TOKEN." in unfilled.content.decode()
-    assert SECRET not in texts_of_the_database()
+    assert SECRET not in database_texts()
 
 
 def test_nobody_of_another_team_learns_of_a_secret(
@@ -230,7 +230,7 @@ def test_a_new_key_encrypts_secrets_again(
     old = settings.NINEFOLD_ENCRYPTION_KEYS
     new = Fernet.generate_key().decode()
     settings.NINEFOLD_ENCRYPTION_KEYS = [new, *old]
-    call_command("seal_again")
+    call_command("rotate_encryption_key")
     assert "1 secret variables of jobs" in capsys.readouterr().out
     settings.NINEFOLD_ENCRYPTION_KEYS = [new]
     assert selectors.secret_values(job) == {"HF_TOKEN": SECRET}

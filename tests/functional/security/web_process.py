@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from django.conf import settings
 from django.db import connection
 
-from launcher.processes import Answers
+from launcher.services import HttpProbe
 from tests.e2e.product import ROOT, free_ports
 
 _READY_WITHIN = 60.0
@@ -50,7 +50,7 @@ def web_process(home: Path, **variables: str) -> Iterator[str]:
         )
     url = f"http://127.0.0.1:{port}"
     try:
-        answers, deadline = Answers(url=f"{url}/healthz"), time.monotonic() + _READY_WITHIN
+        answers, deadline = HttpProbe(url=f"{url}/healthz"), time.monotonic() + _READY_WITHIN
         while not answers():
             assert server.poll() is None, f"the web server ended:\n{log.read_text()}"
             assert time.monotonic() < deadline, f"no /healthz:\n{log.read_text()}"

@@ -18,8 +18,8 @@ from django.test import Client
 from pytest_django import Settings
 
 from apps.accounts.models import Team
+from controlplane.domain.accounts.single_sign_on import GroupGrant, Provider
 from controlplane.domain.permissions import Role
-from controlplane.domain.sign_on import GroupGrant, Provider
 from tests import factories
 
 

@@ -97,7 +97,9 @@ def test_everything_comes_back_and_works(backup: Path, other: Elsewhere) -> None
     )
 
 
-def test_without_its_key_it_says_what_cannot_be_decrypted(backup: Path, other: Elsewhere) -> None:
+def test_a_restore_without_the_key_reports_undecryptable_secrets(
+    backup: Path, other: Elsewhere
+) -> None:
     done = other.manage("restore", "--from", str(backup), key=OTHER_KEY)
     assert done.returncode == 0
     assert "none of the encryption keys of the backup is here" in done.stderr
@@ -199,8 +201,8 @@ def test_an_interrupted_one_is_not_taken_for_a_backup(
     def die(*_: object, **__: object) -> None:
         raise Killed
 
-    monkeypatch.setattr("controlplane.persistence.backups.manifests.Manifest.write", die)
-    monkeypatch.setattr("controlplane.persistence.backups.writing.shutil.rmtree", lambda *a, **k: 0)
+    monkeypatch.setattr("controlplane.persistence.backups.manifest.Manifest.write", die)
+    monkeypatch.setattr("controlplane.persistence.backups.writer.shutil.rmtree", lambda *a, **k: 0)
     with pytest.raises(Killed):
         call_command("backup", out=tmp_path / "backups" / "monday")
     (left,) = (tmp_path / "backups").iterdir()
@@ -277,7 +279,7 @@ def test_rows_that_come_while_it_is_made_are_not_in_it(
     assert ModelVersion.objects.exists()
 
 
-def test_what_the_store_has_lost_is_named_and_is_no_success_unless_accepted(
+def test_missing_blobs_are_named_and_fail_the_backup_unless_accepted(
     product: EmptyCompany, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     artifact = Artifact.objects.latest("pk")

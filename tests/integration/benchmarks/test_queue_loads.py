@@ -37,13 +37,13 @@ def scheduler(news: Bell) -> Iterator[Future[schedulers.Figures]]:
         finally:
             connection.close()
 
-    messages.wake_with(work.ring, news.ring)
+    messages.set_wake_callbacks(work.ring, news.ring)
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(run)
         try:
             yield future
         finally:
-            messages.wake_with()
+            messages.set_wake_callbacks()
             os.close(work.rung)
         future.result(timeout=PATIENCE)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 
-from launcher.configuration import PROJECT, Configuration
+from launcher.configuration import PROJECT, LauncherConfiguration
 from launcher.linux import kill_session
-from launcher.processes import services
+from launcher.services import services
 from tests.contract.waiting import until
 
 #: Seconds for what takes controllers a few turns of their loops, their start included, on a machine that others
@@ -23,7 +23,9 @@ PATIENCE = 60.0
 class Controller:
     """One service of the product, by the very command that the product starts it with."""
 
-    def __init__(self, name: str, *, configuration: Configuration, database_url: str) -> None:
+    def __init__(
+        self, name: str, *, configuration: LauncherConfiguration, database_url: str
+    ) -> None:
         self.name = name
         self._command = next(
             service.command for service in services(configuration) if service.name == name
@@ -87,10 +89,10 @@ class Controller:
 
 def configured(
     home: Path, *, broker_url: str, plugins: Path, variables: Mapping[str, str]
-) -> Configuration:
+) -> LauncherConfiguration:
     """The product in that home, as ``make up`` would read it from the environment."""
     inherited = {name: os.environ[name] for name in ("LANG", "PATH") if name in os.environ}
-    configuration = Configuration.from_environment(
+    configuration = LauncherConfiguration.from_environment(
         {
             **inherited,
             "NINEFOLD_HOME": str(home),

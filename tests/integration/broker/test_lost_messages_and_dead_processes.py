@@ -35,7 +35,7 @@ def waiting_for_a_lock() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def test_news_of_the_outbox_reach_their_task_and_a_job_runs_to_its_end(product: Product) -> None:
+def test_outbox_messages_reach_their_task_and_a_job_completes(product: Product) -> None:
     product.open_gate()
     job = product.submit()
     assert undelivered() == 1

@@ -64,9 +64,7 @@ def wait_for(client: Client, kind: str, condition: str, *, within: float = PATIE
         raise
 
 
-def test_every_quick_loop_is_noted_by_the_worker_that_turns_it(
-    product: Product, operator: Client
-) -> None:
+def test_every_controller_run_is_recorded_by_its_worker(product: Product, operator: Client) -> None:
     product.worker.start()
     product.beat.start()
 
@@ -116,7 +114,7 @@ def test_a_killed_beat_is_told_from_a_killed_worker(product: Product, operator: 
     assert conditions(operator)["worker"] == "unknown"
 
 
-def test_lines_of_a_task_bear_its_name_and_id_where_programs_read_them(
+def test_json_log_lines_of_a_task_have_its_name_and_id(
     product: Product,
 ) -> None:
     product.worker.set_variable("NINEFOLD_LOG_FORMAT", "json")

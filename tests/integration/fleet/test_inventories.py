@@ -11,7 +11,7 @@ from apps.accounts.models import AuditEntry
 from apps.accounts.selectors import PermissionRefused
 from apps.fleet import reconcilers, selectors, services
 from apps.fleet.models import Card, Cluster, Node
-from apps.fleet.services import withholding
+from apps.fleet.services import card_availability
 from apps.quotas.selectors.snapshots import cached_nodes
 from controlplane.domain.accelerators import CardState
 from controlplane.domain.permissions import Role
@@ -62,7 +62,7 @@ def states(cluster: Cluster) -> list[str]:
     return list(cards.values_list("state", flat=True))
 
 
-def test_a_first_look_creates_nodes_and_cards(company: Company, cluster: Cluster) -> None:
+def test_the_first_inventory_creates_nodes_and_cards(company: Company, cluster: Cluster) -> None:
     report(company, cluster, node())
 
     row = Node.objects.get(cluster=cluster)
@@ -76,7 +76,7 @@ def test_a_first_look_creates_nodes_and_cards(company: Company, cluster: Cluster
     assert (cluster.isolation, cluster.trouble) == ("an account of its own", "")
 
 
-def test_looking_again_changes_nothing(company: Company, cluster: Cluster) -> None:
+def test_a_repeated_inventory_changes_nothing(company: Company, cluster: Cluster) -> None:
     report(company, cluster, node())
     before = list(Card.objects.values())
     report(company, cluster, node())
@@ -84,7 +84,7 @@ def test_looking_again_changes_nothing(company: Company, cluster: Cluster) -> No
     assert list(Card.objects.values()) == before
 
 
-def test_cards_that_others_have_are_not_ours_until_they_are_given_back(
+def test_cards_of_other_workloads_are_unknown_until_released(
     company: Company, cluster: Cluster
 ) -> None:
     report(company, cluster, node(cards=(0, 1, 2), taken=(1, 2)))
@@ -97,7 +97,7 @@ def test_cards_that_others_have_are_not_ours_until_they_are_given_back(
     assert states(cluster) == ["usable", "usable", "usable"]
 
 
-def test_a_card_that_an_operator_isolated_stays_so_when_others_have_it(
+def test_an_isolated_card_stays_isolated_while_other_workloads_use_it(
     company: Company, cluster: Cluster
 ) -> None:
     report(company, cluster, node())
@@ -155,9 +155,7 @@ def divided(*, slices: int) -> ObservedNode:
     return replace(whole, cards=(whole.cards[0], parent, *parts))
 
 
-def test_slices_are_given_out_and_the_card_that_they_are_parts_of_is_not(
-    company: Company, cluster: Cluster
-) -> None:
+def test_slices_are_usable_and_their_parent_card_is_not(company: Company, cluster: Cluster) -> None:
     report(company, cluster, divided(slices=2))
 
     parent = Card.objects.get(node__cluster=cluster, index=1)
@@ -172,9 +170,7 @@ def test_slices_are_given_out_and_the_card_that_they_are_parts_of_is_not(
     assert states(cluster) == ["usable", "usable", "unknown", "unknown"]
 
 
-def test_a_whole_card_that_was_divided_meanwhile_keeps_its_row(
-    company: Company, cluster: Cluster
-) -> None:
+def test_a_card_that_is_partitioned_later_keeps_its_row(company: Company, cluster: Cluster) -> None:
     report(company, cluster, node(cards=(0, 1)))
     before = set(Card.objects.values_list("uid", flat=True))
     report(company, cluster, divided(slices=2))
@@ -207,7 +203,7 @@ def test_a_slice_of_an_isolated_card_is_isolated_from_the_beginning(
 
 @pytest.mark.parametrize("state", [CardState.ISOLATED, CardState.NO_NEW_WORK])
 @pytest.mark.parametrize("reason", ["uncorrectable errors", services.UNSEEN])
-def test_an_operators_decision_survives_whatever_is_reported(
+def test_an_operator_decision_survives_inventories(
     company: Company, cluster: Cluster, state: CardState, reason: str
 ) -> None:
     report(company, cluster, node())
@@ -236,7 +232,7 @@ def test_a_cordoned_node_stays_cordoned(company: Company, cluster: Cluster) -> N
     assert AuditEntry.objects.filter(action="node.cordon").count() == 1
 
 
-def test_one_cluster_in_trouble_spoils_no_other(company: Company, cluster: Cluster) -> None:
+def test_a_failing_cluster_does_not_affect_others(company: Company, cluster: Cluster) -> None:
     Cluster.objects.create(name="absent", kind="abacus")
     Cluster.objects.create(name="broken", kind="fake", options={"no_such_option": 1})
     company.cluster.lose_contact()
@@ -254,14 +250,14 @@ def test_one_cluster_in_trouble_spoils_no_other(company: Company, cluster: Clust
     assert company.cluster_row.trouble == ""
 
 
-def test_silence_isolates_nothing_by_itself(company: Company) -> None:
+def test_an_unreachable_cluster_isolates_nothing(company: Company) -> None:
     company.cluster.lose_contact()
     company.take_stock()
 
     assert states(company.cluster_row) == ["usable", "usable"]
 
 
-def test_two_looks_at_once_make_one_set_of_rows(committed_company: Company) -> None:
+def test_concurrent_inventories_create_one_set_of_rows(committed_company: Company) -> None:
     company = committed_company
     cluster = Cluster.objects.create(name="east", kind="fake")
 
@@ -283,7 +279,7 @@ def test_the_fleet_is_counted_by_chip(company: Company) -> None:
     assert (counted["node_count"], counted["card_count"]) == (1, 2)
 
 
-def test_a_card_given_back_while_its_node_is_away_is_unknown_until_it_is_seen(
+def test_a_card_released_while_its_node_is_not_ready_is_unknown_until_the_next_inventory(
     company: Company, cluster: Cluster
 ) -> None:
     report(company, cluster, node(cards=(0,)), node("n2", cards=(0,)))
@@ -291,11 +287,13 @@ def test_a_card_given_back_while_its_node_is_away_is_unknown_until_it_is_seen(
     report(company, cluster, node("n2", cards=(0,)))
     rows = Node.objects.filter(cluster=cluster)
     with transaction.atomic():
-        withholding.cards_release(cards=withholding.cards_lock(nodes=[row.pk for row in rows]))
+        card_availability.cards_release(
+            cards=card_availability.cards_lock(nodes=[row.pk for row in rows])
+        )
 
     assert states(cluster) == ["unknown", "usable"]
     away = Card.objects.get(node__cluster=cluster, node__name="n1")
-    assert away.state_reason == withholding.UNREADY
+    assert away.state_reason == card_availability.UNREADY
     report(company, cluster, node("n2", cards=(0,)))
     assert states(cluster) == ["unknown", "usable"]
     report(company, cluster, node(cards=(0,)), node("n2", cards=(0,)))

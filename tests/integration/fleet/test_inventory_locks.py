@@ -13,7 +13,7 @@ from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.resources import Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests.contract.waiting import until
-from tests.integration.accounts.test_at_once import somebody_waits
+from tests.integration.accounts.test_concurrency import somebody_waits
 from tests.integration.company import Company
 from tests.integration.threads import PATIENCE
 
@@ -36,7 +36,7 @@ def record(company: Company, cluster: Cluster, seen: list[ObservedNode]) -> None
     services.inventory_record(cluster=cluster, nodes=seen, isolation="", at=at)
 
 
-def test_an_inventory_without_news_writes_only_that_it_was_seen_however_many_nodes(
+def test_an_unchanged_inventory_only_updates_last_seen(
     company: Company,
 ) -> None:
     cluster = Cluster.objects.create(name="east", kind="fake")

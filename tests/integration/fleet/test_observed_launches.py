@@ -15,7 +15,7 @@ from tests.integration.serving import deployments
 UNKNOWN = ["attempt-" + "0" * 32, "replica-" + "0" * 32 + "-1", "somebody-elses", "attempt-", ""]
 
 
-def test_an_attempt_takes_a_turn_when_its_launch_is_told(company: Company) -> None:
+def test_an_attempt_is_reconciled_when_its_launch_changes(company: Company) -> None:
     _, told = company.launched(cards=1)
     _, untold = company.launched(cards=1)
     for attempt in (told, untold):
@@ -28,7 +28,7 @@ def test_an_attempt_takes_a_turn_when_its_launch_is_told(company: Company) -> No
     assert (told.state, untold.state) == (AttemptState.FAILED, AttemptState.LAUNCHED)
 
 
-def test_an_attempt_that_has_ended_takes_no_turn_more(company: Company) -> None:
+def test_an_ended_attempt_is_not_reconciled(company: Company) -> None:
     _, attempt = company.launched()
     company.cluster.finish(attempt.launch_name, exit_code=3, message="it fell over")
     jobs.on_launches_changed(names=[attempt.launch_name])
@@ -41,7 +41,7 @@ def test_an_attempt_that_has_ended_takes_no_turn_more(company: Company) -> None:
     assert attempt.lease_token == before
 
 
-def test_a_replica_takes_a_turn_when_its_launch_is_told(company: Company) -> None:
+def test_a_replica_is_reconciled_when_its_launch_changes(company: Company) -> None:
     deployment = deployments.ready_deployment(company)
     (replica,) = deployments.replicas_of(deployment)
     company.cluster.finish(replica.launch_name, exit_code=139, message="it fell over")
@@ -54,7 +54,7 @@ def test_a_replica_takes_a_turn_when_its_launch_is_told(company: Company) -> Non
     assert replica.state == ReplicaState.BACKOFF
 
 
-def test_news_of_a_cluster_take_stock_of_it_alone(company: Company) -> None:
+def test_a_cluster_change_takes_the_inventory_of_that_cluster_only(company: Company) -> None:
     Node.objects.all().delete()
     other = Cluster.objects.create(name="broken", kind="no-such-kind")
 

@@ -17,14 +17,14 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from apps.fleet.management import watches
-from apps.fleet.management.watches import Seldom, clusters_watch
+from apps.fleet.management.commands import watch_clusters
+from apps.fleet.management.commands.watch_clusters import Throttle, clusters_watch
 from apps.fleet.models import Cluster
-from apps.fleet.services import watching as services
-from apps.fleet.services.watching import LEASE
+from apps.fleet.services import cluster_status as services
+from apps.fleet.services.cluster_status import LEASE
 from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.outbox.models import OutboxMessage
-from controlplane.persistence.leases import LoopLease, holder_of, loop_lease
+from controlplane.persistence.leases import LeaderLease, holder_of, leader_lease
 from controlplane.ports import registry
 
 WITHIN = 10.0
@@ -78,7 +78,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> None:
         )
 
     monkeypatch.setattr(registry, "_load", load)
-    monkeypatch.setattr(watches, "TURN_SECONDS", 0.1)
+    monkeypatch.setattr(watch_clusters, "POLL_SECONDS", 0.1)
     monkeypatch.setattr(Speaking, "watched", {})
     monkeypatch.setattr(Speaking, "begun", 0)
 
@@ -129,7 +129,7 @@ def news(topic: str) -> list[dict[str, object]]:
     )
 
 
-def test_what_changed_goes_out_as_news_in_pieces(watcher: None) -> None:
+def test_changed_launches_are_published_in_batches(watcher: None) -> None:
     cluster = registered("east")
     east = speaking("east")
 
@@ -140,10 +140,10 @@ def test_what_changed_goes_out_as_news_in_pieces(watcher: None) -> None:
     assert news("cluster.changed") == [{"cluster_uid": cluster.uid}]
 
 
-def test_many_changes_of_nodes_ask_for_few_inventories_and_the_last_is_not_lost(
+def test_node_changes_are_throttled_and_the_last_is_not_lost(
     watcher: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watches, "INVENTORY_EVERY", 0.6)
+    monkeypatch.setattr(watch_clusters, "INVENTORY_EVERY", 0.6)
     registered("east")
     east = speaking("east")
     for _ in range(50):
@@ -152,7 +152,7 @@ def test_many_changes_of_nodes_ask_for_few_inventories_and_the_last_is_not_lost(
     until(lambda: len(news("cluster.changed")) == 2, what="the one that was put off")
 
 
-def test_a_sign_of_life_is_written_down_and_not_each_of_them(watcher: None) -> None:
+def test_heartbeats_are_recorded_at_a_limited_rate(watcher: None) -> None:
     cluster = registered("east")
     east = speaking("east")
     east.alive()
@@ -164,7 +164,7 @@ def test_a_sign_of_life_is_written_down_and_not_each_of_them(watcher: None) -> N
     assert cluster.reachable_at == first
 
 
-def test_clusters_that_come_change_and_go_are_followed_within_seconds(
+def test_added_changed_and_removed_clusters_are_watched_within_seconds(
     watcher: None,
 ) -> None:
     east = registered("east")
@@ -184,41 +184,42 @@ def test_clusters_that_come_change_and_go_are_followed_within_seconds(
     assert Speaking.begun == 3
 
 
-def test_a_watch_that_ends_by_a_fault_begins_anew(watcher: None) -> None:
+def test_a_failed_watch_is_restarted(watcher: None) -> None:
     registered("east")
     first = speaking("east")
     first.broken.set()
     until(lambda: Speaking.begun == 2, what="a second watch")
 
 
-def test_silence_is_told_isolates_nothing_and_ends_with_an_inventory(
+def test_a_heartbeat_timeout_is_recorded_and_cleared_by_an_inventory(
     watcher: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watches, "SILENT_AFTER", 0.3)
+    monkeypatch.setattr(watch_clusters, "HEARTBEAT_TIMEOUT", 0.3)
     cluster = registered("east")
     east = speaking("east")
     until(
-        lambda: Cluster.objects.get(pk=cluster.pk).trouble == services.SILENT, what="the word of it"
+        lambda: Cluster.objects.get(pk=cluster.pk).trouble == services.UNRESPONSIVE,
+        what="the word of it",
     )
     assert news("cluster.changed") == []
-    monkeypatch.setattr(watches, "SILENT_AFTER", 60.0)
+    monkeypatch.setattr(watch_clusters, "HEARTBEAT_TIMEOUT", 60.0)
     east.alive()
     assert news("cluster.changed") == [{"cluster_uid": cluster.uid}]
 
 
 @pytest.mark.django_db
-def test_silence_takes_no_better_known_trouble_away() -> None:
+def test_a_heartbeat_timeout_does_not_replace_another_trouble() -> None:
     cluster = Cluster.objects.create(name="east", kind="fake", trouble="the credential has expired")
-    services.cluster_silent(cluster=cluster)
+    services.cluster_unresponsive_record(cluster=cluster)
     cluster.refresh_from_db()
     assert cluster.trouble == "the credential has expired"
 
 
-def test_whoever_does_not_lead_waits_and_takes_over(kinds: None) -> None:
+def test_a_standby_takes_over_the_lease(kinds: None) -> None:
     registered("east")
     stopping = threading.Event()
     thread = threading.Thread(target=clusters_watch, kwargs={"stopping": stopping})
-    with loop_lease(LEASE, ttl=timedelta(minutes=1)) as held:
+    with leader_lease(LEASE, ttl=timedelta(minutes=1)) as held:
         assert held is not None
         thread.start()
         time.sleep(0.5)
@@ -229,28 +230,26 @@ def test_whoever_does_not_lead_waits_and_takes_over(kinds: None) -> None:
     assert Speaking.watched == {}
 
 
-def test_a_leader_that_lost_its_lease_lets_go(
-    watcher: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_leader_without_its_lease_stops(watcher: None, monkeypatch: pytest.MonkeyPatch) -> None:
     registered("east")
     speaking("east")
-    monkeypatch.setattr(LoopLease, "renew", lambda self, *, ttl: False)
+    monkeypatch.setattr(LeaderLease, "renew", lambda self, *, ttl: False)
     until(lambda: Speaking.watched == {}, what="it lets go")
     monkeypatch.undo()
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_seldom_never_forgets_what_it_put_off(times: int) -> None:
+def test_a_throttled_action_stays_pending(times: int) -> None:
     now = 100.0
-    seldom = Seldom(every=5.0, clock=lambda: now)
+    seldom = Throttle(every=5.0, clock=lambda: now)
     assert seldom.is_due()
-    assert not seldom.is_owed()
+    assert not seldom.is_pending()
     now += 1
     assert not any(seldom.is_due() for _ in range(times))
-    assert not seldom.is_owed()
+    assert not seldom.is_pending()
     now += 5
-    assert seldom.is_owed()
-    assert not seldom.is_owed()
+    assert seldom.is_pending()
+    assert not seldom.is_pending()
 
 
 def process() -> subprocess.Popen[bytes]:
@@ -272,7 +271,7 @@ def holder() -> str:
 
 
 @pytest.mark.product
-def test_another_takes_over_from_one_that_was_killed(watcher_later: Start) -> None:
+def test_a_standby_takes_over_from_a_killed_leader(watcher_later: Start) -> None:
     registered("east")
     first = process()
     try:
@@ -281,7 +280,7 @@ def test_another_takes_over_from_one_that_was_killed(watcher_later: Start) -> No
         first.send_signal(signal.SIGKILL)
         first.wait(WITHIN)
         took = until(lambda: "east" in Speaking.watched, what="the second leads", within=30)
-        assert took < watches.LEASE_LASTS.total_seconds() + 1
+        assert took < watch_clusters.LEASE_LASTS.total_seconds() + 1
         assert holder() == str(os.getpid())
     finally:
         first.kill()
@@ -289,7 +288,7 @@ def test_another_takes_over_from_one_that_was_killed(watcher_later: Start) -> No
 
 
 @pytest.mark.product
-def test_one_that_is_asked_to_stop_gives_the_lease_back(transactional_db: None) -> None:
+def test_a_stopped_leader_releases_its_lease(transactional_db: None) -> None:
     only = process()
     try:
         until(lambda: holder() == str(only.pid), what="it leads", within=30)

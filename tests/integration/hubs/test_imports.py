@@ -25,10 +25,10 @@ from apps.models.services.hub_imports import (
     hub_look_up,
 )
 from apps.models.services.versions import model_version_retry
-from config.settings.hubs import HubAccess
-from controlplane.domain.egress import EgressPolicy, EgressRefused
+from config.settings.outbound import HubAccess
 from controlplane.domain.hubs import HubRefused
 from controlplane.domain.models import ModelState
+from controlplane.domain.outbound.egress import EgressPolicy, EgressRefused
 from controlplane.domain.resources import MIB
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.hubs import HubUnreachable

@@ -23,7 +23,7 @@ from controlplane.ports.engines import RenderRequest
 from controlplane.ports.launches import Launch
 from tests.contract.cluster_harness import NODE, LocalHarness
 from tests.contract.waiting import until
-from tests.functional.security.texts import texts_of_the_database
+from tests.functional.security.database_texts import database_texts
 from tests.integration import company as companies
 from tests.integration.company import Company
 
@@ -96,7 +96,7 @@ def test_only_the_process_receives_a_secret_value(
     assert f"digest {digest}" in shown
     assert SECRET not in shown
     assert SECRET not in attempt.message
-    assert SECRET not in texts_of_the_database()
+    assert SECRET not in database_texts()
     with models.artifact_store().open(attempt.log_digest) as kept:
         assert SECRET.encode() not in kept.read()
 
@@ -117,7 +117,7 @@ def test_logs_of_a_cluster_without_masking_are_masked(company: Company) -> None:
     attempt.refresh_from_db()
     assert attempt.message == f"died of {'*' * len(SECRET)}"
     assert attempt.log_tail == shown
-    assert SECRET not in texts_of_the_database()
+    assert SECRET not in database_texts()
 
 
 def test_every_piece_of_a_log_is_that_piece_of_the_masked_log(company: Company) -> None:

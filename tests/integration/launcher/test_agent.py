@@ -14,10 +14,10 @@ import psutil
 import pytest
 from django.db import connection
 
-from apps.accounts.services.tokens import digest_of
+from apps.accounts.services.personal_tokens import digest_of
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import NodeToken
-from tests.integration.launcher.waiting import wait_for
+from tests.integration.launcher.process_waits import wait_for
 
 WITHIN = 20.0
 ROOT = Path(__file__).parents[3]
@@ -51,7 +51,7 @@ def agent(tmp_path: Path, transactional_db: None) -> Iterator[psutil.Process]:
         process.wait(WITHIN)
 
 
-def test_it_becomes_the_agent_of_this_machine_and_keeps_no_way_to_the_database(
+def test_the_agent_is_started_without_the_database_url(
     agent: psutil.Process, tmp_path: Path
 ) -> None:
     local = Cluster.objects.create(name="local", kind="local")
@@ -82,7 +82,7 @@ def test_it_becomes_the_agent_of_this_machine_and_keeps_no_way_to_the_database(
     )
 
 
-def test_without_its_arguments_it_says_how_it_is_called() -> None:
+def test_missing_arguments_print_the_usage() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "launcher.agent"],
         cwd=ROOT,

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from launcher import record
-from launcher.layout import Layout
+from launcher import run_record
+from launcher.layout import HomeLayout
 from launcher.linux import command_line
 from tests.integration.launcher.dummy_product import lay_out
-from tests.integration.launcher.waiting import alive, gone, wait_for
+from tests.integration.launcher.process_waits import alive, gone, wait_for
 
 _HIDDEN = ("NINEFOLD_DATABASE_URL", "NINEFOLD_HOME", "DJANGO_SETTINGS_MODULE", "PYTHONPATH")
 
@@ -51,8 +51,8 @@ class Dummy:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def record(self) -> record.Record:
-        found = record.read(Layout(home=self.home))
+    def run_record(self) -> run_record.RunRecord:
+        found = run_record.read(HomeLayout(home=self.home))
         assert found is not None
         return found
 
@@ -105,7 +105,7 @@ def test_up_names_the_file_of_the_password_and_down_leaves_nothing(dummy: Dummy)
     password = (dummy.home / "secrets/admin_password").read_text().strip()
     assert f"password         in {dummy.home}/secrets/admin_password" in said
     assert password not in said
-    assert f"gateway          {dummy.record().gateway_url}/v1" in said
+    assert f"gateway          {dummy.run_record().gateway_url}/v1" in said
     assert password not in (dummy.home / "logs/supervisor.log").read_text()
 
     assert dummy.run("down").returncode == 0
@@ -121,11 +121,11 @@ def test_up_names_the_file_of_the_password_and_down_leaves_nothing(dummy: Dummy)
 
 def test_a_killed_supervisor_leaves_nothing_and_the_next_up_works(dummy: Dummy) -> None:
     dummy.start()
-    killed = dummy.record().pid
+    killed = dummy.run_record().pid
     os.kill(killed, signal.SIGKILL)
     gone(killed)
     dummy.start()
-    os.kill(dummy.record().pid, signal.SIGKILL)
+    os.kill(dummy.run_record().pid, signal.SIGKILL)
     wait_for(lambda: _below(dummy.home) == [], what="everything ends", seconds=30)
 
 
@@ -133,7 +133,9 @@ def test_a_database_that_dies_comes_back(dummy: Dummy) -> None:
     dummy.start()
     postmaster = int((dummy.home / "pg/data/postmaster.pid").read_text().splitlines()[0])
     os.kill(postmaster, signal.SIGKILL)
-    wait_for(lambda: dummy.record().processes[0].restarts == 1, what="PostgreSQL is started again")
+    wait_for(
+        lambda: dummy.run_record().processes[0].restarts == 1, what="PostgreSQL is started again"
+    )
     assert dummy.run("down").returncode == 0
     assert "stop_jobs" in dummy.calls()
 
@@ -172,15 +174,15 @@ def test_a_port_in_use_is_named_with_its_variable_and_nothing_is_started(dummy: 
     assert not (dummy.home / "pg").exists()
 
 
-def test_down_where_nothing_ever_ran_says_so(dummy: Dummy) -> None:
+def test_down_without_an_earlier_run_reports_it(dummy: Dummy) -> None:
     done = dummy.run("down")
     assert (done.returncode, done.stdout) == (0, f"nothing has ever run in {dummy.home}\n")
 
 
-def test_a_second_up_says_what_is_running(started: Dummy) -> None:
+def test_a_second_up_shows_the_running_product(started: Dummy) -> None:
     again = started.run("up")
     assert again.returncode == 0
-    now = started.record()
+    now = started.run_record()
     assert re.search(rf"Ninefold is running since [-\d]+ [:\d]+: {now.web_url}", again.stdout)
     assert f"process {now.pid} keeps postgres {now.processes[0].pid}, web " in again.stdout
 

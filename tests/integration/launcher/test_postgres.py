@@ -14,9 +14,16 @@ import pytest
 
 from launcher.configuration import PROJECT
 from launcher.linux import started_ticks, working_in
-from launcher.postgres import PostgresFailed, RunningPostgres, prepare, start_temporary
-from launcher.postgres_binaries import Binaries, NoFittingPostgres, installed
-from tests.integration.launcher.waiting import alive, gone, wait_for
+from launcher.postgres import (
+    Binaries,
+    NoFittingPostgres,
+    PostgresFailed,
+    RunningPostgres,
+    installed,
+    prepare,
+    start_temporary,
+)
+from tests.integration.launcher.process_waits import alive, gone, wait_for
 
 _INSTALLED = installed()
 _IS_ROOT = os.geteuid() == 0
@@ -81,7 +88,7 @@ def test_committed_rows_survive_a_killed_server(tmp_path: Path) -> None:
         assert _one(second.url, "SELECT count(*) FROM kept") == 1000
 
 
-def test_helpers_of_a_killed_server_that_linger_are_waited_for(running: RunningPostgres) -> None:
+def test_remaining_processes_of_a_killed_server_are_awaited(running: RunningPostgres) -> None:
     helpers = [pid for pid in working_in(running.server.data) if pid != running.process.pid]
     os.kill(helpers[0], signal.SIGSTOP)
     _kill(running)
@@ -147,7 +154,7 @@ def test_it_ends_cleanly_when_its_starter_is_killed(tmp_path: Path) -> None:
     assert "database system is shut down" in (tmp_path / "pg/postgres.log").read_text()
 
 
-def test_a_half_made_database_is_made_anew(tmp_path: Path) -> None:
+def test_a_partially_created_database_is_created_again(tmp_path: Path) -> None:
     folder = tmp_path / "pg"
     prepare(folder=folder, durable=False)
     (folder / "data").rename(folder / "data.new")
@@ -194,7 +201,7 @@ def test_data_of_another_version_names_the_version_to_install(tmp_path: Path) ->
         prepare(folder=tmp_path / "pg")
 
 
-def test_a_server_that_cannot_start_shows_its_last_words(tmp_path: Path) -> None:
+def test_a_server_that_cannot_start_shows_its_last_lines(tmp_path: Path) -> None:
     server = prepare(folder=tmp_path / "pg", durable=False)
     (server.data / "postgresql.conf").write_text("no_such_setting = 1\n")
     with pytest.raises(PostgresFailed, match="no_such_setting"):
@@ -239,9 +246,9 @@ def test_an_ordinary_user_runs_it_as_itself(binaries: Binaries, tmp_path: Path) 
     code = (
         "import pathlib, os, sys\n"
         "from launcher.postgres import start_temporary\n"
-        "from launcher.postgres_binaries import Binaries, Origin\n"
+        "from launcher.postgres import Binaries, BinariesOrigin\n"
         "found = Binaries(folder=pathlib.Path(sys.argv[2]), major=int(sys.argv[3]),\n"
-        "                 origin=Origin.SYSTEM)\n"
+        "                 origin=BinariesOrigin.SYSTEM)\n"
         "with start_temporary(pathlib.Path(sys.argv[1]), candidates=[found]) as running:\n"
         "    print(pathlib.Path(f'/proc/{running.process.pid}').stat().st_uid)\n"
     )

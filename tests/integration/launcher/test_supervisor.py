@@ -13,11 +13,15 @@ import pytest
 
 from launcher.configuration import PROJECT
 from launcher.logs import Terminal
-from launcher.processes import Says, Service, Step
-from launcher.restarts import RestartPolicy
-from launcher.supervisor import StepFailed, StopRequested, Supervisor
+from launcher.services import OutputProbe, Service, SetupStep
+from launcher.supervisor import (
+    ProcessSupervisor,
+    RestartPolicy,
+    StepFailed,
+    SupervisorStopRequested,
+)
+from tests.integration.launcher.process_waits import alive, gone, pid_in, wait_for
 from tests.integration.launcher.programs import python
-from tests.integration.launcher.waiting import alive, gone, pid_in, wait_for
 
 _ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{PROJECT}:{PROJECT / 'platform'}"}
 
@@ -28,7 +32,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     started: list[subprocess.Popen[str]] = []
 
     def begin(*names: str) -> subprocess.Popen[str]:
-        program = PROJECT / "tests/integration/launcher/supervised.py"
+        program = PROJECT / "tests/integration/launcher/supervisor_program.py"
         output = (tmp_path / "out").open("w")
         with output:
             process = subprocess.Popen(
@@ -57,8 +61,8 @@ def said(tmp_path: Path) -> Callable[[], str]:
 
 
 @pytest.fixture
-def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
-    made = Supervisor(
+def supervisor(tmp_path: Path) -> Iterator[ProcessSupervisor]:
+    made = ProcessSupervisor(
         folder=tmp_path,
         environment=os.environ,
         logs=tmp_path,
@@ -69,7 +73,7 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
         yield made
 
 
-def test_a_process_that_dies_is_started_again_and_it_is_said(
+def test_a_process_that_dies_is_restarted_with_a_message(
     start: Callable[..., subprocess.Popen[str]], said: Callable[[], str], tmp_path: Path
 ) -> None:
     process = start("web")
@@ -138,7 +142,7 @@ def test_a_second_signal_ends_the_waiting_for_a_process_that_does_not_stop(
     assert not alive(pid)
 
 
-def test_waves_stop_one_after_the_other(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_services_stop_in_order(supervisor: ProcessSupervisor, tmp_path: Path) -> None:
     note = (
         "import signal, sys, time\n"
         "def end(*_):\n"
@@ -150,8 +154,8 @@ def test_waves_stop_one_after_the_other(supervisor: Supervisor, tmp_path: Path) 
             Service(
                 name=name,
                 command=(*python(note), name),
-                ready=Says(pattern=re.compile("^up$")),
-                stop_wave=wave,
+                ready=OutputProbe(pattern=re.compile("^up$")),
+                stop_order=wave,
             )
         )
     assert supervisor.wait_until_ready(seconds=20) == ()
@@ -159,21 +163,25 @@ def test_waves_stop_one_after_the_other(supervisor: Supervisor, tmp_path: Path) 
     assert (tmp_path / "order").read_text() == "abc"
 
 
-def test_those_that_are_not_ready_in_time_are_named(supervisor: Supervisor) -> None:
+def test_those_that_are_not_ready_in_time_are_named(supervisor: ProcessSupervisor) -> None:
     sleeper = python("import time; time.sleep(60)")
     supervisor.add(Service(name="quick", command=sleeper))
     supervisor.add(Service(name="late", command=sleeper, ready=lambda: False))
-    supervisor.add(Service(name="mute", command=sleeper, ready=Says(pattern=re.compile("up"))))
+    supervisor.add(
+        Service(name="mute", command=sleeper, ready=OutputProbe(pattern=re.compile("up")))
+    )
     assert supervisor.wait_until_ready(seconds=0.6) == ("late", "mute")
 
 
-def test_noise_is_read_for_readiness_but_not_kept(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_ignored_output_is_matched_for_readiness_but_not_logged(
+    supervisor: ProcessSupervisor, tmp_path: Path
+) -> None:
     supervisor.add(
         Service(
             name="worker",
             command=python("import time; print('tick 1\\nnews', flush=True); time.sleep(60)"),
-            ready=Says(pattern=re.compile("^tick")),
-            noise=re.compile("^tick"),
+            ready=OutputProbe(pattern=re.compile("^tick")),
+            ignored_output=re.compile("^tick"),
         )
     )
     assert supervisor.wait_until_ready(seconds=20) == ()
@@ -181,23 +189,29 @@ def test_noise_is_read_for_readiness_but_not_kept(supervisor: Supervisor, tmp_pa
     assert (tmp_path / "worker.log").read_text() == "news\n"
 
 
-def test_a_failed_step_shows_its_last_lines(supervisor: Supervisor, tmp_path: Path) -> None:
-    step = Step(name="migrating", command=python("print('no such table'); raise SystemExit(2)"))
+def test_a_failed_step_shows_its_last_lines(supervisor: ProcessSupervisor, tmp_path: Path) -> None:
+    step = SetupStep(
+        name="migrating", command=python("print('no such table'); raise SystemExit(2)")
+    )
     with pytest.raises(StepFailed, match=r"migrating failed \(exit status 2\):\n    no such table"):
         supervisor.run_step(step)
     assert (tmp_path / "setup.log").read_text() == "no such table\n"
 
 
-def test_a_signal_during_a_step_stops_the_step(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_a_signal_during_a_step_stops_the_step(
+    supervisor: ProcessSupervisor, tmp_path: Path
+) -> None:
     code = (
         "import os, signal, time; open('pid', 'w').write(f'{os.getpid()}\\n');"
         f"os.kill({os.getpid()}, signal.SIGTERM); time.sleep(60)"
     )
-    with pytest.raises(StopRequested):
-        supervisor.run_step(Step(name="migrating", command=python(code)))
+    with pytest.raises(SupervisorStopRequested):
+        supervisor.run_step(SetupStep(name="migrating", command=python(code)))
     assert not alive(pid_in(tmp_path / "pid"))
 
 
-def test_a_step_that_prints_a_lot_does_not_block(supervisor: Supervisor, tmp_path: Path) -> None:
-    supervisor.run_step(Step(name="loud", command=python("print('x' * 99_999 + '\\n' * 9)")))
+def test_a_step_that_prints_a_lot_does_not_block(
+    supervisor: ProcessSupervisor, tmp_path: Path
+) -> None:
+    supervisor.run_step(SetupStep(name="loud", command=python("print('x' * 99_999 + '\\n' * 9)")))
     assert "x" * 60_000 in (tmp_path / "setup.log").read_text()

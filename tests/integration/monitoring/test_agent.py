@@ -14,7 +14,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import CardFigures, NodeToken
-from tests.integration.launcher.waiting import wait_for
+from tests.integration.launcher.process_waits import wait_for
 
 WITHIN = 20.0
 ROOT = Path(__file__).parents[3]

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from apps.accounts.services.tokens import digest_of
+from apps.accounts.services.personal_tokens import digest_of
 from apps.fleet.models import Cluster, Node
 from apps.monitoring.models import NodeToken
 

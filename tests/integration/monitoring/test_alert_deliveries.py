@@ -200,10 +200,10 @@ def test_an_address_is_kept_encrypted_and_sealed_anew(
     assert row.url is not None
     assert b"127.0.0.1" not in bytes(row.url)
     assert decrypt(row.url).decode() == f"http://127.0.0.1:{receiver.port}/webhook"
-    assert services.receiver_secrets_seal_again() == 0
+    assert services.receiver_secrets_reencrypt() == 0
     (old,) = settings.NINEFOLD_ENCRYPTION_KEYS[:1]
     settings.NINEFOLD_ENCRYPTION_KEYS = [Fernet.generate_key().decode(), old]
-    assert services.receiver_secrets_seal_again() == 1
+    assert services.receiver_secrets_reencrypt() == 1
     settings.NINEFOLD_ENCRYPTION_KEYS = settings.NINEFOLD_ENCRYPTION_KEYS[:1]
     row.refresh_from_db()
     assert row.secret is not None

@@ -30,7 +30,7 @@ RESTARTS = pytest.mark.parametrize("level", [FaultLevel.RESTART_REQUEST, FaultLe
 
 @pytest.fixture(autouse=True)
 def bound(company: Company) -> None:
-    Cluster.objects.update(binding=Cluster.Binding.NODE)
+    Cluster.objects.update(binding=Cluster.BindingMode.NODE)
     company.cluster_row.refresh_from_db()
 
 

@@ -17,7 +17,7 @@ from controlplane.domain.accelerators import CardState
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.health.decisions import Action, Decided
 from controlplane.outbox.models import OutboxMessage
-from controlplane.persistence.leases import loop_lease
+from controlplane.persistence.leases import leader_lease
 from tests.integration.company import Company
 from tests.integration.founding import committed_company, company, installation
 from tests.integration.monitoring.wards import sign
@@ -121,7 +121,7 @@ def test_a_note_of_a_card_that_is_gone_is_left_out(company: Company) -> None:
         action=Action.NOTE,
         reason="92 is of level L1",
     )
-    with loop_lease(LEASE, ttl=timedelta(seconds=30)) as lease:
+    with leader_lease(LEASE, ttl=timedelta(seconds=30)) as lease:
         assert lease is not None
         notes = [note, replace(note, card="slice-7")]
         assert notes_keep(decided=notes, lease=lease, at=company.at) == 1
@@ -149,9 +149,9 @@ def test_a_turn_that_slept_through_its_lease_writes_nothing(committed_company: C
         action=Action.ISOLATE_CARD,
         reason="79 is of level L6",
     )
-    with loop_lease(LEASE, ttl=timedelta(seconds=30)) as stale:
+    with leader_lease(LEASE, ttl=timedelta(seconds=30)) as stale:
         assert stale is not None
-    with loop_lease(LEASE, ttl=timedelta(seconds=30)) as lease:
+    with leader_lease(LEASE, ttl=timedelta(seconds=30)) as lease:
         assert lease is not None
         with pytest.raises(LeaseGone):
             decisions_apply(decided=[decided], lease=stale, at=committed_company.at)

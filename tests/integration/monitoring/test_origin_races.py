@@ -12,7 +12,7 @@ import pytest
 from django.db import connection, transaction
 
 from apps.accounts.models import User
-from apps.accounts.services.tokens import digest_of
+from apps.accounts.services.personal_tokens import digest_of
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import CardFigures, Fault, NodeToken, Source
 from apps.monitoring.services import telemetry

@@ -16,9 +16,9 @@ from apps.monitoring.models import Notification, Webhook, WebhookDelivery
 from apps.monitoring.reconcilers.webhooks import AT_ONCE, webhooks_call
 from apps.monitoring.services import webhooks
 from controlplane.domain.deliveries import MOST_GIVEN_UP, PAUSES, DeliveryState
-from controlplane.domain.egress import EgressPolicy
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.news import NewsKind
+from controlplane.domain.outbound.egress import EgressPolicy
 from tests.contract.web_servers import WebServer, web_server
 from tests.integration.monitoring.conftest import Office
 from tests.integration.monitoring.news import tell

@@ -28,7 +28,7 @@ def publish(number: int) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_news_of_a_change_that_was_rolled_back_does_not_exist() -> None:
+def test_a_message_is_rolled_back_with_its_transaction() -> None:
     with transaction.atomic():
         messages.publish("claim.released", number=1)
         transaction.set_rollback(True)
@@ -47,7 +47,7 @@ def test_publishing_outside_a_transaction_is_a_mistake() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_news_is_sent_in_order_and_then_never_again() -> None:
+def test_messages_are_sent_in_order_and_once() -> None:
     for number in range(5):
         publish(number)
     sent: Sent = []
@@ -79,7 +79,7 @@ def test_a_relay_that_dies_between_sending_and_marking_sends_again() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_broker_that_is_down_keeps_the_news() -> None:
+def test_messages_stay_pending_while_the_broker_is_down() -> None:
     publish(1)
 
     def refuse(topic: str, payload: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ def test_a_broker_that_is_down_keeps_the_news() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_news_that_nobody_hears_holds_up_no_other_and_leaves_once_somebody_does() -> None:
+def test_messages_without_subscribers_do_not_block_others_and_are_sent_later() -> None:
     with transaction.atomic():
         messages.publish("moon.full", number=0)
     publish(1)
@@ -103,14 +103,14 @@ def test_news_that_nobody_hears_holds_up_no_other_and_leaves_once_somebody_does(
     assert messages.relay(into(sent), limit=1) == 0
     assert sent == [("claim.released", {"number": 1})]
     found = messages.backlog()
-    assert (found.messages, found.unheard) == (1, {"moon.full": 1})
+    assert (found.messages, found.unsubscribed) == (1, {"moon.full": 1})
 
-    messages.hear([*TOPICS, "moon.full"])
+    messages.set_subscribed_topics([*TOPICS, "moon.full"])
     try:
-        assert messages.backlog().unheard == {}
+        assert messages.backlog().unsubscribed == {}
         assert messages.relay(into(sent)) == 1
     finally:
-        messages.hear(TOPICS)
+        messages.set_subscribed_topics(TOPICS)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -131,7 +131,7 @@ def test_two_relays_at_once_send_each_message_once() -> None:
 
 
 @pytest.mark.django_db
-def test_only_what_was_delivered_long_ago_is_pruned() -> None:
+def test_only_messages_past_their_retention_are_pruned() -> None:
     for _ in range(3):
         publish(1)
     fresh, old, _ = OutboxMessage.objects.order_by("id")
@@ -146,9 +146,9 @@ def test_only_what_was_delivered_long_ago_is_pruned() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_relay_is_woken_once_for_a_transaction_and_only_when_it_is_committed() -> None:
+def test_the_relay_is_woken_once_per_committed_transaction() -> None:
     woken: list[int] = []
-    messages.wake_with(lambda: woken.append(OutboxMessage.objects.count()))
+    messages.set_wake_callbacks(lambda: woken.append(OutboxMessage.objects.count()))
     try:
         with transaction.atomic():
             messages.publish("claim.released", number=1)
@@ -160,17 +160,17 @@ def test_a_relay_is_woken_once_for_a_transaction_and_only_when_it_is_committed()
             transaction.set_rollback(True)
         assert woken == [3]
     finally:
-        messages.wake_with()
+        messages.set_wake_callbacks()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_published_does_not_fail_of_a_relay_that_cannot_be_woken() -> None:
+def test_a_failing_wake_up_does_not_fail_the_publisher() -> None:
     def fail() -> None:
         raise OSError("no broker")
 
-    messages.wake_with(fail)
+    messages.set_wake_callbacks(fail)
     try:
         publish(1)
     finally:
-        messages.wake_with()
+        messages.set_wake_callbacks()
     assert OutboxMessage.objects.count() == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection, transaction
 
-from controlplane.persistence.durability import commit_soon
+from controlplane.persistence.transactions import commit_asynchronously
 
 
 def waits() -> bool:
@@ -17,13 +17,13 @@ def waits() -> bool:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_transaction_does_not_wait_and_the_next_one_does_again() -> None:
+def test_asynchronous_commit_applies_to_one_transaction() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET synchronous_commit = on")
     try:
         with transaction.atomic():
             assert waits()
-            commit_soon()
+            commit_asynchronously()
             assert not waits()
         assert waits()
     finally:
@@ -32,6 +32,6 @@ def test_one_transaction_does_not_wait_and_the_next_one_does_again() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_outside_a_transaction_it_would_be_of_none() -> None:
+def test_asynchronous_commit_needs_a_transaction() -> None:
     with pytest.raises(RuntimeError, match="inside a transaction"):
-        commit_soon()
+        commit_asynchronously()

@@ -9,7 +9,7 @@ from pytest_django import Settings
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 
 
-def test_what_is_sealed_can_be_opened_and_does_not_show(settings: Settings) -> None:
+def test_encrypted_text_can_be_decrypted_and_is_not_readable(settings: Settings) -> None:
     settings.NINEFOLD_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
 
     sealed = encrypt(b"the engine's key")
@@ -18,7 +18,7 @@ def test_what_is_sealed_can_be_opened_and_does_not_show(settings: Settings) -> N
     assert decrypt(sealed) == b"the engine's key"
 
 
-def test_a_rotated_key_still_opens_what_it_sealed_while_it_is_listed(settings: Settings) -> None:
+def test_a_rotated_key_decrypts_while_it_is_configured(settings: Settings) -> None:
     old, new = Fernet.generate_key().decode(), Fernet.generate_key().decode()
     settings.NINEFOLD_ENCRYPTION_KEYS = [old]
     sealed = encrypt(b"secret")

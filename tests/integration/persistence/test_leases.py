@@ -14,10 +14,10 @@ from apps.quotas.models import Queue
 from apps.serving.models import Deployment, DeploymentTransition
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.serving.lifecycle import DEPLOYMENT, DeploymentEvent
-from controlplane.persistence.leases import lease_rows, loop_lease, release_row
+from controlplane.persistence.leases import leader_lease, lease_rows, release_row
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import Lease
-from controlplane.persistence.moves import LeaseLost, move
+from controlplane.persistence.state_transitions import LeaseLost, apply_transition
 from tests.integration.threads import PATIENCE, at_once
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -43,7 +43,7 @@ def expire(deployment: Deployment) -> None:
 
 
 def degrade(deployment: Deployment) -> None:
-    move(
+    apply_transition(
         deployment,
         DEPLOYMENT,
         DeploymentEvent.DEGRADE,
@@ -67,7 +67,7 @@ def test_two_workers_never_share_a_row() -> None:
 
 
 @pytest.mark.django_db
-def test_a_leased_row_is_not_given_again_until_it_is_released() -> None:
+def test_a_leased_row_is_not_leased_again_until_released() -> None:
     rows(1)
     (row,) = lease()
 
@@ -94,7 +94,7 @@ def test_an_expired_lease_goes_to_the_next_worker_and_its_holder_can_write_no_mo
 
 
 @pytest.mark.django_db
-def test_the_holder_of_a_lease_learns_when_a_person_was_quicker() -> None:
+def test_a_lease_holder_gets_an_illegal_transition_after_a_concurrent_change() -> None:
     rows(1)
     (row,) = lease()
     Deployment.objects.update(state="stopping")
@@ -116,7 +116,7 @@ def test_a_stale_holder_cannot_release_its_successors_lease() -> None:
 
 
 @pytest.mark.django_db
-def test_every_row_gets_its_turn_however_small_the_batch() -> None:
+def test_every_row_is_leased_eventually_with_small_batches() -> None:
     rows(7)
     seen = set()
 
@@ -129,25 +129,25 @@ def test_every_row_gets_its_turn_however_small_the_batch() -> None:
 
 
 @pytest.mark.django_db
-def test_one_holder_runs_a_loop_and_the_next_gets_a_larger_token() -> None:
-    with loop_lease("cycle", ttl=MINUTE) as first:
+def test_one_process_leads_and_the_next_gets_a_larger_token() -> None:
+    with leader_lease("cycle", ttl=MINUTE) as first:
         assert first is not None
-        with loop_lease("cycle", ttl=MINUTE) as second:
+        with leader_lease("cycle", ttl=MINUTE) as second:
             assert second is None
-        with loop_lease("another", ttl=MINUTE) as other:
+        with leader_lease("another", ttl=MINUTE) as other:
             assert other is not None
-    with loop_lease("cycle", ttl=MINUTE) as third:
+    with leader_lease("cycle", ttl=MINUTE) as third:
         assert third is not None
         assert third.token > first.token
 
 
 @pytest.mark.django_db
-def test_a_holder_that_slept_through_its_lease_is_told_and_does_not_end_its_successors() -> None:
-    with loop_lease("cycle", ttl=MINUTE) as slow:
+def test_an_expired_leader_lease_cannot_end_the_next_one() -> None:
+    with leader_lease("cycle", ttl=MINUTE) as slow:
         assert slow is not None
         Lease.objects.update(expires_at=timezone.now() - MINUTE)
         assert not slow.check()
-        with loop_lease("cycle", ttl=MINUTE) as quick:
+        with leader_lease("cycle", ttl=MINUTE) as quick:
             assert quick is not None
             assert quick.check()
             assert not slow.check()
@@ -156,11 +156,11 @@ def test_a_holder_that_slept_through_its_lease_is_told_and_does_not_end_its_succ
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_that_want_a_loop_at_once_one_gets_it() -> None:
+def test_concurrent_processes_get_one_leader_lease() -> None:
     done = threading.Barrier(4)
 
     def hold() -> bool:
-        with loop_lease("cycle", ttl=MINUTE) as held:
+        with leader_lease("cycle", ttl=MINUTE) as held:
             done.wait(timeout=PATIENCE)
             return held is not None
 

@@ -24,7 +24,7 @@ from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.policies import Policy
 from controlplane.domain.scheduling.standstill import Planner
 from controlplane.outbox.models import OutboxMessage
-from controlplane.persistence.leases import LoopLease, loop_lease
+from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.persistence.models import Lease
 from tests.integration.company import Company, entitle
 from tests.integration.quotas.sharing import Sharing
@@ -67,7 +67,7 @@ def test_a_claim_is_admitted_and_its_owner_notified(company: Company) -> None:
 def test_a_node_that_chooses_cards_has_as_many_allocated_as_placed(
     company: Company,
 ) -> None:
-    Cluster.objects.update(binding=Cluster.Binding.NODE)
+    Cluster.objects.update(binding=Cluster.BindingMode.NODE)
     first, second = company.submit("first", cards=1), company.submit("second", cards=1)
     third = company.submit("third", cards=1)
 
@@ -86,7 +86,7 @@ def test_a_cordoned_card_blocks_a_node_that_chooses_cards(
     company: Company,
 ) -> None:
     """The device plug-in still advertises the card and might allocate it."""
-    Cluster.objects.update(binding=Cluster.Binding.NODE)
+    Cluster.objects.update(binding=Cluster.BindingMode.NODE)
     Card.objects.filter(index=0).update(state=CardState.ISOLATED)
     job = company.submit(cards=1)
     assert company.schedule() == 0
@@ -247,7 +247,7 @@ def test_a_claim_cancelled_during_a_cycle_is_not_admitted(
 def test_a_cycle_does_nothing_while_another_holds_the_lease(company: Company) -> None:
     company.submit()
 
-    with loop_lease(cycles.LEASE, ttl=timedelta(minutes=1)):
+    with leader_lease(cycles.LEASE, ttl=timedelta(minutes=1)):
         assert company.schedule() == 0
 
     assert company.schedule() == 1
@@ -282,8 +282,8 @@ def test_concurrent_cycles_never_allocate_a_card_twice(
         with transaction.atomic():
             snapshot = selectors.snapshot()
         placements = plan(snapshot, Policy(), company.at).placements
-        lease = LoopLease(name="nobody checks", token=0)
-        monkeypatch.setattr(LoopLease, "check", lambda self: True)
+        lease = LeaderLease(name="nobody checks", token=0)
+        monkeypatch.setattr(LeaderLease, "check", lambda self: True)
         return len(cycles._admit(placements, lease=lease, at=company.at).admitted)
 
     outcomes = at_once(admit, admit, admit)

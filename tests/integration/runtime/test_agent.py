@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.launcher.waiting import wait_for
+from tests.integration.launcher.process_waits import wait_for
 from tests.integration.runtime.collectors import Collector
 from tests.unit.runtime.agent.test_readers import LOST, SOUND
 

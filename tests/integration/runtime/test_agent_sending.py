@@ -15,7 +15,7 @@ from ninefold_runtime.agent.pushes import Server
 from ninefold_runtime.agent.sending import Pace, Sender
 from ninefold_runtime.agent.sequences import Sequence
 from ninefold_runtime.exits import NotReported
-from tests.integration.launcher.waiting import wait_for
+from tests.integration.launcher.process_waits import wait_for
 from tests.integration.runtime.collectors import Collector
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)

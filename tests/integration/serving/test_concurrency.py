@@ -12,7 +12,7 @@ from apps.serving.services import deployments as services
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.persistence.leases import lease_rows
-from controlplane.persistence.moves import LeaseLost
+from controlplane.persistence.state_transitions import LeaseLost
 from tests.integration.company import Company
 from tests.integration.serving.deployments import (
     create,

@@ -17,9 +17,8 @@ from apps.jobs.services import JobRequest, job_submit
 from apps.models.models import ModelVersion
 from apps.quotas.models import Allocation
 from apps.quotas.reconcilers import cycle_run
-from config import simulations
-from config.demo.clock import dated
-from config.demo.listening import Directly
+from config import simulated_clusters
+from config.demo.day import DirectReporter, time_frozen_at
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.scheduling.policies import Policy
@@ -32,8 +31,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def cluster(tmp_path: Path, settings: Settings) -> SimulatedCluster:
     settings.NINEFOLD_HOME = tmp_path
-    simulations.ensure("paper", fleet=FLEET, failing=0.0)
-    made = simulations.named("paper")
+    simulated_clusters.ensure("paper", fleet=FLEET, failing=0.0)
+    made = simulated_clusters.cluster_named("paper")
     made.hold(Clock().at)
     inventories_sync(at=Clock().at)
     return made
@@ -46,10 +45,12 @@ def turn(cluster: SimulatedCluster) -> Callable[..., datetime]:
     def go_on(**distance: float) -> datetime:
         at = cluster.now() + timedelta(**distance)
         cluster.hold(at)
-        with dated(at):
+        with time_frozen_at(at):
             cycle_run(policy=Policy(), at=at)
             attempts_reconcile(at=at)
-            simulations.speak(listener=Directly(), every_so_often=timedelta(), most=100)
+            simulated_clusters.report_processes(
+                listener=DirectReporter(), interval=timedelta(), limit=100
+            )
             attempts_reconcile(at=at)
         return at
 
@@ -118,6 +119,6 @@ def test_a_card_that_dies_fails_the_job_and_takes_no_more_work(
 
 @pytest.mark.usefixtures("cluster")
 def test_a_cluster_says_that_it_is_simulated() -> None:
-    row, _ = simulations.every()[0]
+    row, _ = simulated_clusters.all_clusters()[0]
     row.refresh_from_db()
     assert row.isolation.startswith("not isolated: a simulated cluster")

@@ -19,7 +19,7 @@ from apps.models.selectors.storage import digests_referenced
 from apps.models.services import storage_garbage
 from apps.models.services.artifacts import artifact_create
 from apps.models.services.storage_garbage import GRACE, garbage_collect, storage_measure
-from controlplane.persistence.locks import AdvisoryLock, lock_of_session
+from controlplane.persistence.locks import AdvisoryLock, session_lock
 from controlplane.ports.artifacts import ArtifactStore
 from tests.integration.company import Company
 from tests.integration.mortality import Killed, Mortal, Worker
@@ -145,7 +145,7 @@ def test_a_collector_that_dies_at_any_step_harms_nothing_and_is_gone_on_from(
 
 
 def test_it_waits_while_another_holds_the_lock(committed_company: Company) -> None:
-    with lock_of_session(AdvisoryLock.COLLECT_GARBAGE) as held:
+    with session_lock(AdvisoryLock.COLLECT_GARBAGE) as held:
         assert held
         assert at_once(lambda: garbage_collect(at=later())) == [None]
         outcome = at_once(lambda: call_command("collect_garbage"))[0]
@@ -253,7 +253,7 @@ def test_a_round_that_breaks_off_says_why(
 
 
 def test_a_store_is_counted_by_one_at_a_time(committed_company: Company) -> None:
-    with lock_of_session(AdvisoryLock.MEASURE_STORAGE) as held:
+    with session_lock(AdvisoryLock.MEASURE_STORAGE) as held:
         assert held
         assert at_once(lambda: storage_measure(at=committed_company.at)) == [False]
     assert not StoreSize.objects.exists()

@@ -18,8 +18,8 @@ from apps.serving.models import Replica
 from apps.serving.services import gateways
 from apps.workflows.models import Pipeline
 from apps.workflows.reconcilers import pipelines
-from config import simulations
-from config.demo.listening import Directly
+from config import simulated_clusters
+from config.demo.day import DirectReporter
 from controlplane.domain.claims import ClaimState
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.pipelines import PipelineState, StepState
@@ -147,8 +147,8 @@ def test_a_simulated_job_goes_on_until_it_succeeds(installation: Upgraded, clock
     attempt.refresh_from_db()
     assert attempt.state == AttemptState.RUNNING, attempt.message
     # By then all that was running at the time of the dump has done its work.
-    simulations.named("lab").hold(clock.at + timedelta(days=1))
-    simulations.speak(listener=Directly(), every_so_often=timedelta(), most=100)
+    simulated_clusters.cluster_named("lab").hold(clock.at + timedelta(days=1))
+    simulated_clusters.report_processes(listener=DirectReporter(), interval=timedelta(), limit=100)
     for _ in range(2):
         attempts.attempts_reconcile(at=clock.at, uids=[attempt.uid])
     attempt.refresh_from_db()

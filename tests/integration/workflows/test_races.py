@@ -16,7 +16,7 @@ from apps.workflows.models import Pipeline
 from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.pipelines import PipelineState
 from controlplane.persistence.leases import lease_rows
-from controlplane.persistence.moves import LeaseLost
+from controlplane.persistence.state_transitions import LeaseLost
 from tests.integration.company import ENGINE, Company
 from tests.integration.threads import at_once, raised
 from tests.integration.workflows.lines import D, E, F, drive, gated, steps_of, submit

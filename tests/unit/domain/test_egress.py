@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.provisional import urls
 
-from controlplane.domain.egress import (
+from controlplane.domain.outbound.egress import (
     Address,
     EgressMisconfigured,
     EgressPolicy,
     EgressRefused,
+    parse_target,
     special_purpose,
-    target_of,
 )
 
 STRICT = EgressPolicy()
@@ -142,7 +142,7 @@ def test_what_is_denied_stays_denied_although_it_is_allowed(address: IPv4Address
 @given(urls())
 def test_every_url_is_either_understood_or_refused_in_words(url: str) -> None:
     try:
-        target = target_of(url)
+        target = parse_target(url)
     except EgressRefused:
         return
     assert target.scheme in ("http", "https")
@@ -155,7 +155,7 @@ def test_every_url_is_either_understood_or_refused_in_words(url: str) -> None:
 def test_no_text_makes_it_fail_in_another_way(text: str) -> None:
     for url in (text, f"https://{text}", f"https://{text}/x", f"https://example.com/{text}"):
         try:
-            STRICT.check_target(target_of(url))
+            STRICT.check_target(parse_target(url))
         except EgressRefused:
             pass
 
@@ -188,7 +188,7 @@ def test_no_text_makes_it_fail_in_another_way(text: str) -> None:
 )
 def test_a_url_that_may_not_be_called_is_refused_with_the_reason(url: str, why: str) -> None:
     with pytest.raises(EgressRefused, match=why):
-        STRICT.check_target(target_of(url))
+        STRICT.check_target(parse_target(url))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_url_that_may_not_be_called_is_refused_with_the_reason(url: str, why: 
 def test_a_url_is_read_as_it_will_be_called(
     url: str, host: str, port: int, authority: str, path: str
 ) -> None:
-    target = target_of(url)
+    target = parse_target(url)
     assert (target.host, target.port, target.authority, target.path) == (
         host,
         port,
@@ -220,8 +220,8 @@ def test_where_hosts_are_listed_no_other_is_called() -> None:
         schemes=["https", "http"],
         ports=[443, 80],
     )
-    policy.check_target(target_of("https://a.example.com"))
-    policy.check_target(target_of("http://10.1.2.3"))
+    policy.check_target(parse_target("https://a.example.com"))
+    policy.check_target(parse_target("http://10.1.2.3"))
     for url in (
         "https://example.com",
         "https://bad.example.com",
@@ -230,7 +230,7 @@ def test_where_hosts_are_listed_no_other_is_called() -> None:
         "https://192.168.0.1",
     ):
         with pytest.raises(EgressRefused):
-            policy.check_target(target_of(url))
+            policy.check_target(parse_target(url))
 
 
 def test_a_name_that_is_allowed_makes_no_private_address_good() -> None:

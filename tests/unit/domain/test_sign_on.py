@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.permissions import Role
-from controlplane.domain.sign_on import (
+from controlplane.domain.accounts.single_sign_on import (
     ClaimsRefused,
     GroupGrant,
     Provider,
@@ -16,6 +15,7 @@ from controlplane.domain.sign_on import (
     parse_groups,
     roles_granted,
 )
+from controlplane.domain.permissions import Role
 
 PROVIDER = Provider(
     issuer="https://id.acme.example",

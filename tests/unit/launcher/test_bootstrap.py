@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from launcher import bootstrap
-from launcher.bootstrap import DEVELOPMENT, PRODUCT, ensure, extent_to_install, wanted
+from launcher.bootstrap import DEVELOPMENT, PRODUCT, ensure, expected_record, extent_to_install
 
 
 @pytest.fixture
@@ -26,11 +26,13 @@ def _installed(project: Path, extent: str) -> None:
     environment = project / ".venv"
     (environment / "bin").mkdir(parents=True, exist_ok=True)
     (environment / "bin" / "python").touch()
-    (environment / ".ninefold-lock").write_text(json.dumps(wanted(project=project, extent=extent)))
+    (environment / ".ninefold-lock").write_text(
+        json.dumps(expected_record(project=project, extent=extent))
+    )
 
 
-def _to_install(project: Path, asked: str) -> str | None:
-    return extent_to_install(project=project, environment=project / ".venv", asked=asked)
+def _to_install(project: Path, requested: str) -> str | None:
+    return extent_to_install(project=project, environment=project / ".venv", requested=requested)
 
 
 def test_a_fresh_clone_needs_what_is_asked_for(project: Path) -> None:
@@ -106,7 +108,8 @@ def test_two_at_once_install_once(project: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(bootstrap, "_install", install)
     threads = [
-        threading.Thread(target=lambda: ensure(project=project, asked=PRODUCT)) for _ in range(2)
+        threading.Thread(target=lambda: ensure(project=project, requested=PRODUCT))
+        for _ in range(2)
     ]
     for thread in threads:
         thread.start()

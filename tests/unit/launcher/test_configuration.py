@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from launcher import credentials
-from launcher.configuration import BadSetting, Configuration
-from launcher.layout import MODES, Layout
+from launcher import layout
+from launcher.configuration import BadSetting, LauncherConfiguration
+from launcher.layout import MODES, HomeLayout
 from launcher.product import welcome
 
 
-def _read(project: Path, **environment: str) -> Configuration:
-    return Configuration.from_environment(environment, project=project)
+def _read(project: Path, **environment: str) -> LauncherConfiguration:
+    return LauncherConfiguration.from_environment(environment, project=project)
 
 
 def test_everything_has_a_default(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_an_ipv6_address_is_bracketed(tmp_path: Path) -> None:
 def test_processes_are_told_where_things_are_but_no_secret(tmp_path: Path) -> None:
     read = _read(tmp_path, HOME="/root", NINEFOLD_WEB_PORT="9000")
     read.layout.create()
-    credentials.generate_missing(read.layout.secrets)
+    layout.generate_missing(read.layout.secrets)
     given = read.child_environment(database_url="postgresql://x")
     assert given["TMPDIR"] == str(tmp_path / "var" / "tmp")
     assert given["NINEFOLD_CONTROL_URL"] == "http://127.0.0.1:9000"
@@ -63,7 +63,7 @@ def test_processes_are_told_where_things_are_but_no_secret(tmp_path: Path) -> No
 
 
 def test_folders_have_their_modes_also_when_they_were_there_before(tmp_path: Path) -> None:
-    layout = Layout(home=tmp_path / "var")
+    layout = HomeLayout(home=tmp_path / "var")
     layout.create()
     (layout.home / "secrets").chmod(0o755)
     layout.create()
@@ -75,16 +75,16 @@ def test_a_home_that_a_person_made_keeps_its_mode(tmp_path: Path) -> None:
     home = tmp_path / "data"
     home.mkdir()
     home.chmod(0o750)
-    Layout(home=home).create()
+    HomeLayout(home=home).create()
     assert home.stat().st_mode & 0o777 == 0o750
 
 
 def test_secrets_are_made_once_and_closed_to_others(tmp_path: Path) -> None:
-    made = credentials.generate_missing(tmp_path)
+    made = layout.generate_missing(tmp_path)
     before = {path.name: path.read_text() for path in tmp_path.iterdir()}
     expected = {"secret_key", "encryption_key", "gateway_token", "metrics_token", "admin_password"}
     assert made == expected == set(before)
-    assert credentials.generate_missing(tmp_path) == frozenset()
+    assert layout.generate_missing(tmp_path) == frozenset()
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
@@ -92,7 +92,7 @@ def test_secrets_are_made_once_and_closed_to_others(tmp_path: Path) -> None:
 def test_the_password_is_shown_once_and_on_a_terminal_only(tmp_path: Path) -> None:
     read = _read(tmp_path)
     read.layout.create()
-    credentials.generate_missing(read.layout.secrets)
+    layout.generate_missing(read.layout.secrets)
     path = read.layout.secrets / "admin_password"
     password = path.read_text().strip()
     for interactive, shown in ((False, False), (True, True), (True, False)):
@@ -103,6 +103,6 @@ def test_the_password_is_shown_once_and_on_a_terminal_only(tmp_path: Path) -> No
 
 
 def test_the_encryption_key_is_one_that_fernet_takes(tmp_path: Path) -> None:
-    credentials.generate_missing(tmp_path)
+    layout.generate_missing(tmp_path)
     key = (tmp_path / "encryption_key").read_text().strip()
     assert len(base64.urlsafe_b64decode(key)) == 32

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from launcher.configuration import Configuration
-from launcher.processes import services, steps
+from launcher.configuration import LauncherConfiguration
+from launcher.services import services, steps
 
 
-def configured(tmp_path: Path, **variables: str) -> Configuration:
-    return Configuration.from_environment(
+def configured(tmp_path: Path, **variables: str) -> LauncherConfiguration:
+    return LauncherConfiguration.from_environment(
         {"NINEFOLD_HOME": str(tmp_path), **variables}, project=tmp_path
     )
 

@@ -13,7 +13,7 @@ class _Tty(io.StringIO):
 
 
 def test_a_log_and_its_earlier_ones_stay_within_their_limit(tmp_path: Path) -> None:
-    log = RotatingLog(tmp_path / "web.log", limit=100, kept=2)
+    log = RotatingLog(tmp_path / "web.log", limit=100, backup_count=2)
     for number in range(100):
         log.write(f"line {number:03}")
     sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
@@ -23,8 +23,8 @@ def test_a_log_and_its_earlier_ones_stay_within_their_limit(tmp_path: Path) -> N
 
 
 def test_a_log_goes_on_where_an_earlier_run_left_it(tmp_path: Path) -> None:
-    RotatingLog(tmp_path / "web.log", limit=30, kept=1).write("x" * 20)
-    RotatingLog(tmp_path / "web.log", limit=30, kept=1).write("y" * 20)
+    RotatingLog(tmp_path / "web.log", limit=30, backup_count=1).write("x" * 20)
+    RotatingLog(tmp_path / "web.log", limit=30, backup_count=1).write("y" * 20)
     assert (tmp_path / "web.log.1").read_text() == "x" * 20 + "\n"
     assert (tmp_path / "web.log").read_text() == "y" * 20 + "\n"
 

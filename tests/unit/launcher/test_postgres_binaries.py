@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from launcher.postgres_binaries import Binaries, NoFittingPostgres, Origin, choose
+from launcher.postgres import Binaries, BinariesOrigin, NoFittingPostgres, choose
 
-_SYSTEM = Binaries(folder=Path("/system/15"), major=15, origin=Origin.SYSTEM)
-_WHEEL = Binaries(folder=Path("/wheel/18"), major=18, origin=Origin.WHEEL)
+_SYSTEM = Binaries(folder=Path("/system/15"), major=15, origin=BinariesOrigin.SYSTEM)
+_WHEEL = Binaries(folder=Path("/wheel/18"), major=18, origin=BinariesOrigin.WHEEL)
 
 
 def _data(folder: Path, version: int) -> Path:

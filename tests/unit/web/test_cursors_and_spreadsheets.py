@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.web import cursors, spreadsheets
+from controlplane.web import downloads, tables
 
 VALUES = st.one_of(
     st.none(),
@@ -27,26 +27,26 @@ VALUES = st.one_of(
 
 
 @given(value=VALUES, key=st.integers(min_value=1, max_value=2**63 - 1))
-def test_a_position_comes_back_as_it_was(value: object, key: int) -> None:
-    position = cursors.Position(value=value, key=key)
-    found = cursors.read(cursors.write(position, order="-at"), order="-at")
+def test_a_cursor_round_trips(value: object, key: int) -> None:
+    position = tables.CursorPosition(value=value, key=key)
+    found = tables.cursor_decode(tables.cursor_encode(position, order="-at"), order="-at")
     assert found == position
     assert type(found.value) is type(value)
 
 
 @given(text=st.text(max_size=200))
-def test_what_nobody_wrote_is_no_position(text: str) -> None:
-    assert cursors.read(text, order="-at") is None
+def test_a_forged_cursor_is_ignored(text: str) -> None:
+    assert tables.cursor_decode(text, order="-at") is None
 
 
-def test_a_position_belongs_to_its_order() -> None:
-    text = cursors.write(cursors.Position(value=1, key=2), order="-at")
-    assert cursors.read(text, order="at") is None
+def test_a_cursor_is_valid_for_its_order_only() -> None:
+    text = tables.cursor_encode(tables.CursorPosition(value=1, key=2), order="-at")
+    assert tables.cursor_decode(text, order="at") is None
 
 
 def test_a_value_that_has_no_place_in_a_cursor_is_named() -> None:
     with pytest.raises(TypeError, match="cannot be paged by a dict"):
-        cursors.write(cursors.Position(value={}, key=1), order="spec")
+        tables.cursor_encode(tables.CursorPosition(value={}, key=1), order="spec")
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_a_value_that_has_no_place_in_a_cursor_is_named() -> None:
     ],
 )
 def test_a_cell_never_becomes_a_formula(value: object, shown: object) -> None:
-    assert spreadsheets.cell(value) == shown
+    assert downloads.csv_cell(value) == shown
 
 
 @given(lines=st.lists(st.lists(st.text(max_size=20), min_size=2, max_size=2), max_size=5))
 def test_text_survives_its_quotes_and_line_ends(lines: list[list[str]]) -> None:
-    text = "".join(spreadsheets.written(head=["a", "b"], lines=lines))
+    text = "".join(downloads.csv_lines(head=["a", "b"], lines=lines))
     read = list(csv.reader(io.StringIO(text, newline="")))
     assert [[cell.removeprefix("'") for cell in line] for line in read[1:]] == [
-        [str(spreadsheets.cell(cell)).removeprefix("'") for cell in line] for line in lines
+        [str(downloads.csv_cell(cell)).removeprefix("'") for cell in line] for line in lines
     ]

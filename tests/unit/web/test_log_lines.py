@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from controlplane.web import logs
 
-FORMATTERS = [logs.FieldsFormatter(), logs.JsonLinesFormatter()]
+FORMATTERS = [logs.WebTextFormatter(), logs.WebJsonFormatter()]
 
 
 @pytest.fixture(autouse=True)
@@ -39,18 +39,18 @@ def record(text: str, *args: object, error: BaseException | None = None, **field
 
 
 def as_json(line: Any) -> dict[str, Any]:
-    text = logs.JsonLinesFormatter().format(line)
+    text = logs.WebJsonFormatter().format(line)
     assert "\n" not in text
     read: dict[str, Any] = json.loads(text)
     return read
 
 
-def test_a_line_for_people_ends_with_its_fields() -> None:
-    line = logs.FieldsFormatter().format(record("a turn %s", "failed", state="late", attempt=7))
+def test_a_text_line_ends_with_its_fields() -> None:
+    line = logs.WebTextFormatter().format(record("a turn %s", "failed", state="late", attempt=7))
     assert line == "INFO apps.jobs a turn failed attempt=7 state=late"
 
 
-def test_a_line_for_programs_is_one_object_with_its_fields() -> None:
+def test_a_json_line_is_one_object_with_its_fields() -> None:
     line = as_json(record("一轮 %s", "failed", attempt=7, nested={"a": [1]}))
     assert line.pop("at").endswith("+00:00")
     assert line == {
@@ -70,20 +70,20 @@ def test_an_error_brings_its_traceback_in_the_same_object() -> None:
     assert line["exc_info"].startswith("ValueError: two") or "ValueError: two" in line["exc_info"]
 
 
-def test_lines_of_a_request_bear_its_id_and_those_after_it_do_not() -> None:
-    with logs.in_request("abc-1"):
+def test_lines_of_a_request_have_its_id_and_later_ones_do_not() -> None:
+    with logs.request_context("abc-1"):
         assert logs.request_id() == "abc-1"
         assert as_json(record("inside"))["request_id"] == "abc-1"
     assert "request_id" not in as_json(record("outside"))
     assert logs.request_id() == ""
 
 
-def test_lines_of_a_task_bear_its_name_and_id() -> None:
-    logs.task_begins(name="apps.jobs.tasks.turn", task_id="42")
+def test_lines_of_a_task_have_its_name_and_id() -> None:
+    logs.set_task_context(name="apps.jobs.tasks.turn", task_id="42")
     try:
         line = as_json(record("inside", task_id="given by the line itself"))
     finally:
-        logs.task_ends()
+        logs.clear_task_context()
     assert (line["task"], line["task_id"]) == ("apps.jobs.tasks.turn", "given by the line itself")
     assert "task" not in as_json(record("outside"))
 
@@ -101,13 +101,15 @@ SECRETS = [
 
 @pytest.mark.parametrize("formatter", FORMATTERS, ids=["text", "json"])
 @pytest.mark.parametrize("secret", SECRETS)
-def test_a_secret_is_in_no_part_of_a_line(formatter: logging.Formatter, secret: str) -> None:
+def test_secrets_are_redacted_everywhere_in_a_line(
+    formatter: logging.Formatter, secret: str
+) -> None:
     error = RuntimeError(f"refused {secret}")
     line = formatter.format(
         record("sent %s", secret, error=error, plain=secret, deep={"a": [secret]})
     )
     assert secret not in line
-    assert line.count(logs.HIDDEN) >= 4
+    assert line.count(logs.REDACTED) >= 4
 
 
 @pytest.mark.parametrize("formatter", FORMATTERS, ids=["text", "json"])
@@ -124,13 +126,13 @@ def test_tokens_and_passwords_are_known_by_their_place(
 ) -> None:
     line = formatter.format(record(text))
     assert secret not in line
-    assert logs.HIDDEN in line
+    assert logs.REDACTED in line
 
 
-def test_an_everyday_line_stays_as_it_is(settings: Settings) -> None:
+def test_a_line_without_secrets_is_unchanged(settings: Settings) -> None:
     settings.NINEFOLD_METRICS_TOKEN = ""
     text = "GET http://127.0.0.1:8000/jobs took 3 ms; nf-3 is a node, and bearers carry"
-    assert logs.without_secrets(text) == text
+    assert logs.redact(text) == text
 
 
 def test_a_whole_request_never_stands_in_a_line() -> None:
@@ -141,6 +143,8 @@ def test_a_whole_request_never_stands_in_a_line() -> None:
     "address", ["/password/set/Mg/c4x-0123456789abcdef", "/sign-on/link/WyJhIl0:1vM:c4x-signed"]
 )
 def test_an_address_that_is_a_key_is_in_no_line(address: str) -> None:
-    line = logs.FieldsFormatter().format(record("a request was answered", path=address, status=500))
+    line = logs.WebTextFormatter().format(
+        record("a request was answered", path=address, status=500)
+    )
     assert "c4x" not in line
     assert line.endswith(f"path={address.rpartition('/')[0]}/[hidden] status=500")

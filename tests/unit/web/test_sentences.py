@@ -8,11 +8,11 @@ from ipaddress import ip_address
 import pytest
 from django.utils import translation
 
-from controlplane.domain.egress import EgressPolicy, EgressRefused
-from controlplane.web.sentences import Catalogue, said
+from controlplane.domain.outbound.egress import EgressPolicy, EgressRefused
+from controlplane.web.message_translation import MessageCatalog, translate_message
 from tests import sentences
 
-CHINESE = Catalogue(
+CHINESE = MessageCatalog(
     {
         "starting": "正在启动",
         "stopping: {0}": "正在停止：{0}",
@@ -42,20 +42,18 @@ CHINESE = Catalogue(
         ("", ""),
     ],
 )
-def test_a_sentence_is_known_by_its_words_and_keeps_what_was_filled_in(
-    text: str, told: str
-) -> None:
+def test_a_message_is_translated_with_its_parameters(text: str, told: str) -> None:
     assert CHINESE.render(text) == told
 
 
-def test_a_reader_of_english_gets_what_was_said() -> None:
+def test_english_messages_are_unchanged() -> None:
     with translation.override("en"):
-        assert said("waiting for cards") == "waiting for cards"
+        assert translate_message("waiting for cards") == "waiting for cards"
 
 
 def test_a_reader_of_chinese_gets_the_translation() -> None:
     with translation.override("zh-hans"):
-        assert said("waiting for cards") == "等待计算卡"
+        assert translate_message("waiting for cards") == "等待计算卡"
 
 
 def test_a_reader_of_chinese_gets_the_gateways_refusals_and_the_names_of_networks() -> None:
@@ -64,12 +62,13 @@ def test_a_reader_of_chinese_gets_the_gateways_refusals_and_the_names_of_network
             "Rate limit reached: this key may make 60 requests a minute here. Try again in 1.5 s."
         )
         assert (
-            said(limit) == "已达到速率限制：此密钥在这里每分钟最多 60 个请求。请在 1.5 秒后重试。"
+            translate_message(limit)
+            == "已达到速率限制：此密钥在这里每分钟最多 60 个请求。请在 1.5 秒后重试。"
         )
         with pytest.raises(EgressRefused) as refused:
             EgressPolicy().check_address(ip_address("10.0.0.7"), host="hooks.example.com")
-        assert "10.0.0.7" in said(str(refused.value))
-        assert "专用网络" in said(str(refused.value))
+        assert "10.0.0.7" in translate_message(str(refused.value))
+        assert "专用网络" in translate_message(str(refused.value))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Let audit entries go that are older than the company keeps them."""
+"""``manage.py audit_prune``: delete audit entries older than the retention period."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grant somebody a company role, or revoke it."""
+"""``manage.py company_role``: grant or revoke a company role."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"there is no active person with the user name {username!r}")
         one = frozenset({CompanyRole(role)})
-        held = company_roles_of(user)
-        company_roles_set(user=user, roles=held - one if revoke else held | one, actor=None)
+        current = company_roles_of(user)
+        company_roles_set(user=user, roles=current - one if revoke else current | one, actor=None)
         done = "no longer has" if revoke else "has"
         self.stdout.write(f"{username} {done} the company role {role}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from apps.accounts.services.tokens import digest_of
+from apps.accounts.services.personal_tokens import digest_of
 from apps.fleet.models import Node
 from apps.monitoring.models import NodeToken
 from apps.monitoring.services.node_tokens import token_issue

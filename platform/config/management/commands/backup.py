@@ -1,4 +1,4 @@
-"""Everything that must not be lost, in a folder; see ``docs/operations.md``."""
+"""``manage.py backup``: write a backup to a folder; see ``docs/operations.md``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import digests_referenced
 from controlplane.domain.resources import bytes_in_words
 from controlplane.persistence.backups import BackupRefused, back_up
-from controlplane.persistence.backups.writing import newest_beside
+from controlplane.persistence.backups.writer import newest_beside
 
 
 class Command(BaseCommand):

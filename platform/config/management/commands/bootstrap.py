@@ -1,6 +1,6 @@
-"""Everything that a first day needs: an administrator, a team, a queue, a place for work, sample models.
+"""``manage.py bootstrap``: create the administrator, a team, a queue, the local cluster and sample models.
 
-Safe to repeat: what is there is left alone.
+Idempotent: existing objects are not changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The demonstration: a company on simulated clusters, its day of work, and its life from then on."""
+"""``manage.py demo``: create the sample company and a day of its jobs, or keep it running."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from apps.accounts.services import administrator_ensure
 from apps.jobs.models import Job
 from apps.models.selectors.catalog import published
 from apps.models.services.catalog import catalog_load
-from config import simulations
+from config import simulated_clusters
 from config.demo.company import Company, company
-from config.demo.day import TURN, Day
-from config.demo.submitting import submit
+from config.demo.day import INTERVAL, DemoDay, submit
 from config.demo.workload import requests
 from config.management.commands.bootstrap import ADMINISTRATOR
 from config.settings.environment import secret
 from controlplane.adapters.clusters.simulated.reporting import Away, ByHttp
 
 _DAY = timedelta(hours=24)
-_TURN_SECONDS = 2.0
+_POLL_SECONDS = 2.0
 _REPORTS = timedelta(minutes=1)
-#: Reports in one turn: what the web server takes beside its visitors.
-_MOST = 12
+#: Reports per iteration: what the web server handles beside its visitors.
+_MAX_REPORTS = 12
 
 
 class Command(BaseCommand):
@@ -41,45 +40,47 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         admin = administrator_ensure(username=ADMINISTRATOR, password=secret("admin_password"))
-        made = company(admin=admin)
+        sample_company = company(admin=admin)
         if options["what"] == "make":
-            self._make(made, past=timedelta(hours=options["hours"]))
+            self._create(sample_company, past=timedelta(hours=options["hours"]))
         else:
-            self._run(made)
+            self._run(sample_company)
 
-    def _make(self, made: Company, *, past: timedelta) -> None:
-        """The day, unless there is one; an interrupted one goes on from where its clocks stand."""
-        stands = made.clusters[0].stands_at()
-        if stands is None and Job.objects.exists():
+    def _create(self, sample_company: Company, *, past: timedelta) -> None:
+        """Simulate the past day unless it exists; resume an interrupted one."""
+        resume_at = sample_company.clusters[0].stands_at()
+        if resume_at is None and Job.objects.exists():
             self.stdout.write("the company is there; it goes on from here")
             return
         until = timezone.now()
         catalog_load(catalog=published(), at=until)
         self.stdout.write(f"making {past} of work on simulated clusters")
 
-        def say(at: datetime) -> None:
-            if (at - since) % timedelta(hours=3) < TURN:
+        def report(at: datetime) -> None:
+            if (at - since) % timedelta(hours=3) < INTERVAL:
                 self.stdout.write(f"  {at:%H:%M}: {Job.objects.count()} jobs so far")
 
-        since = stands or until - past
-        Day(made, since=since, until=until).make(say=say)
+        since = resume_at or until - past
+        DemoDay(sample_company, since=since, until=until).run(report=report)
         self.stdout.write(f"{Job.objects.count()} jobs of the past day are made")
 
-    def _run(self, made: Company) -> None:
-        """Speak for simulated processes and submit what comes up, until a signal asks to stop."""
+    def _run(self, sample_company: Company) -> None:
+        """Report for simulated processes and submit jobs until a signal to stop."""
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())
-        shares = tuple(group.founding.share for group in made.groups)
+        shares = tuple(demo_team.description.share for demo_team in sample_company.teams)
         newest = Job.objects.order_by("-created_at").values_list("created_at", flat=True).first()
-        # What would have come up while nothing ran is left out.
-        since = max(newest or timezone.now(), timezone.now() - TURN)
-        while not stopped.wait(_TURN_SECONDS):
+        # Jobs of the time when nothing ran are skipped.
+        since = max(newest or timezone.now(), timezone.now() - INTERVAL)
+        while not stopped.wait(_POLL_SECONDS):
             at = timezone.now()
             for request in requests(since=since, until=at, shares=shares):
-                submit(made, request)
+                submit(sample_company, request)
             since = at
             try:
-                simulations.speak(listener=ByHttp(), every_so_often=_REPORTS, most=_MOST)
+                simulated_clusters.report_processes(
+                    listener=ByHttp(), interval=_REPORTS, limit=_MAX_REPORTS
+                )
             except Away as away:
                 self.stderr.write(f"nobody hears the simulated processes yet: {away}")

@@ -1,4 +1,4 @@
-"""Put a backup back; see ``docs/operations.md``."""
+"""``manage.py restore``: restore a backup; see ``docs/operations.md``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Command(BaseCommand):
             )
         except BackupRefused as refusal:
             raise CommandError(str(refusal)) from refusal
-        # What Django makes after migrating: permissions and content types of what is new since then.
+        # Creates permissions and content types that are new since the backup.
         call_command("migrate", verbosity=0)
         self.stdout.write(
             f"{restored.rows} rows and {restored.blobs} artifact files of {restored.manifest.made_at}"

@@ -1,4 +1,4 @@
-"""Simulated clusters of this product: register one, speak for its processes, break and mend it."""
+"""``manage.py simulate``: register simulated clusters, report for their processes, inject and clear faults."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from apps.fleet.reconcilers import inventories_sync
-from config import simulations
+from config import simulated_clusters
 from controlplane.adapters.clusters.simulated.reporting import Away, ByHttp
 from controlplane.ports.clusters import ClusterError
 
-_TURN_SECONDS = 2.0
-_MOST = 50
+_POLL_SECONDS = 2.0
+_MAX_REPORTS = 50
 
 
 class Command(BaseCommand):
@@ -65,25 +65,30 @@ class Command(BaseCommand):
 
     def _create(self, options: dict[str, Any]) -> None:
         described = tomllib.loads(options["description"].read_text(encoding="utf-8"))
-        simulations.ensure(
+        simulated_clusters.ensure(
             options["cluster"], fleet=described, speed=options["speed"], hours=options["hours"]
         )
         inventories_sync(at=timezone.now())
-        cards = sum(len(node.cards) for node in simulations.named(options["cluster"]).inventory())
+        cards = sum(
+            len(node.cards)
+            for node in simulated_clusters.cluster_named(options["cluster"]).inventory()
+        )
         self.stdout.write(f"{options['cluster']} has {cards} cards; speak for it: simulate run")
 
     def _run(self, *, every: timedelta) -> None:
         stopped = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())
-        while not stopped.wait(_TURN_SECONDS):
+        while not stopped.wait(_POLL_SECONDS):
             try:
-                simulations.speak(listener=ByHttp(), every_so_often=every, most=_MOST)
+                simulated_clusters.report_processes(
+                    listener=ByHttp(), interval=every, limit=_MAX_REPORTS
+                )
             except Away as away:
                 self.stderr.write(f"nobody hears the simulated processes: {away}")
 
     def _list(self) -> None:
-        for row, cluster in simulations.every():
+        for row, cluster in simulated_clusters.all_clusters():
             broken = cluster.faults.present()
             self.stdout.write(f"{row.name}: {len(broken) or 'nothing'} broken")
             for fault in broken:
@@ -91,7 +96,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"  {fault.location}: {fault.words}, since {since}")
 
     def _fault(self, verb: str, options: dict[str, Any]) -> None:
-        cluster = simulations.named(options["cluster"])
+        cluster = simulated_clusters.cluster_named(options["cluster"])
         node, slash, text = options["place"].partition("/")
         if slash and not text.isdecimal():
             raise ClusterError(f"a card is named NODE/NUMBER, got {options['place']!r}")

@@ -1,4 +1,4 @@
-"""Stop everything that runs on the clusters of this installation, and wait until it is gone."""
+"""``manage.py stop_jobs``: stop every launch on the local clusters and wait until it has ended."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from controlplane.domain.egress import Address, EgressPolicy, Target, target_of
+from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressTarget, parse_target
 from controlplane.ports.outbound import Answer, OutboundFailed
 
 
@@ -14,7 +14,7 @@ class Call:
     """One call, as the other side would have seen it."""
 
     method: str
-    target: Target
+    target: EgressTarget
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
 
@@ -41,7 +41,7 @@ class MemoryOutbound:
         self._largest = largest_answer
 
     def check(self, url: str) -> None:
-        self._policy.check_target(target_of(url))
+        self._policy.check_target(parse_target(url))
 
     def fetch(
         self, url: str, *, headers: Mapping[str, str] | None = None, largest: int | None = None
@@ -55,7 +55,7 @@ class MemoryOutbound:
     def _call(
         self, method: str, url: str, *, body: bytes, headers: Mapping[str, str], largest: int
     ) -> Answer:
-        target = target_of(url)
+        target = parse_target(url)
         self._policy.check_target(target)
         literal = target.literal
         addresses = (literal,) if literal else self._names.get(target.host, ())

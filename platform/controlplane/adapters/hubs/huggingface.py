@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import quote, urljoin
 
 from controlplane.adapters.hubs.answers import ask, count, text
-from controlplane.domain.egress import credential_stays
 from controlplane.domain.hubs import MOST_FILES, HubFile, Listing
+from controlplane.domain.outbound.egress import is_same_origin
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.ports.outbound import Outbound
 
@@ -58,7 +58,7 @@ class HuggingFaceHub:
             if following is None:
                 return
             page = urljoin(url, following[1])
-            if headers and not credential_stays(before=url, after=page):
+            if headers and not is_same_origin(before=url, after=page):
                 raise HubUnreachable(
                     f"the hub names a page of files of {about} on another host; the token is not sent there"
                 )

@@ -23,7 +23,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 from urllib3.response import HTTPResponse
 
-from controlplane.domain.egress import Address, EgressPolicy, Target, target_of
+from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressTarget, parse_target
 from controlplane.ports.outbound import Answer, OutboundFailed
 
 AGENT = "Ninefold"
@@ -71,7 +71,7 @@ class HttpOutbound:
         self._resolve = resolver
 
     def check(self, url: str) -> None:
-        self._policy.check_target(target_of(url))
+        self._policy.check_target(parse_target(url))
 
     def fetch(
         self, url: str, *, headers: Mapping[str, str] | None = None, largest: int | None = None
@@ -92,7 +92,7 @@ class HttpOutbound:
         largest: int,
     ) -> Answer:
         began = time.monotonic()
-        target = target_of(url)
+        target = parse_target(url)
         self._policy.check_target(target)
         addresses = self._addresses(target)
         for address in addresses:
@@ -132,7 +132,7 @@ class HttpOutbound:
             address=str(address),
         )
 
-    def _addresses(self, target: Target) -> Sequence[Address]:
+    def _addresses(self, target: EgressTarget) -> Sequence[Address]:
         if target.literal is not None:
             return [target.literal]
         try:
@@ -144,7 +144,7 @@ class HttpOutbound:
         return found
 
     def _connect(
-        self, target: Target, addresses: Sequence[Address]
+        self, target: EgressTarget, addresses: Sequence[Address]
     ) -> tuple[HTTPConnection, Address]:
         """The first address that answers; all of them have been checked."""
         until = time.monotonic() + min(CONNECT_SECONDS, self._seconds)
@@ -162,7 +162,9 @@ class HttpOutbound:
                     _refuse(target, address, error)
         raise OutboundFailed(f"the name {target.host} has no address")
 
-    def _connection(self, target: Target, address: Address, *, seconds: float) -> HTTPConnection:
+    def _connection(
+        self, target: EgressTarget, address: Address, *, seconds: float
+    ) -> HTTPConnection:
         host, port = str(address), target.port
         if self._proxy is not None:
             host, port = self._proxy.hostname or "", self._proxy.port or 80
@@ -219,7 +221,7 @@ class _Deadline:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
-def _refuse(target: Target, address: Address, error: Exception) -> NoReturn:
+def _refuse(target: EgressTarget, address: Address, error: Exception) -> NoReturn:
     if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
         raise OutboundFailed(
             f"{target.host} has no certificate that can be trusted: {error}"

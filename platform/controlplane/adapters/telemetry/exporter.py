@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
-from controlplane.domain.egress import EgressRefused
+from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.ports import registry
 from controlplane.ports.forms import Form
 from controlplane.ports.outbound import Outbound, OutboundFailed

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from controlplane.domain.egress import EgressRefused
+from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.ports import registry
 from controlplane.ports.outbound import Outbound, OutboundFailed
 from controlplane.ports.readers import telemetry_reader

@@ -14,8 +14,8 @@ in the backup: migrations make it. Restoring migrates an empty database to where
 and migrates on to this version, in one transaction; hence an older backup can be restored by a newer product.
 """
 
-from controlplane.persistence.backups.manifests import BackupRefused, Manifest
-from controlplane.persistence.backups.restoring import Restored, restore
-from controlplane.persistence.backups.writing import Written, back_up
+from controlplane.persistence.backups.manifest import BackupRefused, Manifest
+from controlplane.persistence.backups.restorer import Restored, restore
+from controlplane.persistence.backups.writer import Written, back_up
 
 __all__ = ["BackupRefused", "Manifest", "Restored", "Written", "back_up", "restore"]

@@ -1,4 +1,4 @@
-"""The bytes of artifacts, out of a store and into one."""
+"""Copy artifact blobs out of a store and into one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from controlplane.persistence.backups.manifests import (
+from controlplane.persistence.backups.manifest import (
     BLOB_LIST,
     BackupRefused,
     FileSeal,
@@ -98,7 +98,7 @@ def blobs_listed(manifest: Manifest, *, folder: Path) -> Iterator[tuple[str, int
 
 
 def blobs_check(manifest: Manifest, *, folder: Path, store: ArtifactStore) -> None:
-    """Every blob is in the backup, or in the store where the backup was made without them.
+    """Verify that every blob is in the backup, or in the store if the backup has none.
 
     :raises BackupRefused: if one is missing, cut off or changed.
     """
@@ -119,7 +119,7 @@ def blobs_check(manifest: Manifest, *, folder: Path, store: ArtifactStore) -> No
 
 
 def blobs_copy_in(manifest: Manifest, *, folder: Path, store: ArtifactStore) -> int:
-    """Into the store; says how many. Those that nothing will name are garbage, no more."""
+    """Copy the blobs into the store; return their number. Unreferenced ones become garbage."""
     if not manifest.blobs_included:
         return 0
     count = 0

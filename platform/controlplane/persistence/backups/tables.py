@@ -1,4 +1,4 @@
-"""The rows of every table, out of a database and into one."""
+"""Copy the rows of every table out of a database and into one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import psycopg
 from django.db import connection, transaction
 from psycopg import sql
 
-from controlplane.persistence.backups.manifests import TableCopy, seal_of
+from controlplane.persistence.backups.manifest import TableCopy, seal_of
 
-#: Written by migrating, so that it says what really is there.
+#: Written by migrations, so that it shows the real state.
 LEFT_OUT = frozenset({"django_migrations"})
 _CHUNK = 1 << 20
 
@@ -51,7 +51,7 @@ def table_copy_out(name: str, *, folder: Path) -> TableCopy:
 
 
 def table_copy_in(table: TableCopy, *, folder: Path) -> int:
-    """The file's rows into the table; says how many there are."""
+    """Load the rows of the file into the table; return their number."""
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(table.name), _list(table.columns)
     )
@@ -64,7 +64,7 @@ def table_copy_in(table: TableCopy, *, folder: Path) -> int:
 
 
 def tables_with_rows() -> list[str]:
-    """Tables that hold anything."""
+    """Return the tables with rows."""
     return [name for name in table_names() if _has_rows(name)]
 
 

@@ -1,4 +1,4 @@
-"""Tags and filters of every page; built in, so templates load nothing."""
+"""Template tags and filters of every page; built-in, so templates load nothing."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from controlplane.domain.resources import bytes_in_words
-from controlplane.web.sentences import said
-from controlplane.web.states import look_of
+from controlplane.web.message_translation import translate_message
+from controlplane.web.state_badges import state_badge
 
 register = template.Library()
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
-#: The hidden field by which a form that comes twice is recognised.
-ONCE_FIELD = "once"
+#: Hidden field that identifies a repeated submission of a form.
+IDEMPOTENCY_FIELD = "once"
 
 
 @register.filter
@@ -41,17 +41,17 @@ _STROKE = mark_safe(
 
 
 @cache
-def _drawing(name: str) -> SafeString:
+def _icon_svg(name: str) -> SafeString:
     return format_html(
         '<svg class="icon" aria-hidden="true" focusable="false" width="24" height="24" '
         'viewBox="0 0 24 24" {}>{}</svg>',
         _STROKE,
-        _lines(name),
+        _icon_paths(name),
     )
 
 
 @cache
-def _lines(name: str) -> SafeString:
+def _icon_paths(name: str) -> SafeString:
     path = finders.find(f"vendor/icons/{name}.svg")
     if not path:
         raise template.TemplateSyntaxError(
@@ -66,47 +66,47 @@ def _lines(name: str) -> SafeString:
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
-    """The drawing itself, hidden from screen readers: a word always stands beside it.
+    """Return an inline SVG icon, hidden from screen readers: it always has a label beside it.
 
     :raises TemplateSyntaxError: if no such icon is vendored.
     """
-    return _drawing(name)
+    return _icon_svg(name)
 
 
 @register.simple_tag
 def state(value: str) -> SafeString:
-    """Icon, word and colour of a state."""
-    look = look_of(value)
+    """Return the badge of a state."""
+    badge = state_badge(value)
     return format_html(
         '<span class="badge nf-state bg-{0}-lt" data-state="{1}">{2}<span>{3}</span></span>',
-        look.colour,
+        badge.colour,
         value,
-        _drawing(look.icon),
-        look.word,
+        _icon_svg(badge.icon),
+        badge.label,
     )
 
 
 @register.simple_tag
-def state_drawings(*values: str) -> SafeString:
-    """The icons of these states, once for a page that shows them by the hundred with ``state_drawn``."""
+def state_icon_symbols(*values: str) -> SafeString:
+    """The icons of these states, once for a page that shows them by the hundred with ``state_compact``."""
     symbols = format_html_join(
         "",
         '<symbol id="state-{}" viewBox="0 0 24 24" {}>{}</symbol>',
-        ((value, _STROKE, _lines(look_of(value).icon)) for value in values),
+        ((value, _STROKE, _icon_paths(state_badge(value).icon)) for value in values),
     )
     return format_html("<div hidden><svg>{}</svg></div>", symbols)
 
 
 @register.simple_tag
-def state_drawn(value: str) -> SafeString:
-    """As ``state``, with an icon of ``state_drawings``: a third of its bytes."""
-    look = look_of(value)
+def state_compact(value: str) -> SafeString:
+    """As ``state``, with an icon of ``state_icon_symbols``: a third of its bytes."""
+    badge = state_badge(value)
     return format_html(
         '<span class="badge nf-state bg-{}-lt"><svg class="icon" aria-hidden="true">'
         '<use href="#state-{}"/></svg><span>{}</span></span>',
-        look.colour,
+        badge.colour,
         value,
-        look.word,
+        badge.label,
     )
 
 
@@ -117,21 +117,21 @@ def chip(name: str, kind: str = "") -> SafeString:
     return format_html(
         '<span class="nf-chip" data-kind="{0}">{1}<span>{2}{3}</span></span>',
         kind,
-        _drawing("cpu"),
+        _icon_svg("cpu"),
         family,
         name,
     )
 
 
 @register.simple_tag
-def state_word(value: str) -> str:
-    """The word alone, for where no markup may stand."""
-    return str(look_of(value).word)
+def state_label(value: str) -> str:
+    """Return the label of a state without markup."""
+    return str(state_badge(value).label)
 
 
 @register.filter
 def duration(amount: float | timedelta | None) -> str:
-    """Seconds in words, two units at most: ``11520`` → ``3 h 12 min``."""
+    """Format seconds with two units at most: ``11520`` → ``3 h 12 min``."""
     if amount is None:
         return "–"
     exact = amount.total_seconds() if isinstance(amount, timedelta) else float(amount)
@@ -140,8 +140,8 @@ def duration(amount: float | timedelta | None) -> str:
         return _("%(s)d s") % {"s": seconds}
     if seconds < _HOUR:
         minutes, rest = divmod(seconds, _MINUTE)
-        words = _("%(min)d min %(s)d s") if minutes < 10 and rest else _("%(min)d min")
-        return words % {"min": minutes, "s": rest}
+        humanized = _("%(min)d min %(s)d s") if minutes < 10 and rest else _("%(min)d min")
+        return humanized % {"min": minutes, "s": rest}
     if seconds < _DAY:
         hours, minutes = seconds // _HOUR, seconds % _HOUR // _MINUTE
         return (_("%(h)d h %(min)d min") if minutes else _("%(h)d h")) % {
@@ -214,7 +214,7 @@ def figure(value: object) -> str:
 
 @register.filter
 def rounded(count: int | None) -> str:
-    """A large count as people say it, three digits: ``494032768`` → ``494M``, ``7615616512`` → ``7.62B``."""
+    """Format a large count with three digits: ``494032768`` → ``494M``, ``7615616512`` → ``7.62B``."""
     if count is None:
         return "–"
     for size, unit in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K")):
@@ -233,7 +233,7 @@ def at_key(mapping: dict[str, object] | None, key: str) -> object:
 
 @register.filter
 def minus(value: object, other: object) -> float | None:
-    """The difference of two figures, None where one is missing."""
+    """Return the difference of two numbers, None if one is missing."""
     if isinstance(value, int | float) and isinstance(other, int | float):
         return value - other
     return None
@@ -241,13 +241,13 @@ def minus(value: object, other: object) -> float | None:
 
 @register.filter
 def short(uid: str) -> str:
-    """The first eight digits of a uid, enough to tell rows apart on one page."""
+    """Return the first eight digits of a uid."""
     return uid[:8]
 
 
 @register.simple_tag
 def uid(value: str) -> SafeString:
-    """A short id in monospace; a press copies the whole one, which is also its title."""
+    """Return a short id in monospace; a click copies the whole one."""
     return format_html(
         '<button type="button" class="nf-uid" data-copy-text="{0}" data-copied="{3}" title="{0}" '
         'aria-label="{2}"><code>{1}</code></button>',
@@ -259,21 +259,21 @@ def uid(value: str) -> SafeString:
 
 
 @register.simple_tag
-def once() -> SafeString:
-    """A token of this rendering of a form, so that sending it twice does its work once."""
+def idempotency_token() -> SafeString:
+    """Return a hidden field with a token of this rendering, so that a repeated submission is executed once."""
     return format_html(
-        '<input type="hidden" name="{}" value="{}">', ONCE_FIELD, secrets.token_hex(16)
+        '<input type="hidden" name="{}" value="{}">', IDEMPOTENCY_FIELD, secrets.token_hex(16)
     )
 
 
 @register.filter
-def told(reason: str | None) -> str:
-    """What a service or a rule said, in the reader's language: ``{{ job.state_reason|told }}``."""
-    return said(reason or "")
+def translated(reason: str | None) -> str:
+    """told }}``.|Translate a stored message: ``{{ job.state_reason|translated }}``.|told }}``."""
+    return translate_message(reason or "")
 
 
 @register.filter
-def words(code: str) -> str:
+def humanized(code: str) -> str:
     """``label_accuracy`` → ``label accuracy``, in the reader's language where that is known."""
     plain = code.replace("_", " ")
     return _(plain) if plain else plain

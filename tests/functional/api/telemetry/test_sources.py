@@ -15,7 +15,7 @@ from apps.monitoring.api.telemetry_serializers import SourceChangeSerializer
 from apps.monitoring.models import NodeToken, Source
 from apps.monitoring.reconcilers.telemetry import sources_read
 from apps.monitoring.services.sources import push_source
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.domain.permissions import Role
 from tests import factories
 

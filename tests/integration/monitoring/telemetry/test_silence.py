@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from apps.fleet.models import Card
-from apps.fleet.services.hearing import UNHEARD
+from apps.fleet.services.card_availability import METRICS_STALE
 from apps.monitoring.models import CardFigures, Source
 from apps.monitoring.reconcilers.telemetry import silence_notice
 from controlplane.domain.accelerators import CardState
@@ -38,7 +38,7 @@ def hear(source: Source, nodes: range, *, at: datetime, cards: int = CARDS) -> N
 
 
 def unheard() -> set[tuple[str, int]]:
-    rows = Card.objects.filter(state=CardState.UNKNOWN, state_reason=UNHEARD)
+    rows = Card.objects.filter(state=CardState.UNKNOWN, state_reason=METRICS_STALE)
     return set(rows.values_list("node__name", "index"))
 
 

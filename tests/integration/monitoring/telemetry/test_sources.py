@@ -24,7 +24,7 @@ from apps.monitoring.services.sources import (
     source_delete,
     source_try,
 )
-from controlplane.domain.egress import EgressPolicy
+from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.domain.permissions import Role
 from controlplane.persistence.leases import lease_rows
 from tests import factories

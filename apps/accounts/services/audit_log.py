@@ -1,0 +1,52 @@
+"""The audit log: record who changed what and from where; prune old entries."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+
+from apps.accounts.models import AuditEntry, Team, User
+from apps.accounts.selectors import RequestUser
+from controlplane.persistence.audit_context import current_audit_context
+
+
+def audit(
+    *,
+    actor: RequestUser | None,
+    action: str,
+    team: Team | None = None,
+    uid: str = "",
+    name: str = "",
+    **detail: Any,
+) -> None:
+    """Record a change, in the same transaction."""
+    person = actor if isinstance(actor, User) else None
+    source = current_audit_context()
+    AuditEntry.objects.create(
+        actor=person,
+        actor_name=person.username if person else "system",
+        team=team,
+        action=action,
+        object_uid=uid,
+        object_name=name[:200],
+        detail=detail,
+        remote_address=source.address,
+        request_id=source.request_id,
+    )
+
+
+@transaction.atomic
+def audit_prune(*, before: datetime) -> int:
+    """Delete entries older than that instant; return their number.
+
+    The only way to delete an entry: the database refuses every other.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL ninefold.audit_retention TO 'on'")
+        count = AuditEntry.objects.filter(at__lt=before).delete()[0]
+        cursor.execute("SET LOCAL ninefold.audit_retention TO 'off'")
+    if count:
+        audit(actor=None, action="audit.prune", count=count, before=before.isoformat())
+    return count

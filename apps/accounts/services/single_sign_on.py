@@ -1,0 +1,223 @@
+"""Users who sign in through the OpenID provider: account matching, and roles derived from groups."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from apps.accounts.models import ExternalIdentity, Team, User
+from apps.accounts.services.audit_log import audit
+from apps.accounts.services.teams import memberships_sync, staff_derive
+from apps.accounts.services.users import company_roles_sync, is_last_administrator
+from controlplane.domain.accounts.single_sign_on import (
+    Identity,
+    Provider,
+    administers,
+    company_roles_granted,
+    roles_granted,
+)
+from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
+
+log = logging.getLogger(__name__)
+
+_USERNAME_LENGTH = 150
+
+
+class SignOnRefused(Exception):
+    """The provider authenticated the user, but they cannot sign in; the message says what to do."""
+
+
+@transaction.atomic
+def user_sign_in(*, identity: Identity, provider: Provider, at: datetime) -> User:
+    """Return the user of that identity with the roles of its groups; create the user if there is none.
+
+    :raises SignOnRefused: if the account is deactivated, or a new one would collide with one that is there.
+    """
+    # Two concurrent first sign-ins of one user must not create two accounts.
+    lock_in_transaction(AdvisoryLock.ENROL_USER)
+    binding = _binding(identity) or _enrol(identity)
+    user = binding.user
+    if not user.is_active:
+        raise SignOnRefused(
+            _(
+                "the account %(name)s is deactivated; an administrator of the company can reactivate it"
+            )
+            % {"name": user.username}
+        )
+    _refresh(binding, identity=identity, provider=provider, at=at)
+    return user
+
+
+@transaction.atomic
+def identity_link(*, user: User, identity: Identity, provider: Provider, at: datetime) -> None:
+    """Link an identity to the signed-in user.
+
+    :raises SignOnRefused: if it is linked to another user, or the user has another identity at that provider.
+    """
+    lock_in_transaction(AdvisoryLock.ENROL_USER)
+    binding = _binding(identity)
+    if binding is not None and binding.user_id != user.pk:
+        raise SignOnRefused(
+            _(
+                "this account of %(provider)s belongs to %(name)s here; log out there and choose your own, "
+                "or ask an administrator of the company"
+            )
+            % {"provider": provider.name, "name": binding.user.username}
+        )
+    if binding is None:
+        if user.identities.filter(issuer=identity.issuer).exists():
+            raise SignOnRefused(
+                _(
+                    "you are linked to another account of %(provider)s already; unlink that one first"
+                )
+                % {"provider": provider.name}
+            )
+        binding = _bind(user, identity)
+        audit(
+            actor=user, action="identity.link", uid=user.uid, name=user.username, by=provider.name
+        )
+    _refresh(binding, identity=identity, provider=provider, at=at)
+
+
+@transaction.atomic
+def identity_unlink(*, binding: ExternalIdentity, actor: User, provider: Provider) -> None:
+    """Unlink an identity; roles that came from its groups are removed.
+
+    :raises SignOnRefused: if the user could not sign in any more, or no company administrator would be left.
+    """
+    lock_in_transaction(AdvisoryLock.ENROL_USER)
+    user = binding.user
+    if not user.has_usable_password() or (provider.required and not user.is_superuser):
+        raise SignOnRefused(
+            _("you could not log in any more; set a password first")
+            if not user.has_usable_password()
+            else _("everybody logs in by %(provider)s here") % {"provider": provider.name}
+        )
+    if binding.made_administrator and is_last_administrator(user):
+        raise SignOnRefused(
+            _("%(name)s is the last administrator of the company; make somebody else one first")
+            % {"name": user.username}
+        )
+    memberships_sync(user=user, granted={}, provider=provider.name)
+    company_roles_sync(user=user, granted=frozenset(), provider=provider.name)
+    _administration(binding, user=user, granted=False, provider=provider)
+    binding.delete()
+    audit(actor=actor, action="identity.unlink", uid=user.uid, name=user.username, by=provider.name)
+
+
+def _binding(identity: Identity) -> ExternalIdentity | None:
+    return (
+        ExternalIdentity.objects.select_related("user")
+        .filter(issuer=identity.issuer, subject=identity.subject)
+        .first()
+    )
+
+
+def _bind(user: User, identity: Identity) -> ExternalIdentity:
+    return ExternalIdentity.objects.create(
+        user=user, issuer=identity.issuer, subject=identity.subject, name=identity.username
+    )
+
+
+def _enrol(identity: Identity) -> ExternalIdentity:
+    """Create an account; never match an existing one by name or e-mail."""
+    try:
+        UnicodeUsernameValidator()(identity.username)
+    except ValidationError:
+        message = _(
+            "the user name %(name)s has characters that are not allowed here (letters, digits and @.+-_ "
+            "are); an administrator can choose another claim for it"
+        )
+        raise SignOnRefused(message % {"name": repr(identity.username)}) from None
+    if len(identity.username) > _USERNAME_LENGTH:
+        raise SignOnRefused(
+            _("the user name %(name)s… is longer than %(most)d characters")
+            % {"name": identity.username[:40], "most": _USERNAME_LENGTH}
+        )
+    if User.objects.filter(username__iexact=identity.username).exists():
+        raise SignOnRefused(
+            _(
+                "there is an account named %(name)s here that is not linked to your sign-on. If it is yours, "
+                "log in with its password and link the two on your profile; otherwise an administrator of "
+                "the company can rename it"
+            )
+            % {"name": identity.username}
+        )
+    if identity.email and User.objects.filter(email__iexact=identity.email).exists():
+        raise SignOnRefused(
+            _(
+                "an account here has your address %(email)s and is not linked to your sign-on. If it is "
+                "yours, log in with its password and link the two on your profile; otherwise an "
+                "administrator of the company can correct its address"
+            )
+            % {"email": identity.email}
+        )
+    user = User.objects.create_user(
+        identity.username,
+        _mailable(identity.email),
+        first_name=identity.first_name[:150],
+        last_name=identity.last_name[:150],
+    )
+    audit(actor=None, action="user.enrol", uid=user.uid, name=user.username, issuer=identity.issuer)
+    return _bind(user, identity)
+
+
+def _mailable(email: str) -> str:
+    """Return the e-mail if it is valid, else an empty string: providers do not validate it."""
+    try:
+        User._meta.get_field("email").clean(email, None)
+    except ValidationError:
+        if email:
+            log.warning("the sign-on provider sends an e-mail address that is none")
+        return ""
+    return email
+
+
+def _refresh(
+    binding: ExternalIdentity, *, identity: Identity, provider: Provider, at: datetime
+) -> None:
+    binding.name = identity.username[:255]
+    binding.last_used_at = at
+    binding.save(update_fields=["name", "last_used_at"])
+    by_slug = roles_granted(provider, identity.groups)
+    teams = {team.slug: team for team in Team.objects.filter(slug__in=by_slug)}
+    for slug in sorted(by_slug.keys() - teams.keys()):
+        log.warning("a group of the sign-on provider leads to no team", extra={"team": slug})
+    memberships_sync(
+        user=binding.user,
+        granted={team: by_slug[slug] for slug, team in teams.items()},
+        provider=provider.name,
+    )
+    company_roles_sync(
+        user=binding.user,
+        granted=company_roles_granted(provider, identity.groups),
+        provider=provider.name,
+    )
+    granted = administers(provider, identity.groups)
+    _administration(binding, user=binding.user, granted=granted, provider=provider)
+
+
+def _administration(
+    binding: ExternalIdentity, *, user: User, granted: bool, provider: Provider
+) -> None:
+    """Grant or revoke company administration by group; a local grant is kept.
+
+    The last administrator is kept until a sign-in after another one exists.
+    """
+    if granted == binding.made_administrator or (granted and user.is_superuser):
+        return
+    if not granted and is_last_administrator(user):
+        log.warning("a group was taken from the last administrator of the company")
+        audit(actor=None, action="user.keep", uid=user.uid, name=user.username, by=provider.name)
+        return
+    binding.made_administrator = user.is_superuser = granted
+    binding.save(update_fields=["made_administrator"])
+    user.save(update_fields=["is_superuser"])
+    staff_derive(user)
+    action = "user.promote" if granted else "user.demote"
+    audit(actor=None, action=action, uid=user.uid, name=user.username, by=provider.name)

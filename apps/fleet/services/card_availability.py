@@ -1,0 +1,188 @@
+"""Availability of cards and nodes (cordon, isolate, return to service), their serial numbers and locality."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.db import transaction
+
+from apps.accounts.models import User
+from apps.accounts.services import audit
+from apps.fleet.models import Card, Node
+from apps.fleet.selectors import isolated_since, require_operator
+from controlplane.domain.accelerators import CardState
+from controlplane.persistence.bulk_writes import bulk_update_rows
+
+#: Why a card is unknown after its return to service; the next observation clears it.
+UNREADY = "it was given back while its node was not ready"
+#: States that withhold a card from scheduling; observations and plans do not clear them.
+WITHHELD = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
+
+
+def cards_lock(*, nodes: Collection[int]) -> list[Card]:
+    """Lock and return all cards of those nodes, slices included, until the transaction ends.
+
+    In the lock order of admissions: a concurrent admission has finished, or will see what is written now.
+    """
+    rows = Card.objects.select_for_update(no_key=True, of=("self",)).filter(node__in=nodes)
+    return list(rows.order_by("uid"))
+
+
+def card_withhold(card: Card, *, state: CardState, reason: str) -> bool:
+    """Set the state on the object; return False if the card is withheld at least as much already.
+
+    :raises ValueError: if ``state`` does not withhold anything.
+    """
+    if state not in WITHHELD:
+        raise ValueError(f"a card that is {state} is not withheld; use {sorted(WITHHELD)}")
+    if card.state in (state, CardState.ISOLATED):
+        return False
+    card.state, card.state_reason = state, reason
+    return True
+
+
+def card_states_save(*, cards: Sequence[Card]) -> None:
+    """Save the states of these locked cards from their objects, in one statement."""
+    bulk_update_rows(cards, ("state", "state_reason"))
+
+
+def cards_release(*, cards: Iterable[Card]) -> None:
+    """Return those of these locked cards that are withheld to service.
+
+    Cards of a node that is not ready become unknown instead, until the next inventory.
+    """
+    withheld = [card for card in cards if card.state in WITHHELD]
+    unready_nodes = Node.objects.filter(pk__in={card.node_id for card in withheld}, ready=False)
+    unready = set(unready_nodes.values_list("pk", flat=True))
+    for card in withheld:
+        if card.node_id in unready:
+            card.state, card.state_reason = CardState.UNKNOWN, UNREADY
+        else:
+            card.state, card.state_reason = CardState.USABLE, ""
+    card_states_save(cards=withheld)
+
+
+def nodes_withhold(*, nodes: Collection[int]) -> frozenset[int]:
+    """Cordon these nodes; return the primary keys of those that were not cordoned."""
+    open_ones = Node.objects.select_for_update(no_key=True, of=("self",)).filter(
+        pk__in=nodes, cordoned=False
+    )
+    newly_cordoned = list(open_ones.order_by("uid").values_list("pk", flat=True))
+    Node.objects.filter(pk__in=newly_cordoned).update(cordoned=True)
+    return frozenset(newly_cordoned)
+
+
+def nodes_release(*, nodes: Collection[int]) -> None:
+    """Undo ``nodes_withhold`` for nodes that it cordoned."""
+    Node.objects.filter(pk__in=nodes).update(cordoned=False)
+
+
+#: Why a card without recent metrics is unknown. Only this reason is cleared when metrics arrive again.
+METRICS_STALE = "its figures have stopped coming"
+
+
+@transaction.atomic
+def cards_metrics_stale(*, cards: Collection[int]) -> int:
+    """Mark usable cards without recent metrics as unknown; return how many changed.
+
+    Cards that are withheld for another reason are not changed. ``cards`` are primary keys.
+    """
+    return _change_state(
+        cards,
+        was=(CardState.USABLE, None),
+        becomes=(CardState.UNKNOWN, METRICS_STALE),
+    )
+
+
+@transaction.atomic
+def cards_metrics_fresh(*, cards: Collection[int]) -> int:
+    """Mark those cards as usable again; return how many changed."""
+    return _change_state(
+        cards, was=(CardState.UNKNOWN, METRICS_STALE), becomes=(CardState.USABLE, "")
+    )
+
+
+def _change_state(
+    cards: Collection[int],
+    *,
+    was: tuple[CardState, str | None],
+    becomes: tuple[CardState, str],
+) -> int:
+    rows = Card.objects.filter(pk__in=cards, state=was[0])
+    if was[1] is not None:
+        rows = rows.filter(state_reason=was[1])
+    # In the lock order of admissions and inventories: no deadlock.
+    locked = list(rows.select_for_update(no_key=True, of=("self",)).order_by("uid"))
+    state, reason = becomes
+    return Card.objects.filter(pk__in=[card.pk for card in locked]).update(
+        state=state, state_reason=reason
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SerialChange:
+    """A changed serial number in the metrics of a card; ``before`` is empty if there was none."""
+
+    before: str
+    after: str
+
+
+@transaction.atomic
+def card_serials_record(*, serials: Mapping[int, SerialChange]) -> int:
+    """Store serial numbers from metrics, by primary key; return how many rows changed.
+
+    The report of the cluster has precedence: only a missing number or one from metrics is replaced.
+    """
+    rows = Card.objects.select_for_update(no_key=True, of=("self",)).filter(pk__in=serials)
+    changed = []
+    for card in rows.order_by("uid"):
+        learned = serials[card.pk]
+        if card.serial in ("", learned.before) and card.serial != learned.after:
+            card.serial = learned.after
+            changed.append(card)
+    Card.objects.bulk_update(changed, ["serial"], batch_size=1000)
+    return len(changed)
+
+
+@transaction.atomic
+def node_locality_record(*, node: int, cards: Mapping[str, Mapping[str, object]]) -> None:
+    """Store where cards of a node are attached, by index; other cards keep their values.
+
+    Placement follows with the next inventory of the cluster. ``node`` is a primary key.
+    """
+    row = Node.objects.select_for_update(no_key=True).get(pk=node)
+    row.locality = {**row.locality, **cards}
+    row.save(update_fields=["locality"])
+
+
+class NodeIsolated(Exception):
+    """The whole node is isolated: it takes workloads again after its return to service."""
+
+    def __init__(self, node: Node, *, since: datetime) -> None:
+        when = f"{since.astimezone(UTC):%Y-%m-%d %H:%M}"
+        super().__init__(f"{node} is out of use since {when} UTC: give it back instead")
+        self.since = since
+
+
+@transaction.atomic
+def node_cordon(*, node: Node, cordoned: bool, actor: User) -> bool:
+    """Cordon or uncordon a node; running workloads continue.
+
+    Return whether that changed anything.
+
+    :raises PermissionRefused: unless ``actor`` operates the fleet.
+    :raises NodeIsolated: if it would be uncordoned while it is isolated.
+    """
+    require_operator(actor)
+    if not cordoned:
+        # Isolation locks these too: it has finished, or sees the node uncordoned.
+        cards_lock(nodes=[node.pk])
+        if since := isolated_since(node):
+            raise NodeIsolated(node, since=since)
+    if not Node.objects.filter(pk=node.pk).exclude(cordoned=cordoned).update(cordoned=cordoned):
+        return False
+    action = "node.cordon" if cordoned else "node.uncordon"
+    audit(actor=actor, action=action, uid=node.uid, name=str(node), cluster=node.cluster.name)
+    return True

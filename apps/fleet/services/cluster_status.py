@@ -1,0 +1,69 @@
+"""Status of the connection to a cluster, and the outbox messages about changes on it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+
+from apps.fleet.models import Cluster
+from controlplane.outbox.messages import publish, publish_each
+
+#: The leader lease of the process that watches clusters.
+LEASE = "fleet.watch-clusters"
+UNRESPONSIVE = (
+    "the connection that watches it has been silent for a minute: what runs there goes on unseen"
+)
+#: Names in one message: the maximum that one task reconciles.
+_NAMES = 100
+
+
+@transaction.atomic
+def launches_changed_publish(*, names: Collection[str]) -> None:
+    """Publish that these Launches may have changed."""
+    ordered = sorted(names)
+    starts = range(0, len(ordered), _NAMES)
+    publish_each("launches.observed", ({"names": ordered[at : at + _NAMES]} for at in starts))
+
+
+@transaction.atomic
+def cluster_changed_publish(*, cluster: Cluster) -> None:
+    """Publish that the nodes of the cluster or their free resources may have changed."""
+    publish("cluster.changed", cluster_uid=cluster.uid)
+
+
+def cluster_reachable_record(*, cluster: Cluster, at: datetime) -> None:
+    """Record a heartbeat of the watch connection."""
+    Cluster.objects.filter(pk=cluster.pk).update(reachable_at=at)
+
+
+def cluster_unresponsive_record(*, cluster: Cluster) -> None:
+    """Record a heartbeat timeout unless another trouble is recorded. Nothing is isolated or stopped."""
+    Cluster.objects.filter(pk=cluster.pk, trouble="").update(trouble=UNRESPONSIVE)
+
+
+def _stale_message(reason: str) -> str:
+    return f"its copy of our queues is out of date: {reason}"
+
+
+#: Prefix of this trouble: an inventory neither sets nor clears it.
+QUEUE_SYNC_STALE = _stale_message("")
+_QUEUE_SYNC_TROUBLE = Q(trouble__startswith=QUEUE_SYNC_STALE)
+
+
+def queue_sync_failed(*, cluster: Cluster, reason: str) -> None:
+    """Record why the queue sync failed, unless another trouble is recorded."""
+    rows = Cluster.objects.filter(Q(trouble="") | _QUEUE_SYNC_TROUBLE, pk=cluster.pk)
+    rows.update(trouble=_stale_message(reason))
+
+
+def queue_sync_succeeded(*, cluster: Cluster) -> None:
+    """Clear the trouble of the queue sync; any other stays."""
+    Cluster.objects.filter(_QUEUE_SYNC_TROUBLE, pk=cluster.pk).update(trouble="")
+
+
+def cluster_trouble_record(*, cluster: Cluster, trouble: str) -> None:
+    """Record why the last inventory failed. An unreachable cluster isolates nothing by itself."""
+    Cluster.objects.filter(pk=cluster.pk).update(trouble=trouble)

@@ -1,0 +1,33 @@
+"""Template variables of every page."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from apps.accounts.selectors import can_view_audit_log
+from apps.fleet.selectors import operates
+from apps.monitoring.web.status import lagging_controllers
+
+#: Parts of the fleet with an entry of their own in the sidebar.
+FLEET_PARTS = frozenset(
+    {"map", "faults", "alerts", "waves", "waste", "exposure", "sources", "clusters"}
+)
+
+
+def product(request: HttpRequest) -> dict[str, Any]:
+    _, section, part, *_rest = [*request.path.split("/"), ""]
+    return {
+        "gateway_url": settings.NINEFOLD_GATEWAY_URL,
+        "section": section,
+        "part": part,
+        "fleet_parts": FLEET_PARTS,
+        # Functions: evaluated only by pages that show it.
+        "lagging_controllers": lagging_controllers,
+        "can_view_audit_log": lambda: can_view_audit_log(request.user),
+        # Used in several places of a page, queried once.
+        "operates": cache(lambda: operates(request.user)),
+    }

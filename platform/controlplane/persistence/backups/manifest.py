@@ -1,0 +1,148 @@
+"""The manifest of a backup: its content, and how to verify that it is complete."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+FORMAT = 1
+NAME = "manifest.json"
+BLOB_LIST = "blobs.gz"
+_CHUNK = 1 << 20
+
+
+class BackupRefused(Exception):
+    """The backup cannot be created or restored; the message says why. Nothing has been changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSeal:
+    """A file of the backup, with what it must be."""
+
+    path: str
+    size: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCopy:
+    name: str
+    columns: tuple[str, ...]
+    rows: int
+    file: FileSeal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The content of the backup."""
+
+    format: int
+    #: Version of the product that created it.
+    product: str
+    made_at: str
+    #: Applied migrations of each app, in order of name.
+    migrations: Mapping[str, tuple[str, ...]]
+    tables: tuple[TableCopy, ...]
+    #: Last value of each sequence, and whether it has been handed out.
+    sequences: Mapping[str, tuple[int, bool]]
+    blob_list: FileSeal
+    blob_count: int
+    #: Bytes of all blobs.
+    blob_size: int
+    #: False: the blobs are listed, their bytes are elsewhere.
+    blobs_included: bool
+    #: Blobs that a row names and the store had lost.
+    blobs_missing: tuple[str, ...]
+    #: Of the keys that secrets were encrypted by; the keys themselves are never in a backup.
+    key_fingerprints: tuple[str, ...]
+
+    def write(self, folder: Path) -> None:
+        """As the last file of the backup: it appears whole or not at all."""
+        body = asdict(self)
+        text = json.dumps({**body, "seal": _seal(body)}, indent=1, ensure_ascii=False)
+        partial = folder / f".{NAME}"
+        with partial.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(folder / NAME)
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """:raises BackupRefused: if there is none, or it is not as it was written."""
+        path = folder / NAME
+        try:
+            body = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise BackupRefused(
+                f"{folder} is no backup: it has no {NAME}, which is written last; was it cut off?"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise BackupRefused(f"{path} cannot be read: {error}") from None
+        if not isinstance(body, dict) or body.pop("seal", None) != _seal(body):
+            raise BackupRefused(f"{path} is damaged: it is not as it was written")
+        if body.get("format") != FORMAT:
+            raise BackupRefused(
+                f"{folder} has format {body.get('format')}; this version reads {FORMAT}"
+            )
+        return _of_json(body)
+
+
+def _of_json(body: dict[str, Any]) -> Manifest:
+    body["migrations"] = {app: tuple(names) for app, names in body["migrations"].items()}
+    body["sequences"] = {name: tuple(value) for name, value in body["sequences"].items()}
+    body["blob_list"] = FileSeal(**body["blob_list"])
+    body["blobs_missing"] = tuple(body["blobs_missing"])
+    body["key_fingerprints"] = tuple(body["key_fingerprints"])
+    body["tables"] = tuple(
+        TableCopy(
+            name=table["name"],
+            columns=tuple(table["columns"]),
+            rows=table["rows"],
+            file=FileSeal(**table["file"]),
+        )
+        for table in body["tables"]
+    )
+    return Manifest(**body)
+
+
+def _seal(body: Mapping[str, Any]) -> str:
+    text = json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def seal_of(path: Path, *, folder: Path) -> FileSeal:
+    """What the file is now, by its path in the backup."""
+    with path.open("rb") as stream:
+        digest, size = digest_of(stream)
+    return FileSeal(path=str(path.relative_to(folder)), size=size, digest=digest)
+
+
+def check_seal(seal: FileSeal, *, folder: Path) -> None:
+    """:raises BackupRefused: if the file is missing, cut off or changed."""
+    path = folder / seal.path
+    if not path.is_file():
+        raise BackupRefused(f"the backup is damaged: {seal.path} is missing")
+    size = path.stat().st_size
+    if size != seal.size:
+        raise BackupRefused(
+            f"the backup is damaged: {seal.path} has {size} bytes instead of {seal.size}"
+        )
+    with path.open("rb") as stream:
+        digest, _ = digest_of(stream)
+    if digest != seal.digest:
+        raise BackupRefused(f"the backup is damaged: the content of {seal.path} has changed")
+
+
+def digest_of(stream: BinaryIO) -> tuple[str, int]:
+    """SHA-256 in hexadecimal digits, and bytes, from here to the end."""
+    hashed, size = hashlib.sha256(), 0
+    while chunk := stream.read(_CHUNK):
+        hashed.update(chunk)
+        size += len(chunk)
+    return hashed.hexdigest(), size

@@ -1,0 +1,165 @@
+"""Restore a backup: verify everything, then copy blobs, then load the database in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.apps import apps
+from django.db import OperationalError, connection, models, transaction
+from django.db.migrations.executor import MigrationExecutor
+
+from controlplane.persistence import encryption
+from controlplane.persistence.backups.blobs import blobs_check, blobs_copy_in
+from controlplane.persistence.backups.manifest import BackupRefused, Manifest, check_seal
+from controlplane.persistence.backups.tables import (
+    sequences_set,
+    table_copy_in,
+    table_names,
+    tables_truncate,
+    tables_with_rows,
+)
+from controlplane.ports.artifacts import ArtifactStore
+
+#: Rows that migrations create.
+_MADE_BY_MIGRATING = frozenset({"django_content_type", "auth_permission"})
+#: Longer than any statement of a healthy product; then something still uses the database.
+_LOCK_WAIT = "10s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """Secrets of one column that none of the keys here decrypts."""
+
+    column: str
+    lost: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    manifest: Manifest
+    rows: int
+    blobs: int
+    #: None of the encryption keys of the backup is available.
+    keys_missing: bool
+    undecryptable: tuple[Sealed, ...]
+
+
+def restore(
+    folder: Path, *, store: ArtifactStore, overwrite: bool = False, into_empty: bool = False
+) -> Restored:
+    """Restore the backup.
+
+    The database must be empty, or ``overwrite`` be given: then its rows are deleted in the same transaction
+    that loads those of the backup. With ``into_empty`` the store must be empty as well, unless it must have the
+    artifacts of a backup without them.
+
+    :raises BackupRefused: if the backup is damaged, newer than this version, or there is something
+        in the database. Nothing has been changed then.
+    """
+    manifest = Manifest.read(folder)
+    _check_version(manifest)
+    if not overwrite:
+        _check_empty()
+    if into_empty and manifest.blobs_included and any(store.blobs()):
+        raise BackupRefused(
+            "the artifact store of this home is not empty: restore into a new home, or without "
+            "--into-empty, which adds what is missing to it"
+        )
+    for table in manifest.tables:
+        check_seal(table.file, folder=folder)
+    blobs_check(manifest, folder=folder, store=store)
+    blobs = blobs_copy_in(manifest, folder=folder, store=store)
+    try:
+        rows = _restore_database(manifest, folder=folder)
+    except OperationalError as error:
+        if "lock timeout" in str(error):
+            raise BackupRefused("the database is in use: stop the product first") from error
+        raise
+    return Restored(
+        manifest=manifest,
+        rows=rows,
+        blobs=blobs,
+        keys_missing=not set(manifest.key_fingerprints) & set(encryption.fingerprints()),
+        undecryptable=tuple(_undecryptable()),
+    )
+
+
+def _check_version(manifest: Manifest) -> None:
+    known = MigrationExecutor(connection).loader.disk_migrations
+    unknown = [
+        f"{app}.{name}"
+        for app, names in manifest.migrations.items()
+        for name in names
+        if (app, name) not in known
+    ]
+    if unknown:
+        raise BackupRefused(
+            f"the backup is of version {manifest.product}, which is newer than this one: "
+            f"{', '.join(unknown[:3])} is unknown here. Install that version or a later one"
+        )
+
+
+def _check_empty() -> None:
+    filled = [name for name in tables_with_rows() if name not in _MADE_BY_MIGRATING]
+    if filled:
+        raise BackupRefused(
+            f"the database is not empty: there are rows in {', '.join(filled[:5])}. Restore into an "
+            "empty one, or say that what is there may go"
+        )
+
+
+@transaction.atomic
+def _restore_database(manifest: Manifest, *, folder: Path) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout TO '{_LOCK_WAIT}'")
+        cursor.execute("SELECT quote_ident(current_schema())")
+        row = cursor.fetchone()
+        schema = row[0] if row else "public"
+        cursor.execute(f"DROP SCHEMA {schema} CASCADE")
+        cursor.execute(f"CREATE SCHEMA {schema}")
+    _migrate(to=[(app, names[-1]) for app, names in _leaves(manifest).items()])
+    tables_truncate(table_names())
+    rows = sum(table_copy_in(table, folder=folder) for table in manifest.tables)
+    sequences_set(manifest.sequences)
+    _check_constraints()
+    _migrate(to=MigrationExecutor(connection).loader.graph.leaf_nodes())
+    return rows
+
+
+def _leaves(manifest: Manifest) -> dict[str, tuple[str, ...]]:
+    return {app: names for app, names in manifest.migrations.items() if names}
+
+
+def _migrate(*, to: list[tuple[str, str]]) -> None:
+    executor = MigrationExecutor(connection, progress_callback=_settle)
+    executor.migrate(to)
+
+
+def _settle(action: str, *_: object) -> None:
+    """In a transaction of its own, each migration would end with this."""
+    if action == "apply_success":
+        _check_constraints()
+
+
+def _check_constraints() -> None:
+    """Now rather than at the end: a table with checks that are due cannot be altered."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+
+
+def _undecryptable() -> list[Sealed]:
+    """Return the secrets that cannot be decrypted; they are in binary columns."""
+    found = []
+    for model in apps.get_models():
+        for field in model._meta.concrete_fields:
+            if not isinstance(field, models.BinaryField):
+                continue
+            values = model._default_manager.values_list(field.attname, flat=True)
+            lost = sum(not encryption.decryptable(value) for value in values.iterator() if value)
+            if lost:
+                column = f"{model._meta.label}.{field.name}"
+                found.append(Sealed(column=column, lost=lost, of=values.count()))
+    return found

@@ -1,0 +1,143 @@
+"""Reconcile runs of controllers, recorded for status pages and metrics.
+
+Two short statements per run, on the clock of the database. A run must not fail because it could not be
+recorded.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from celery import current_app
+from django.db import Error, connection
+from django.db.models.functions import Now
+
+from controlplane.domain.loops import Turns
+from controlplane.persistence.models import LoopState
+
+log = logging.getLogger(__name__)
+
+RECENT_RUNS = 30
+_LONGEST_ERROR = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerRecord:
+    """The recorded runs of one controller."""
+
+    turns: Turns = field(default_factory=Turns)
+    error: str = ""
+    failed_at: datetime | None = None
+    handled: int | None = None
+    #: Number of runs, of failed ones, and their total duration.
+    ended: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    #: Seconds of the latest runs, the latest first.
+    recent: tuple[float, ...] = ()
+
+
+#: Of a controller that has never run.
+NO_RUNS = ControllerRecord()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileRuns:
+    """All records by name of the controller, and the time of the database when they were read."""
+
+    at: datetime
+    records: dict[str, ControllerRecord]
+
+
+def intervals() -> dict[str, timedelta]:
+    """Return the beat interval of each controller, by the name of its task."""
+    return {entry["task"]: entry["schedule"] for entry in current_app.conf.beat_schedule.values()}
+
+
+def run_started(name: str) -> None:
+    """Record the start of a run. Database errors are logged only."""
+    _write(
+        """
+        INSERT INTO persistence_loop_state AS state
+               (name, started_at, failures, error, turns, failed_turns, seconds, recent)
+        VALUES (%(name)s, clock_timestamp(), 0, '', 0, 0, 0, '{}')
+        ON CONFLICT (name) DO UPDATE SET started_at = EXCLUDED.started_at
+        """,
+        {"name": name},
+    )
+
+
+def run_ended(
+    name: str, *, seconds: float, error: str | None = None, handled: int | None = None
+) -> None:
+    """Record the end of a run; ``error`` is None if it succeeded. Database errors are logged only."""
+    _write(
+        """
+        INSERT INTO persistence_loop_state AS state
+               (name, ended_at, succeeded_at, failures, error, failed_at, handled,
+                turns, failed_turns, seconds, recent)
+        VALUES (%(name)s, clock_timestamp(),
+                CASE WHEN %(good)s THEN clock_timestamp() END,
+                CASE WHEN %(good)s THEN 0 ELSE 1 END, %(error)s,
+                CASE WHEN NOT %(good)s THEN clock_timestamp() END, %(handled)s,
+                1, CASE WHEN %(good)s THEN 0 ELSE 1 END, %(seconds)s, ARRAY[%(seconds)s])
+        ON CONFLICT (name) DO UPDATE
+           SET ended_at = EXCLUDED.ended_at,
+               succeeded_at = coalesce(EXCLUDED.succeeded_at, state.succeeded_at),
+               failures = CASE WHEN %(good)s THEN 0 ELSE state.failures + 1 END,
+               error = CASE WHEN %(good)s THEN state.error ELSE EXCLUDED.error END,
+               failed_at = coalesce(EXCLUDED.failed_at, state.failed_at),
+               handled = CASE WHEN %(good)s THEN EXCLUDED.handled ELSE state.handled END,
+               turns = state.turns + 1,
+               failed_turns = state.failed_turns + EXCLUDED.failed_turns,
+               seconds = state.seconds + EXCLUDED.seconds,
+               recent = (EXCLUDED.recent || state.recent)[1:%(kept)s]
+        """,
+        {
+            "name": name,
+            "good": error is None,
+            "error": (error or "")[:_LONGEST_ERROR],
+            "handled": handled,
+            "seconds": float(seconds),
+            "kept": RECENT_RUNS,
+        },
+    )
+
+
+def _write(statement: str, parameters: dict[str, str | float | bool | None]) -> None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(statement, parameters)
+    except Error:
+        # ``name`` is an attribute of every log record, which ``extra`` may not replace.
+        detail = {"loop": parameters["name"]}
+        log.warning("a loop's turn could not be noted", exc_info=True, extra=detail)
+
+
+def read(*, otherwise: datetime) -> ReconcileRuns:
+    """Return every controller that has run, in one query; ``otherwise`` is the time if there is none."""
+    rows = list(LoopState.objects.annotate(now=Now()))
+    return ReconcileRuns(
+        at=rows[0].now if rows else otherwise,
+        records={row.name: _record(row) for row in rows},
+    )
+
+
+def _record(row: LoopState) -> ControllerRecord:
+    return ControllerRecord(
+        turns=Turns(
+            started_at=row.started_at,
+            ended_at=row.ended_at,
+            succeeded_at=row.succeeded_at,
+            failures=row.failures,
+        ),
+        error=row.error,
+        failed_at=row.failed_at,
+        handled=row.handled,
+        ended=row.turns,
+        failed=row.failed_turns,
+        seconds=row.seconds,
+        recent=tuple(row.recent),
+    )

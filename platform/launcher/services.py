@@ -1,0 +1,167 @@
+"""The processes of the product: setup steps, services, readiness probes and stop order.
+
+Services stop in order. The gateway posts its last usage to the web server when it stops, so it stops first;
+the database stops last.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from launcher.configuration import LauncherConfiguration
+from launcher.postgres import Postgres
+
+_PROBE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpProbe:
+    """Readiness probe: true once a URL returns 200."""
+
+    url: str
+
+    def __call__(self) -> bool:
+        parts = urlsplit(self.url)
+        # Directly, whatever proxy the environment names for the outside.
+        connection = http.client.HTTPConnection(
+            parts.hostname or "", parts.port, timeout=_PROBE_SECONDS
+        )
+        try:
+            connection.request("GET", parts.path)
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputProbe:
+    """Readiness probe: true once the process has printed a matching line."""
+
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A supervised process."""
+
+    name: str
+    command: tuple[str, ...]
+    ready: Callable[[], bool] | OutputProbe | None = None
+    #: Frequent lines that are matched for readiness, but not logged.
+    ignored_output: re.Pattern[str] | None = None
+    stop_with: signal.Signals = signal.SIGTERM
+    grace_seconds: float = 10.0
+    stop_order: int = 0
+    before_start: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupStep:
+    """A command that has to succeed before the services start."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+def steps(configuration: LauncherConfiguration, *, collect_static: bool) -> tuple[SetupStep, ...]:
+    manage = (configuration.python, "manage.py")
+    collect = SetupStep(
+        name="collecting static files",
+        command=(*manage, "collectstatic", "--noinput", "--verbosity", "0"),
+    )
+    first = SetupStep(name="creating what every product has", command=(*manage, "bootstrap"))
+    if configuration.demo:
+        first = SetupStep(
+            name="making a company and a day of its work (minutes, the first time)",
+            command=(*manage, "demo", "make"),
+        )
+    return (
+        SetupStep(name="migrating the database", command=(*manage, "migrate", "--noinput")),
+        *((collect,) if collect_static else ()),
+        first,
+    )
+
+
+def postgres_service(server: Postgres) -> Service:
+    return Service(
+        name="postgres",
+        command=tuple(server.command()),
+        ready=server.is_ready,
+        stop_with=signal.SIGINT,
+        grace_seconds=30.0,
+        stop_order=2,
+        before_start=server.remove_stale_server,
+    )
+
+
+def services(configuration: LauncherConfiguration) -> tuple[Service, ...]:
+    python = configuration.python
+    # Root is meant, where it is root: the worker gives each job an account of its own.
+    quiet = ("-W", "ignore:You're running the worker with superuser privileges")
+    celery = (python, *quiet, "-m", "celery", "--app", "config.celery", "--quiet")
+    return (
+        Service(
+            name="web",
+            command=(python, "-m", "config.web_server"),
+            ready=HttpProbe(url=f"{configuration.web_url}/readyz"),
+            stop_order=1,
+        ),
+        Service(
+            name="worker",
+            command=(
+                *(*celery, "worker", "--pool", "prefork", "--concurrency", "2"),
+                *("--queues", "celery,beat", "--loglevel", "INFO", "--hostname", "ninefold@%h"),
+                *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+            ),
+            # A task from the beat has succeeded: broker, beat and worker all work.
+            ready=OutputProbe(pattern=re.compile(r"\bTask \S+\[\S+\] succeeded in ")),
+            ignored_output=re.compile(
+                r"\bTask \S+\[\S+\] (received|succeeded in )|No hostname was supplied"
+            ),
+            stop_order=1,
+        ),
+        Service(
+            name="beat",
+            command=(
+                *(*celery, "beat", "--loglevel", "INFO", "--pidfile", ""),
+                *("--schedule", str(configuration.layout.run / "beat-schedule")),
+            ),
+            ignored_output=re.compile(r"Scheduler: Sending due task"),
+        ),
+        Service(
+            name="gateway",
+            command=(python, "-m", "gateway"),
+            ready=HttpProbe(url=f"{configuration.gateway_url}/healthz"),
+            grace_seconds=12.0,
+        ),
+        Service(
+            name="watcher",
+            command=(python, "-m", "launcher.start_gate", python, "manage.py", "watch_clusters"),
+            stop_order=1,
+        ),
+        _demo(configuration) if configuration.demo else _agent(configuration),
+    )
+
+
+def _agent(configuration: LauncherConfiguration) -> Service:
+    """Return the service that sends the metrics of the cards of this machine."""
+    layout = configuration.layout
+    return Service(
+        name="agent",
+        command=(
+            *(configuration.python, "-m", "launcher.agent"),
+            *(str(layout.agent_token), str(layout.run / "agent-sequence")),
+        ),
+    )
+
+
+def _demo(configuration: LauncherConfiguration) -> Service:
+    """Return the service that reports for simulated processes and submits jobs."""
+    return Service(name="demo", command=(configuration.python, "manage.py", "demo", "run"))

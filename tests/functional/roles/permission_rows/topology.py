@@ -1,0 +1,29 @@
+"""Who sits where, and moves of running work."""
+
+from __future__ import annotations
+
+from tests.functional.roles.permission_rules import STAFF, act, page, rest
+
+_WISH = {"purpose": "fewer_fragments"}
+
+REST = (
+    rest("GET", "topology"),
+    rest("GET", "topology?at=node:here/here-1"),
+    rest("GET", "rearrangements"),
+    rest("GET", "rearrangements/{rearrangement}"),
+    rest("POST", "rearrangements", may=STAFF, body=_WISH),
+    rest("POST", "rearrangements/{rearrangement}/approve", may=STAFF),
+    rest("POST", "rearrangements/{rearrangement}/dismiss", may=STAFF),
+)
+
+PAGES = (
+    page("/topology"),
+    page("/topology?at=node:here/here-1"),
+    page("/topology/cards.json"),
+    page("/rearrangements"),
+    page("/rearrangements/new", may=STAFF),
+    act("/rearrangements/new", may=STAFF, body=_WISH),
+    page("/rearrangements/{rearrangement}"),
+    act("/rearrangements/{rearrangement}/approve", may=STAFF),
+    act("/rearrangements/{rearrangement}/dismiss", may=STAFF),
+)

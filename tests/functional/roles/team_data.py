@@ -1,0 +1,325 @@
+"""Two teams that have the same things, and nothing in common but the company.
+
+Everything of the other team bears the word ``zebra``, so that one look at an answer tells whether anything of
+it has leaked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from apps.accounts.models import Team, User
+from apps.accounts.services import company_roles_set, membership_set, token_create
+from apps.fleet.models import Card, Node
+from apps.jobs.models import Attempt, Job
+from apps.jobs.services.saved_filters import filter_save
+from apps.models.models import Artifact, DatasetVersion, Evaluation, ModelVersion
+from apps.models.selectors.catalog import published
+from apps.models.services.catalog import catalog_load
+from apps.models.services.versions import model_version_failed
+from apps.monitoring.models import Event, NodeToken, Notification, Webhook, WebhookDelivery
+from apps.monitoring.services.node_tokens import token_issue
+from apps.monitoring.services.sources import push_source
+from apps.quotas.models import Claim, PriorityClass, Queue, WhatIf
+from apps.quotas.reconcilers import what_ifs_reconcile
+from apps.quotas.services.forecasts import Question, what_if_create
+from apps.serving.models import ApiKey, Deployment, Replica
+from apps.serving.services import deployments
+from apps.serving.services.gateways import usage_batch_record
+from apps.serving.services.keys import key_create
+from controlplane.domain.deliveries import DeliveryState
+from controlplane.domain.jobs.lifecycle import JobKind
+from controlplane.domain.news import NewsKind, Severity, Subject
+from controlplane.domain.permissions import CompanyRole, Role, Scope
+from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.what_if import Urgent
+from controlplane.domain.serving.lifecycle import DeploymentEvent
+from controlplane.persistence.encryption import encrypt
+from tests import factories
+
+#: In every name of the other team.
+MARK = "zebra"
+RANDOM = "0123456789abcdef" * 2
+
+#: Who asks, by the role in the own team.
+ROLES = {
+    "viewer": Role.VIEWER,
+    "engineer": Role.ENGINEER,
+    "queue_admin": Role.QUEUE_ADMIN,
+    # Of the team no more than a viewer; the company role is granted below.
+    "operator": Role.VIEWER,
+    "administrator": Role.ADMINISTRATOR,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What belongs to no team."""
+
+    cluster: Any
+    queue: Queue
+    base: ModelVersion
+    root: User
+    #: Public names of the fleet's own things.
+    names: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamData:
+    """One team's things: public names by what they are."""
+
+    team: Team
+    #: Who made them.
+    maker: User
+    names: dict[str, str]
+
+
+def shared() -> Shared:
+    catalog_load(catalog=published(), at=timezone.now())
+    root = factories.person("root", admin=True)
+    cluster = factories.cluster(cards=8)
+    alerts = factories.firing_alerts(actor=root, at=timezone.now())
+    rollout = factories.rollout_over(cluster, actor=root, at=timezone.now())
+    return Shared(
+        names={**alerts.names(), "rollout": rollout.uid},
+        cluster=cluster,
+        queue=factories.queue(),
+        base=_base(root),
+        root=root,
+    )
+
+
+def _base(root: User) -> ModelVersion:
+    team = Team.objects.create(name="Platform", slug="platform")
+    version = factories.model_version(actor=root, team=team, name="everybodys-base")
+    version.line.team = None
+    version.line.save(update_fields=["team"])
+    return version
+
+
+def side(word: str, company: Shared) -> TeamData:
+    """A team called ``word`` that has one of everything."""
+    team = factories.team(word)
+    people = {name: factories.person(f"{word}-{name}") for name in ROLES}
+    for name, role in ROLES.items():
+        membership_set(team=team, user=people[name], roles=frozenset({role}), actor=company.root)
+    company_roles_set(
+        user=people["operator"], roles=frozenset({CompanyRole.OPERATOR}), actor=company.root
+    )
+    _gone(word, team)
+    maker = people["engineer"]
+    names = {f"person.{name}": person.uid for name, person in people.items()}
+    names |= {"team": team.uid, "team.slug": team.slug}
+    names |= _work(word, team, maker, company)
+    names |= _served(word, team, maker, company, names)
+    names |= _in_a_row(word, team, maker, company, names)
+    names |= _heard(word, team, maker, names)
+    token, _text = token_create(
+        user=maker,
+        name=f"{word}-token",
+        scopes=frozenset({Scope.ALL}),
+        expires_at=timezone.now() + timedelta(days=30),
+    )
+    names["token"] = token.uid
+    return TeamData(team=team, maker=maker, names=names)
+
+
+def _gone(word: str, team: Team) -> None:
+    """Somebody who was an administrator of the team and may not log in any more."""
+    gone = factories.person(f"{word}-gone", team=team, role=Role.ADMINISTRATOR)
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+
+
+def _work(word: str, team: Team, maker: User, company: Shared) -> dict[str, str]:
+    own: dict[str, Any] = {"actor": maker, "team": team}
+    queue = factories.queue(name=f"{word}-queue", team=team)
+    dataset = factories.dataset_version(**own, name=f"{word}-rows")
+    work = {**own, "queue": queue, "model": company.base, "dataset": dataset}
+    succeeded = factories.job(**work, name=f"{word} succeeded")
+    Job.objects.filter(pk=succeeded.pk).update(output_name=f"{word}-model")
+    succeeded.refresh_from_db()
+    version = factories.succeeded(succeeded, cluster=company.cluster)
+    assert version is not None
+    script = factories.job(**own, queue=queue, kind=JobKind.SCRIPT, name=f"{word} script")
+    factories.succeeded(script, cluster=company.cluster)
+    failed = factories.job(**work, name=f"{word} failed")
+    factories.failed(failed, cluster=company.cluster)
+    running = factories.job(**{**work, "model": version}, name=f"{word} running")
+    attempt = factories.running(running, cluster=company.cluster)
+    # More than any node has, whoever else holds cards: why it waits depends on nobody.
+    waiting = factories.job(**work, name=f"{word} waiting", cards=9)
+    factories.schedule()
+    hoping = Claim.objects.get(owner_uid=waiting.attempts.get().uid)
+    evaluation = factories.evaluation(model=version, dataset=dataset, actor=maker)
+    unfit = factories.quantized_version(**own, base=version, name=f"{word}-small", lost=9)
+    broken = ModelVersion.objects.create(
+        line=version.line, number=2, source_path=f"/models/{word}", created_by=maker
+    )
+    model_version_failed(version=broken, reason=f"{word} is no model", at=timezone.now())
+    return {
+        "dataset": dataset.dataset.uid,
+        "dataset_version": dataset.uid,
+        "line": version.line.uid,
+        "line.name": version.line.name,
+        "version": version.uid,
+        "version.failed": broken.uid,
+        "evaluation": evaluation.uid,
+        "artifact": Artifact.objects.get(made_by=f"attempt:{script.attempts.get().uid}").uid,
+        "queue": queue.uid,
+        "queue.name": queue.name,
+        "change": factories.queue_change(queue, actor=company.root, description=word).uid,
+        "claim": Claim.objects.get(uid=attempt.claim_uid).uid,
+        "job": running.uid,
+        "job.failed": failed.uid,
+        "job.succeeded": succeeded.uid,
+        "job.waiting": waiting.uid,
+        "claim.waiting": hoping.uid,
+        "what_if": _asked(hoping, maker).uid,
+        "rearrangement": factories.rearrangement(
+            claim=Claim.objects.get(uid=attempt.claim_uid),
+            actor=None,
+            reason=f"{word}-node would be whole",
+        ).uid,
+        "job.script": script.uid,
+        "version.unfit": unfit.uid,
+        "attempt.failed": failed.attempts.get().uid,
+        "attempt": Attempt.objects.get(pk=attempt.pk).uid,
+    }
+
+
+def _asked(claim: Claim, asker: User) -> WhatIf:
+    """A question about the claim, answered."""
+    question = Question(
+        changes=[Urgent(claim=claim.uid, priority=5)], queue=claim.queue, claim=claim
+    )
+    asked = what_if_create(question=question, actor=asker)
+    what_ifs_reconcile(policy=Policy(), at=timezone.now())
+    return asked
+
+
+def _served(
+    word: str, team: Team, maker: User, company: Shared, names: dict[str, str]
+) -> dict[str, str]:
+    version = ModelVersion.objects.get(uid=names["version"])
+    queue = Queue.objects.get(uid=names["queue"])
+    own: dict[str, Any] = {"actor": maker, "team": team}
+    served = factories.deployment(**own, queue=queue, model=version, name=f"{word}-serving")
+    replica = factories.replica(served, cluster=company.cluster)
+    stopped = factories.deployment(**own, queue=queue, model=version, name=f"{word}-stopped")
+    at = timezone.now()
+    deployments.deployment_stop(deployment=stopped, actor=maker, at=at)
+    stopped.refresh_from_db()
+    deployments.deployment_transition(stopped, DeploymentEvent.CONFIRM, at=at, reason="stopped")
+    key, _text = key_create(**own, name=f"{word}-key", at=at)
+    _called(word, key, served, replica)
+    return {
+        "deployment": served.uid,
+        "deployment.name": served.name,
+        "deployment.stopped": stopped.uid,
+        "deployment.stopped.name": stopped.name,
+        "replica": replica.uid,
+        "key": key.uid,
+    }
+
+
+def _in_a_row(
+    word: str, team: Team, maker: User, company: Shared, names: dict[str, str]
+) -> dict[str, str]:
+    """One pipeline that runs, one that failed, one that a gate holds."""
+    made = {
+        state: factories.pipeline(
+            actor=maker,
+            team=team,
+            queue=Queue.objects.get(uid=names["queue"]),
+            model=company.base,
+            dataset=DatasetVersion.objects.get(uid=names["dataset_version"]),
+            name=f"{word} {state}",
+            state=state,
+        ).uid
+        for state in ("running", "failed", "held")
+    }
+    return {
+        "pipeline": made["running"],
+        "pipeline.failed": made["failed"],
+        "pipeline.held": made["held"],
+    }
+
+
+def _called(word: str, key: ApiKey, served: Deployment, replica: Replica) -> None:
+    record = {
+        "key": key.uid,
+        "at": timezone.now().isoformat(),
+        "route": served.name,
+        "backend": replica.backend.uid,
+        "operation": "chat",
+        "status": 200,
+        "outcome": "ok",
+        "prompt_tokens": 7,
+        "completion_tokens": 11,
+        "duration_ms": 5.0,
+        "first_token_ms": 1.0,
+    }
+    usage_batch_record(gateway=f"{word}-gateway", sequence=1, records=[record])
+
+
+def _heard(word: str, team: Team, maker: User, names: dict[str, str]) -> dict[str, str]:
+    """What was told, to whom, and a question that somebody keeps."""
+    at = timezone.now()
+    event = Event.objects.create(
+        kind=NewsKind.JOB_FAILED,
+        team=team,
+        subject_kind=Subject.JOB,
+        subject_uid=names["job.failed"],
+        subject_name=f"{word} failed",
+        at=at,
+    )
+    line = Notification.objects.create(
+        recipient=maker,
+        event=event,
+        kind=event.kind,
+        severity=Severity.BAD,
+        collapse_key=event.uid,
+        first_at=at,
+        at=at,
+    )
+    webhook = Webhook.objects.create(
+        team=team,
+        created_by=maker,
+        name=f"{word}-hook",
+        url=f"https://{word}.example.com/",
+        kinds=[NewsKind.JOB_FAILED],
+        secret=encrypt(word.encode()),
+    )
+    delivery = WebhookDelivery.objects.create(
+        webhook=webhook, event=event, state=DeliveryState.GIVEN_UP, next_try_at=at, ended_at=at
+    )
+    return {
+        "notification": line.uid,
+        "webhook": webhook.uid,
+        "delivery": delivery.uid,
+        "filter": filter_save(owner=maker, name=f"{word}-filter", query="state=failed").uid,
+    }
+
+
+def company_names() -> dict[str, str]:
+    """What everybody may see."""
+    assert Evaluation.objects.exists()
+    root = User.objects.get(username="root")
+    names = {
+        "cluster": Node.objects.latest("id").cluster.uid,
+        "cluster.name": Node.objects.latest("id").cluster.name,
+        "node": Node.objects.latest("id").uid,
+        "node.name": Node.objects.latest("id").name,
+        "card": Card.objects.latest("id").uid,
+        "root": root.uid,
+        "priority_class": PriorityClass.objects.get(name="low").uid,
+    }
+    source = push_source(Node.objects.latest("id").cluster)
+    token_issue(node=Node.objects.latest("id"), actor=root)
+    names |= {"source": source.uid, "node_token": NodeToken.objects.latest("id").uid}
+    # Last, on a cluster of its own: the newest card above is one that works.
+    return names | factories.ailing_card(actor=root, at=timezone.now())

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from launcher import run_record
+from launcher.guarded_process import describe_exit
+from launcher.layout import HomeLayout
+from launcher.linux import command_line, is_running, started_ticks
+from launcher.run_record import AlreadyRunning, ProcessEntry, RunRecord, SupervisorPhase
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> HomeLayout:
+    made = HomeLayout(home=tmp_path / "var")
+    made.create()
+    return made
+
+
+_RECORD = RunRecord(
+    pid=41,
+    ticks=99,
+    phase=SupervisorPhase.READY,
+    since=datetime(2026, 1, 2, 3, 4, tzinfo=UTC),
+    web_url="http://127.0.0.1:8000",
+    gateway_url="http://127.0.0.1:8001",
+    processes=(ProcessEntry(name="web", pid=42, ticks=100, restarts=0, since="2026-01-02"),),
+)
+
+
+def test_a_record_comes_back_as_it_was_written(layout: HomeLayout) -> None:
+    run_record.write(layout, _RECORD)
+    assert run_record.read(layout) == _RECORD
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}'])
+def test_a_garbled_record_is_none(layout: HomeLayout, content: str) -> None:
+    (layout.run / "supervisor.json").write_text(content)
+    assert run_record.read(layout) is None
+
+
+def test_only_one_holds_a_home(layout: HomeLayout) -> None:
+    with run_record.lock_home(layout), pytest.raises(AlreadyRunning, match="already running"):
+        run_record.lock_home(layout).__enter__()
+    with run_record.lock_home(layout):
+        pass
+
+
+def test_a_process_is_told_apart_from_a_later_one_with_its_number() -> None:
+    ticks = started_ticks(os.getpid())
+    assert ticks is not None
+    assert is_running(os.getpid(), ticks=ticks)
+    assert not is_running(os.getpid(), ticks=ticks - 1)
+
+
+def test_a_process_that_never_was_has_no_start_and_no_arguments() -> None:
+    assert started_ticks(2**22 - 1) is None
+    assert command_line(2**22 - 1) == ()
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (0, "exit status 0"),
+        (3, "exit status 3"),
+        (-9, "killed by SIGKILL"),
+        (137, "killed by SIGKILL"),
+    ],
+)
+def test_exit_statuses_are_described(status: int, words: str) -> None:
+    assert describe_exit(status) == words
