@@ -34,7 +34,7 @@ from apps.accounts.models import (
     Team,
     User,
 )
-from controlplane.domain.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, allows
 from controlplane.web.admin import (
     BaseInline,
     BaseUserAdmin,

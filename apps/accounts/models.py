@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models.functions import Upper
 from django.utils.crypto import salted_hmac
 
-from controlplane.domain.permissions import CompanyRole, Role, Scope
+from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
 from controlplane.persistence.models import Entity, new_uid
 
 
@@ -83,7 +83,7 @@ class Team(Entity):
 class Membership(models.Model):
     """One role of one user in one team."""
 
-    ROLES = [(role.value, role.value.replace("_", " ")) for role in Role]
+    ROLES = [(role.value, role.value.replace("_", " ")) for role in TeamRole]
 
     class GrantSource(models.TextChoices):
         """Who gave it."""

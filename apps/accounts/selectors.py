@@ -16,19 +16,19 @@ from apps.accounts.models import (
     Team,
     User,
 )
-from controlplane.domain.permissions import (
+from controlplane.domain.common.permissions import (
     COMPANY_GRANTS,
     GRANTS,
     CompanyRole,
     Permission,
-    Role,
+    TeamRole,
     allows,
 )
 
 RequestUser = User | AnonymousUser
 
 #: Team roles of this version: rows that an earlier one still writes during an upgrade grant nothing.
-_ROLES = [role.value for role in Role]
+_ROLES = [role.value for role in TeamRole]
 
 
 class PermissionRefused(PermissionDenied):
@@ -76,30 +76,30 @@ def teams_of(user: RequestUser) -> QuerySet[Team]:
     return teams.filter(memberships__user=user).distinct()
 
 
-def roles_of(user: RequestUser, team: Team) -> frozenset[Role]:
+def roles_of(user: RequestUser, team: Team) -> frozenset[TeamRole]:
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
     if user.confined_to is not None and user.confined_to != team:
         return frozenset()
     if user.is_superuser:
-        return frozenset({Role.ADMINISTRATOR})
+        return frozenset({TeamRole.ADMINISTRATOR})
     current = user.memberships.filter(team=team, role__in=_ROLES).values_list("role", flat=True)
-    return frozenset(Role(role) for role in current)
+    return frozenset(TeamRole(role) for role in current)
 
 
-def roles_by_team(user: RequestUser) -> dict[int, frozenset[Role]]:
+def roles_by_team(user: RequestUser) -> dict[int, frozenset[TeamRole]]:
     """Their roles by the team's primary key, in one query."""
     if not isinstance(user, User) or not user.is_active:
         return {}
     if user.is_superuser:
         keys = teams_of(user).values_list("pk", flat=True)
-        return dict.fromkeys(keys, frozenset({Role.ADMINISTRATOR}))
+        return dict.fromkeys(keys, frozenset({TeamRole.ADMINISTRATOR}))
     memberships = user.memberships.filter(role__in=_ROLES)
     if user.confined_to is not None:
         memberships = memberships.filter(team=user.confined_to)
-    current: dict[int, set[Role]] = {}
+    current: dict[int, set[TeamRole]] = {}
     for team, role in memberships.values_list("team_id", "role"):
-        current.setdefault(team, set()).add(Role(role))
+        current.setdefault(team, set()).add(TeamRole(role))
     return {team: frozenset(roles) for team, roles in current.items()}
 
 
@@ -119,7 +119,7 @@ def tokens_live(*, user: User, at: datetime) -> QuerySet[PersonalToken]:
 
 def roles_granting(permission: Permission) -> list[str]:
     """The roles that grant it, as rows name them."""
-    return [role.value for role in Role if permission in GRANTS[role]]
+    return [role.value for role in TeamRole if permission in GRANTS[role]]
 
 
 def teams_where(user: RequestUser, permission: Permission) -> QuerySet[Team]:

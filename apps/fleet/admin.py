@@ -13,7 +13,7 @@ from apps.accounts.admin import AuditedAdmin, ScopedReadOnlyAdmin
 from apps.accounts.models import User
 from apps.fleet import selectors, services
 from apps.fleet.models import Card, Cluster, Node
-from controlplane.domain.permissions import Permission
+from controlplane.domain.common.permissions import Permission
 from controlplane.ports import registry
 from controlplane.web.admin import RowForm
 

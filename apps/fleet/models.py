@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from django.db import models
 
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.persistence.models import Entity
 
 Row = TypeVar("Row", bound=models.Model)

@@ -15,9 +15,9 @@ from django.db.models import Count, Max, Q, QuerySet
 
 from apps.accounts import selectors as accounts
 from apps.fleet.models import Card, Cluster, Node
-from controlplane.domain.accelerators import CardState, Chip
-from controlplane.domain.locality import CardLocality
-from controlplane.domain.permissions import Permission
+from controlplane.domain.common.accelerators import CardState, Chip
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.topology import CardLocality
 from controlplane.persistence.encryption import Undecryptable, decrypt
 from controlplane.ports import registry
 from controlplane.ports.chips import VendorProfile

@@ -20,7 +20,7 @@ from apps.jobs.models import (
     SecretVariable,
     UploadedFile,
 )
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shortened
 
 

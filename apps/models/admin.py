@@ -27,8 +27,8 @@ from apps.models.models import (
     StoreSize,
 )
 from apps.models.services import versions
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.resources import bytes_in_words
+from controlplane.domain.common.resources import format_bytes
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shortened
 
 
@@ -160,7 +160,7 @@ class StorageQuotaAdmin(AuditedAdmin[StorageQuota]):
 
     @admin.display(description="limit", ordering="limit")
     def limit_in_words(self, quota: StorageQuota) -> str:
-        return bytes_in_words(quota.limit)
+        return format_bytes(quota.limit)
 
 
 @admin.register(RetentionRule)

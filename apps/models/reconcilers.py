@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from apps.models.models import ModelVersion
 from apps.models.selectors import hubs
 from apps.models.services import hub_imports, versions
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.models import ModelRefused, ModelState
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.persistence.leases import LeaderLease, leader_lease

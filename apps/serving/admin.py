@@ -25,7 +25,7 @@ from apps.serving.models import (
     UsageRecord,
 )
 from apps.serving.services import deployments, keys
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shortened
 
 

@@ -17,8 +17,8 @@ from apps.quotas.models import Claim
 from apps.serving import selectors
 from apps.serving.models import Backend, Deployment, Replica
 from apps.serving.services import deployments as services
-from controlplane.domain.claims import ClaimState, GangShape, ReleaseReason
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReason
 from controlplane.domain.serving.lifecycle import (
     BACKOFF_RESET_AFTER,
     DEPLOYMENT,

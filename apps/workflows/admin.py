@@ -13,7 +13,7 @@ from apps.accounts.admin import ScopedReadOnlyAdmin, ScopedTransitionAdmin
 from apps.accounts.models import User
 from apps.workflows import services
 from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 
 
 @admin.register(Pipeline)

@@ -15,7 +15,7 @@ from tests.benchmarks.burnin import detection
 from tests.benchmarks.gateway import proxy
 from tests.benchmarks.kubernetes import scale, submitting, watching
 from tests.benchmarks.queues import fullcycles, replays
-from tests.benchmarks.scheduling import migration, moves, quality, speed, waits
+from tests.benchmarks.scheduling import migration, quality, relocations, speed, waiting_times
 from tests.benchmarks.sizing import tables
 from tests.benchmarks.telemetry import ingestion
 
@@ -28,7 +28,7 @@ BENCHMARKS: Mapping[str, Callable[[], int]] = {
     "kubernetes-submitting": submitting.main,
     "kubernetes-watching": watching.main,
     "queues-cycle": fullcycles.main,
-    "scheduling-moves": moves.main,
+    "scheduling-moves": relocations.main,
     "scheduling-speed": speed.main,
     "simulated": simulated.main,
     "sizing": tables.main,
@@ -45,7 +45,7 @@ IN_PARTS: Mapping[str, Callable[[int], int]] = {
 ON_DATA: Mapping[str, Callable[[Path], int]] = {
     "scheduling-migration": migration.main,
     "scheduling-quality": quality.main,
-    "scheduling-waits": waits.main,
+    "scheduling-waits": waiting_times.main,
 }
 
 

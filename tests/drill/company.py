@@ -33,11 +33,11 @@ from apps.monitoring.services.isolations import isolations_release
 from apps.quotas import reconcilers as scheduling
 from apps.quotas.models import Allocation, Claim, Queue
 from controlplane.adapters.clusters.simulated import SimulatedCluster
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind
-from controlplane.domain.permissions import Role
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.simulation.run_profiles import PREFIX
 from controlplane.ports.engines import RenderRequest
 from controlplane.ports.launches import Launch
@@ -119,7 +119,9 @@ class Company:
 
     def admit(self) -> int:
         """A scheduling cycle; how many gangs it placed."""
-        return scheduling.cycle_run(policy=Policy(), at=self.later(timedelta(milliseconds=10)))
+        return scheduling.cycle_run(
+            policy=SchedulingPolicy(), at=self.later(timedelta(milliseconds=10))
+        )
 
     def place(self) -> int:
         """A scheduling cycle, and what it placed is started; how many that were."""
@@ -270,7 +272,9 @@ def found(home: Path, *, nodes: int, seed: int) -> Company:
     fleet_loops.inventories_sync(at=at)
     operator = User.objects.create(username="mei", is_superuser=True)
     team = Team.objects.create(name="Drilled", slug="drilled")
-    accounts.membership_set(team=team, user=operator, roles=frozenset({Role.ENGINEER}), actor=None)
+    accounts.membership_set(
+        team=team, user=operator, roles=frozenset({TeamRole.ENGINEER}), actor=None
+    )
     there = tuple(_nodes(row))
     company = Company(
         cluster=row,

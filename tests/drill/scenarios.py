@@ -12,7 +12,7 @@ from apps.fleet.models import Card
 from apps.monitoring.models import Decision, Event, Fault, Isolation
 from apps.monitoring.reconcilers.telemetry import silence_notice
 from apps.monitoring.services.health_news import decisions_tell
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.news import NewsKind
 from controlplane.outbox.models import OutboxMessage
 from tests.benchmarks.queues.processors import spent

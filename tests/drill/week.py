@@ -18,8 +18,8 @@ from itertools import count
 
 from apps.jobs.models import Attempt
 from apps.monitoring.models import Decision, Isolation
-from controlplane.domain.claims import GangShape
 from controlplane.domain.health.decisions import Action
+from controlplane.domain.quotas.claims import GangShape
 from tests.drill.company import Company
 from tests.drill.faults import HARMLESS, HARMLESS_CONDITIONS, Expected, Onset, onsets
 from tests.drill.scoring import Figure, Outcome, centile

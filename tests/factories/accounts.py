@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from apps.accounts.models import CompanyRoleBinding, Membership, Team, User
-from controlplane.domain.permissions import CompanyRole, Role
+from controlplane.domain.common.permissions import CompanyRole, TeamRole
 
 
 def person(
     name: str = "ada",
     *,
     team: Team | None = None,
-    role: Role = Role.ENGINEER,
+    role: TeamRole = TeamRole.ENGINEER,
     admin: bool = False,
     operator: bool = False,
 ) -> User:

@@ -9,8 +9,8 @@ from django.utils import timezone
 from apps.accounts.models import Team
 from apps.fleet.models import Card, Cluster, Node
 from apps.quotas.models import Allocation, Claim, Queue
-from controlplane.domain.claims import ClaimState, GangShape, RoleShape
-from controlplane.domain.network import labels_of
+from controlplane.domain.common.topology import network_labels
+from controlplane.domain.quotas.claims import ClaimState, GangShape, RoleShape
 
 #: Cards that each claim asks for, in turn: a node of eight is full after four of them, but for one card.
 SIZES = (4, 1, 1, 1)
@@ -52,7 +52,7 @@ def crowd(*, nodes: int, claims: int, team: Team, chip: str = "nvidia-h800") -> 
 def _node(cluster: Cluster, number: int) -> Node:
     leaf = number // NODES_OF_LEAF
     domains = {"spine": f"s{leaf // LEAVES_OF_SPINE}", "leaf": f"l{leaf}"}
-    return Node(cluster=cluster, name=f"n-{number}", labels=dict(labels_of(domains)))
+    return Node(cluster=cluster, name=f"n-{number}", labels=dict(network_labels(domains)))
 
 
 def _claim(number: int, *, team: Team, queue: Queue, cards: list[Card]) -> Claim:

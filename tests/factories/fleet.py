@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from apps.fleet import services as fleet
 from apps.fleet.models import Cluster
-from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 
 

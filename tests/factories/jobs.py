@@ -16,9 +16,9 @@ from apps.models.models import DatasetVersion, ModelVersion
 from apps.models.services import outputs
 from apps.quotas.models import Claim, Queue
 from apps.quotas.reconcilers import cycle_run
-from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent, JobKind
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.quotas.claims import ReleaseReason
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from tests.factories.registry import model_files, stored
 
 
@@ -55,7 +55,7 @@ def job(
 
 def schedule(*, at: datetime | None = None) -> None:
     """One turn of the scheduler: admits what fits and says why the rest waits."""
-    cycle_run(policy=Policy(), at=at or timezone.now())
+    cycle_run(policy=SchedulingPolicy(), at=at or timezone.now())
     for attempt in Attempt.objects.filter(state="pending"):
         claim = Claim.objects.get(uid=attempt.claim_uid)
         Attempt.objects.filter(pk=attempt.pk).update(message=claim.explanation)

@@ -12,8 +12,11 @@ from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, Rearrangement, RearrangementMove
 from apps.quotas.selectors.defragmentation import planned_move
 from apps.quotas.selectors.snapshots import snapshot
-from controlplane.domain.rearrangement_pictures import pictures
-from controlplane.domain.rearrangements import PROPOSED_FOR, Purpose
+from controlplane.domain.scheduling.defragmentation_runs import (
+    PROPOSAL_LIFETIME,
+    DefragmentationPurpose,
+    nodes_before_after,
+)
 from controlplane.domain.scheduling.plans import ReplicaPlacement
 
 
@@ -27,7 +30,7 @@ def rearrangement(*, claim: Claim, actor: User | None, reason: str = "") -> Rear
     target = others[0].node if others else first.node
     at = timezone.now()
     row = Rearrangement.objects.create(
-        purpose=Purpose.WHOLE_NODES,
+        purpose=DefragmentationPurpose.WHOLE_NODES,
         reason=reason or f"{first.node.name} would be whole",
         whole_before=1,
         whole_after=2,
@@ -38,7 +41,7 @@ def rearrangement(*, claim: Claim, actor: User | None, reason: str = "") -> Rear
         room=cards,
         proposed_by=actor,
         proposed_by_name=actor.username if actor else "somebody",
-        expires_at=at + PROPOSED_FOR,
+        expires_at=at + PROPOSAL_LIFETIME,
     )
     move = RearrangementMove.objects.create(
         rearrangement=row,
@@ -51,7 +54,9 @@ def rearrangement(*, claim: Claim, actor: User | None, reason: str = "") -> Rear
         cost=5400.0,
     )
     planned = planned_move(move)
-    row.pictures = [asdict(one) for one in pictures(snapshot(), [planned], planned.source)]
+    row.pictures = [
+        asdict(one) for one in nodes_before_after(snapshot(), [planned], planned.source)
+    ]
     row.save(update_fields=["pictures"])
     return row
 

@@ -9,9 +9,9 @@ from apps.accounts.models import Team, User
 from apps.fleet.models import Card
 from apps.quotas import services
 from apps.quotas.models import Allocation, Claim, Queue
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import GangShape, ReleaseReason, RoleShape
-from controlplane.domain.scheduling.plans import Placement, ReplicaPlacement
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.quotas.claims import GangShape, ReleaseReason, RoleShape
+from controlplane.domain.scheduling.plans import ClaimPlacement, ReplicaPlacement
 
 
 def waiting(
@@ -45,7 +45,7 @@ def admit(claim: Claim, *, at: datetime) -> Claim:
         by_node.setdefault(card.node_id, []).append(card)
     wanted = claim.card_count
     free = next(cards for cards in by_node.values() if len(cards) >= wanted)[:wanted]
-    placement = Placement(
+    placement = ClaimPlacement(
         claim=claim.uid,
         chip=free[0].chip,
         replicas=(

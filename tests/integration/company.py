@@ -37,12 +37,12 @@ from apps.quotas.models import Entitlement, Queue
 from apps.serving import reconcilers
 from apps.workflows.reconcilers import pipelines
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Field, Finding, Limit
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.permissions import TeamRole
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.models import ModelState
-from controlplane.domain.permissions import Role as TeamRole
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.ports.clusters import Phase
 from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
 from controlplane.ports.launches import EngineEnvironment, Launch, Probe, Role
@@ -62,7 +62,7 @@ class PlainEngine:
     def environment(self) -> EngineEnvironment:
         return EngineEnvironment(name="plain-1", preinstall=(), lock="")
 
-    def fields(self, task: Task) -> tuple[Field, ...]:
+    def fields(self, task: Task) -> tuple[SpecField, ...]:
         return ()
 
     def runs_on(self, task: Task, chip: Chip) -> str:
@@ -70,14 +70,14 @@ class PlainEngine:
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]:
+    ) -> tuple[FieldLimit, ...]:
         return ()
 
     def check(
         self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Finding, ...]:
+    ) -> tuple[FieldFinding, ...]:
         if "refuse" in spec:
-            return (Finding(field="refuse", message=str(spec["refuse"])),)
+            return (FieldFinding(field="refuse", message=str(spec["refuse"])),)
         return ()
 
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
@@ -159,7 +159,7 @@ class Company:
         fleet_loops.inventories_sync(at=self.at)
 
     def schedule(self) -> int:
-        return scheduling.cycle_run(policy=Policy(), at=self.at)
+        return scheduling.cycle_run(policy=SchedulingPolicy(), at=self.at)
 
     def turn_jobs(self) -> None:
         attempts.attempts_reconcile(at=self.at)

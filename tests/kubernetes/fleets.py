@@ -6,20 +6,19 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import GangShape, RoleShape
-from controlplane.domain.network import domains_in
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.topology import network_domains
+from controlplane.domain.quotas.claims import GangShape, RoleShape
+from controlplane.domain.quotas.queues import QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import Placement as Decision
-from controlplane.domain.scheduling.plans import Plan
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import ClaimPlacement as Decision
+from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import (
-    CardView,
-    ClaimView,
-    NodeView,
-    QueueView,
-    RunningView,
-    Snapshot,
+    CardSnapshot,
+    ClaimSnapshot,
+    NodeSnapshot,
+    RunningClaim,
+    SchedulingSnapshot,
 )
 from controlplane.ports.clusters import Cluster, ClusterUnavailable, ObservedNode
 from controlplane.ports.launches import Launch, Placement, Role
@@ -27,18 +26,18 @@ from controlplane.ports.registry import geometries_on
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 WITHIN = 30.0
-QUEUE = QueueView(uid="research", name="research")
+QUEUE = QueueSnapshot(uid="research", name="research")
 
 
-def view(node: ObservedNode, *, held: Mapping[str, str]) -> NodeView:
+def view(node: ObservedNode, *, held: Mapping[str, str]) -> NodeSnapshot:
     """:param held: the claim that holds a card, by ``node/index``."""
     labels = node.labels or {}
-    return NodeView(
+    return NodeSnapshot(
         uid=node.name,
         name=node.name,
         cluster="crowd",
         cards=tuple(
-            CardView(
+            CardSnapshot(
                 uid=f"{node.name}/{card.index}",
                 index=card.index,
                 chip=card.chip,
@@ -50,14 +49,14 @@ def view(node: ObservedNode, *, held: Mapping[str, str]) -> NodeView:
         capacity=node.capacity,
         schedulable=node.ready,
         geometries=geometries_on(labels, {card.chip for card in node.cards}),
-        domains=domains_in(labels),
+        domains=network_domains(labels),
         labels=labels,
     )
 
 
-def gang(name: str, *, chip: str, replicas: int, cards: int, within: str = "") -> ClaimView:
+def gang(name: str, *, chip: str, replicas: int, cards: int, within: str = "") -> ClaimSnapshot:
     role = RoleShape(name="trainer", replicas=replicas, cards=cards)
-    return ClaimView(
+    return ClaimSnapshot(
         uid=name,
         queue=QUEUE.uid,
         shape=GangShape(roles=(role,)),
@@ -68,9 +67,9 @@ def gang(name: str, *, chip: str, replicas: int, cards: int, within: str = "") -
     )
 
 
-def running(decision: Decision, claim: ClaimView) -> RunningView:
+def running(decision: Decision, claim: ClaimSnapshot) -> RunningClaim:
     """The claim, once it has what was decided for it."""
-    return RunningView(
+    return RunningClaim(
         uid=claim.uid,
         queue=claim.queue,
         shape=claim.shape,
@@ -82,8 +81,8 @@ def running(decision: Decision, claim: ClaimView) -> RunningView:
 
 
 def decided(
-    nodes: Iterable[ObservedNode], *claims: ClaimView, beside: Sequence[RunningView] = ()
-) -> Plan:
+    nodes: Iterable[ObservedNode], *claims: ClaimSnapshot, beside: Sequence[RunningClaim] = ()
+) -> SchedulingPlan:
     """What the scheduler would do for the claims, in the order in which they are named.
 
     :param beside: claims that have their cards already.
@@ -91,13 +90,13 @@ def decided(
     held = {
         card: each.uid for each in beside for replica in each.replicas for card in replica.cards
     }
-    snapshot = Snapshot(
+    snapshot = SchedulingSnapshot(
         nodes=tuple(view(node, held=held) for node in nodes),
         claims=claims,
         queues={QUEUE.uid: QUEUE},
         running=tuple(beside),
     )
-    return plan(snapshot, Policy(), AT)
+    return plan(snapshot, SchedulingPolicy(), AT)
 
 
 def launch_of(decision: Decision, *, name: str, labels: Mapping[str, str] | None = None) -> Launch:

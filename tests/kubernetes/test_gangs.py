@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
-from controlplane.domain.network import domains_in
-from controlplane.domain.scheduling.plans import RefusalCode
-from controlplane.domain.scheduling.snapshots import RunningView
+from controlplane.domain.common.topology import network_domains
+from controlplane.domain.scheduling.plans import PendingCode
+from controlplane.domain.scheduling.snapshots import RunningClaim
 from controlplane.ports.clusters import Phase
 from tests.kubernetes.crowds import H800, Crowd
 from tests.kubernetes.fleets import decided, gang, launch_of, launched, running
@@ -56,7 +56,7 @@ def test_a_gang_of_64_cards_is_placed_under_one_leaf_and_its_pods_land_there(
     nodes = cluster.inventory()
     asked = gang("gang", chip="nvidia-h800", replicas=8, cards=8, within="leaf")
     (decision,) = decided(nodes, asked).placements
-    leaf_of = {node.name: domains_in(node.labels or {})["leaf"] for node in nodes}
+    leaf_of = {node.name: network_domains(node.labels or {})["leaf"] for node in nodes}
     assert len({leaf_of[replica.node] for replica in decision.replicas}) == 1
 
     launched(cluster, launch_of(decision, name="gang"))
@@ -94,15 +94,15 @@ def test_four_free_cards_of_two_rings_are_not_together(cluster: KubernetesCluste
     nodes = tuple(node for node in cluster.inventory() if node.name == "a910-0000")
     pairs = [gang(str(number), chip="ascend-910a", replicas=1, cards=2) for number in range(4)]
     placed = {each.claim: each for each in decided(nodes, *pairs).placements}
-    in_ring: dict[bool, RunningView] = {}
+    in_ring: dict[bool, RunningClaim] = {}
     for claim in pairs:
         decision = placed[claim.uid]
         low = decision.replicas[0].cards[0] in {f"a910-0000/{index}" for index in nodes[0].rings[0]}
         in_ring.setdefault(low, running(decision, claim))
     assert set(in_ring) == {True, False}
     four = gang("four", chip="ascend-910a", replicas=1, cards=4)
-    (refusal,) = decided(nodes, four, beside=list(in_ring.values())).refusals
-    assert refusal.code is RefusalCode.NOT_TOGETHER, refusal
+    (refusal,) = decided(nodes, four, beside=list(in_ring.values())).pending
+    assert refusal.code is PendingCode.NOT_TOGETHER, refusal
 
 
 def test_a_full_cluster_keeps_a_gang_waiting_with_the_reason(
@@ -115,6 +115,6 @@ def test_a_full_cluster_keeps_a_gang_waiting_with_the_reason(
     until(lambda: len(pods_of(crowd, "all")) == H800.count, "a pod on every node")
 
     later = gang("later", chip="nvidia-h800", replicas=2, cards=8)
-    (refusal,) = decided(cluster.inventory(), later, beside=[running(held, everything)]).refusals
-    assert refusal.code is RefusalCode.NO_FREE_CARDS, refusal
+    (refusal,) = decided(cluster.inventory(), later, beside=[running(held, everything)]).pending
+    assert refusal.code is PendingCode.NO_FREE_CARDS, refusal
     assert "nvidia-h800" in refusal.reason

@@ -14,7 +14,7 @@ from controlplane.adapters.clusters.kubernetes.access import Access, from_kubeco
 from controlplane.adapters.clusters.kubernetes.api import Api
 from controlplane.adapters.clusters.kubernetes.checks import PERMISSIONS, connection_checks
 from controlplane.adapters.clusters.kubernetes.topologies import HYPERNODES
-from controlplane.domain.network import domains_in
+from controlplane.domain.common.topology import network_domains
 from controlplane.ports import registry
 from controlplane.ports.clusters import Verdict
 from tests.kubernetes.crowds import ASCEND_910A, H800, Crowd
@@ -72,7 +72,10 @@ def test_every_simulated_node_is_there_with_cards_rings_and_its_place(
     seventeenth = nodes["h800-0017"]
     assert {card.chip for card in seventeenth.cards} == {"nvidia-h800"}
     assert [card.index for card in seventeenth.cards] == list(range(8))
-    assert domains_in(seventeenth.labels or {}) == {"spine": "h800-spine-0", "leaf": "h800-leaf-2"}
+    assert network_domains(seventeenth.labels or {}) == {
+        "spine": "h800-spine-0",
+        "leaf": "h800-leaf-2",
+    }
     assert seventeenth.capacity.cpu == 96_000
     assert nodes["a910-0003"].rings == ((0, 1, 2, 3), (4, 5, 6, 7))
 
@@ -149,7 +152,7 @@ def test_hypernodes_go_before_labels_where_volcano_has_them(
 ) -> None:
     def domains(number: int) -> dict[str, str]:
         (node,) = (each for each in cluster.inventory() if each.name == f"h800-{number:04}")
-        return dict(domains_in(node.labels or {}))
+        return dict(network_domains(node.labels or {}))
 
     with hypernodes(crowd) as path:
         for name, tier, kind, pattern in (

@@ -12,8 +12,8 @@ from functools import partial
 import pytest
 
 from controlplane.adapters.clusters.volcano import VolcanoCluster, names
-from controlplane.domain.queues import QueueState
-from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
+from controlplane.domain.quotas.queues import QueueState
 from controlplane.ports.clusters import (
     ClusterUnavailable,
     ExitCause,

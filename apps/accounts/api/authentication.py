@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from apps.accounts import services
 from apps.accounts.models import PersonalToken, User
 from apps.accounts.selectors import PermissionRefused
-from controlplane.domain.permissions import Scope, within
+from controlplane.domain.common.permissions import Scope, within
 from controlplane.persistence.audit_context import current_audit_context
 from controlplane.web.rate_limits import count_within, counted_address
 

@@ -16,7 +16,7 @@ from apps.accounts.services import (
     TokenRefused,
     UserChangeRefused,
 )
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from controlplane.web.problems import Problem, translates
 
 _SAFE = ("GET", "HEAD", "OPTIONS")

@@ -15,7 +15,7 @@ from apps.accounts.models import (
     Team,
     User,
 )
-from controlplane.domain.permissions import CompanyRole, Role, Scope
+from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
 from controlplane.web.rest import Filters, StrictSerializer, VisibleField
 
 
@@ -27,7 +27,7 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
         model = Team
         fields = ("uid", "slug", "name", "roles", "created_at")
 
-    def get_roles(self, team: Team) -> list[Role]:
+    def get_roles(self, team: Team) -> list[TeamRole]:
         return sorted(self.context["roles"].get(team.pk, ()))
 
 
@@ -64,8 +64,8 @@ class MemberSetSerializer(StrictSerializer[Any]):
         help_text="All that they have from now on.",
     )
 
-    def validate_roles(self, value: list[str]) -> frozenset[Role]:
-        return frozenset(Role(code) for code in value)
+    def validate_roles(self, value: list[str]) -> frozenset[TeamRole]:
+        return frozenset(TeamRole(code) for code in value)
 
 
 class CompanyRolesSerializer(serializers.ModelSerializer[User]):

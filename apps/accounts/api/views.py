@@ -29,7 +29,7 @@ from apps.accounts.api.serializers import (
     TokenSerializer,
 )
 from apps.accounts.models import AuditEntry, Membership, PersonalToken, Team, User
-from controlplane.domain.permissions import Permission, Scope
+from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.rest import UID, Query, ResourceViewSet
 
 _USER_PARAMETER = OpenApiParameter(

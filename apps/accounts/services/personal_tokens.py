@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from apps.accounts.models import PersonalToken, Team, User
 from apps.accounts.selectors import teams_of, tokens_live
 from apps.accounts.services.audit_log import audit
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 
 TOKEN_PREFIX = "nfp-"  # noqa: S105 - a public prefix, not a secret
 #: How stale "last used" may be; saves a write on each request.

@@ -10,11 +10,11 @@ from django.utils.translation import gettext as _
 from apps.accounts.models import Membership, Team, User
 from apps.accounts.selectors import RequestUser, is_company_administrator, require
 from apps.accounts.services.audit_log import audit
-from controlplane.domain.permissions import Permission, Role
+from controlplane.domain.common.permissions import Permission, TeamRole
 
 #: Whoever holds one of them somewhere, or any company role, may enter the admin; there they see what the role
 #: is for.
-ADMIN_ROLES = frozenset({Role.QUEUE_ADMIN, Role.ADMINISTRATOR})
+ADMIN_ROLES = frozenset({TeamRole.QUEUE_ADMIN, TeamRole.ADMINISTRATOR})
 
 
 class MembershipRefused(Exception):
@@ -82,14 +82,14 @@ def team_ensure(*, name: str, slug: str, administrator: User) -> Team:
     """The team of that slug, created if absent, with its administrator."""
     team, created = Team.objects.get_or_create(slug=slug, defaults={"name": name})
     if created:
-        roles = frozenset({Role.ADMINISTRATOR})
+        roles = frozenset({TeamRole.ADMINISTRATOR})
         membership_set(team=team, user=administrator, roles=roles, actor=None)
     return team
 
 
 @transaction.atomic
 def membership_set(
-    *, team: Team, user: User, roles: frozenset[Role], actor: RequestUser | None
+    *, team: Team, user: User, roles: frozenset[TeamRole], actor: RequestUser | None
 ) -> None:
     """Set exactly those roles in the team; an empty set removes the member. Without an actor nothing is checked.
 
@@ -120,7 +120,9 @@ def membership_set(
     )
 
 
-def _check_sign_on(*, user: User, before: Mapping[str, Membership], roles: frozenset[Role]) -> None:
+def _check_sign_on(
+    *, user: User, before: Mapping[str, Membership], roles: frozenset[TeamRole]
+) -> None:
     from_provider = sorted(
         role
         for role, row in before.items()
@@ -137,14 +139,14 @@ def _check_sign_on(*, user: User, before: Mapping[str, Membership], roles: froze
 
 
 def _check_administered(
-    *, team: Team, user: User, roles: frozenset[Role], actor: RequestUser
+    *, team: Team, user: User, roles: frozenset[TeamRole], actor: RequestUser
 ) -> None:
-    if Role.ADMINISTRATOR in roles or is_company_administrator(actor):
+    if TeamRole.ADMINISTRATOR in roles or is_company_administrator(actor):
         return
     others = Membership.objects.filter(
-        team=team, role=Role.ADMINISTRATOR, user__is_active=True
+        team=team, role=TeamRole.ADMINISTRATOR, user__is_active=True
     ).exclude(user=user)
-    current = Membership.objects.filter(team=team, user=user, role=Role.ADMINISTRATOR)
+    current = Membership.objects.filter(team=team, user=user, role=TeamRole.ADMINISTRATOR)
     if current.exists() and not others.exists():
         raise MembershipRefused(
             _(
@@ -156,7 +158,9 @@ def _check_administered(
 
 
 @transaction.atomic
-def memberships_sync(*, user: User, granted: Mapping[Team, frozenset[Role]], provider: str) -> None:
+def memberships_sync(
+    *, user: User, granted: Mapping[Team, frozenset[TeamRole]], provider: str
+) -> None:
     """Sync the roles that came from the provider with what it grants now; local roles are kept."""
     from_provider = Membership.objects.filter(user=user, source=Membership.GrantSource.SIGN_ON)
     concerned = {team.pk for team in granted} | set(from_provider.values_list("team_id", flat=True))

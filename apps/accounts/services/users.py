@@ -17,7 +17,7 @@ from apps.accounts.models import CompanyRoleBinding, Membership, Team, User
 from apps.accounts.selectors import RequestUser, require
 from apps.accounts.services.audit_log import audit
 from apps.accounts.services.teams import membership_set, staff_derive
-from controlplane.domain.permissions import CompanyRole, Permission, Role
+from controlplane.domain.common.permissions import CompanyRole, Permission, TeamRole
 
 #: Fields that users change themselves.
 PROFILE_FIELDS = ("first_name", "last_name", "language", "time_zone")
@@ -51,7 +51,7 @@ def user_create(
     email: str,
     actor: User,
     team: Team | None = None,
-    roles: frozenset[Role] = frozenset(),
+    roles: frozenset[TeamRole] = frozenset(),
 ) -> User:
     """Create a user without a password; they set it with the link of :func:`password_link`.
 

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from apps.accounts import selectors
 from apps.accounts.models import Team, User
 from apps.accounts.web.role_labels import COMPANY_ROLE_LABELS, ROLE_LABELS, SCOPE_LABELS
-from controlplane.domain.permissions import CompanyRole, Role, Scope
+from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
 from controlplane.web.forms import PlainForm
 from controlplane.web.tables import FilterForm
 
@@ -149,13 +149,13 @@ class NewTeamForm(TeamNameForm):
 class RolesForm(PlainForm):
     roles = forms.MultipleChoiceField(
         label=_("Roles"),
-        choices=[(role.value, ROLE_LABELS[role]) for role in Role],
+        choices=[(role.value, ROLE_LABELS[role]) for role in TeamRole],
         widget=forms.CheckboxSelectMultiple,
         required=False,
     )
 
-    def clean_roles(self) -> frozenset[Role]:
-        return frozenset(Role(code) for code in self.cleaned_data["roles"])
+    def clean_roles(self) -> frozenset[TeamRole]:
+        return frozenset(TeamRole(code) for code in self.cleaned_data["roles"])
 
 
 class CompanyRolesForm(PlainForm):

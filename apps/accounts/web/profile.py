@@ -29,7 +29,7 @@ from apps.accounts.web.forms import ProfileForm, TokenForm, expiry_of
 from apps.accounts.web.requests import AuthenticatedRequest, absolute_url
 from apps.accounts.web.role_labels import SCOPE_LABELS, role_labels, scope_descriptions
 from apps.accounts.web.single_sign_on import link_token
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from controlplane.web.forms import PlainForm
 from controlplane.web.rate_limits import count_within
 

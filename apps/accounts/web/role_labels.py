@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from controlplane.domain.permissions import (
+from controlplane.domain.common.permissions import (
     COMPANY_GRANTS,
     GRANTS,
     SCOPE_GRANTS,
     CompanyRole,
     Permission,
-    Role,
     Scope,
+    TeamRole,
 )
 
-ROLE_LABELS: dict[Role, Promise] = {
-    Role.VIEWER: _("viewer"),
-    Role.ENGINEER: _("engineer"),
-    Role.QUEUE_ADMIN: _("queue admin"),
-    Role.ADMINISTRATOR: _("administrator"),
+ROLE_LABELS: dict[TeamRole, Promise] = {
+    TeamRole.VIEWER: _("viewer"),
+    TeamRole.ENGINEER: _("engineer"),
+    TeamRole.QUEUE_ADMIN: _("queue admin"),
+    TeamRole.ADMINISTRATOR: _("administrator"),
 }
 COMPANY_ROLE_LABELS: dict[CompanyRole, Promise] = {CompanyRole.OPERATOR: _("operator")}
 PERMISSION_LABELS: dict[Permission, Promise] = {
@@ -66,7 +66,7 @@ def role_descriptions() -> list[GrantDescription]:
     return [
         *(
             GrantDescription(code=role.value, name=ROLE_LABELS[role], allows=_granted(GRANTS[role]))
-            for role in Role
+            for role in TeamRole
         ),
         *(
             GrantDescription(
@@ -103,7 +103,7 @@ def _allowed(scope: Scope) -> list[Promise]:
 
 def role_labels(codes: list[str]) -> list[Promise]:
     """In the order of :class:`Role`."""
-    return [ROLE_LABELS[role] for role in Role if role.value in codes]
+    return [ROLE_LABELS[role] for role in TeamRole if role.value in codes]
 
 
 def company_role_labels(codes: Collection[str]) -> list[Promise]:

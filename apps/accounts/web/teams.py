@@ -20,7 +20,7 @@ from apps.accounts.models import Membership, Team, User
 from apps.accounts.web.forms import NewMemberForm, NewTeamForm, RolesForm, TeamNameForm
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.accounts.web.role_labels import ROLE_LABELS, role_descriptions, role_labels
-from controlplane.domain.permissions import Permission, Role, allows
+from controlplane.domain.common.permissions import Permission, TeamRole, allows
 from controlplane.web.pages import run_action
 from controlplane.web.tables import Column, FilterForm, Table
 
@@ -87,7 +87,7 @@ def team(request: AuthenticatedRequest, slug: str) -> HttpResponse:
     form = NewMemberForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
         person, roles = form.cleaned_data["person"], form.cleaned_data["roles"]
-        current = {Role(one.role) for one in selectors.memberships_of(row).get(person, [])}
+        current = {TeamRole(one.role) for one in selectors.memberships_of(row).get(person, [])}
         try:
             services.membership_set(
                 team=row, user=person, roles=roles | current, actor=request.user
@@ -123,7 +123,7 @@ def _member(person: User, current: list[Membership]) -> dict[str, Any]:
                 "name": ROLE_LABELS[role],
                 "from_provider": sources[role] == Membership.GrantSource.SIGN_ON,
             }
-            for role in Role
+            for role in TeamRole
             if role in sources
         ],
     }
@@ -134,7 +134,7 @@ def member(request: AuthenticatedRequest, slug: str, uid: str) -> HttpResponse:
     """Show and change the roles of a member."""
     row, person, current = _member_or_404(request, slug, uid)
     from_provider = frozenset(
-        Role(one.role) for one in current if one.source == Membership.GrantSource.SIGN_ON
+        TeamRole(one.role) for one in current if one.source == Membership.GrantSource.SIGN_ON
     )
     initial = {"roles": [one.role for one in current]}
     form = RolesForm(request.POST if request.method == "POST" else None, initial=initial)
@@ -179,7 +179,7 @@ def _member_or_404(
 
 
 def _removes_own_permission(
-    request: AuthenticatedRequest, person: User, row: Team, roles: frozenset[Role]
+    request: AuthenticatedRequest, person: User, row: Team, roles: frozenset[TeamRole]
 ) -> bool:
     """Whether they are about to take their own right to do this away."""
     return (

@@ -26,7 +26,7 @@ from apps.accounts.web.authentication import mail_is_configured
 from apps.accounts.web.forms import CompanyRolesForm, NewPersonForm
 from apps.accounts.web.requests import AuthenticatedRequest, absolute_url
 from apps.accounts.web.role_labels import company_role_labels, role_descriptions, role_labels
-from controlplane.domain.permissions import CompanyRole, Permission
+from controlplane.domain.common.permissions import CompanyRole, Permission
 from controlplane.web.pages import row_action
 from controlplane.web.tables import Column, FilterForm, Table
 

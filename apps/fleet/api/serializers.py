@@ -8,7 +8,7 @@ from rest_framework import serializers
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.selectors import FleetChip, checks_of, clusters, nodes
 from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
-from controlplane.domain.accelerators import CardState, ChipKind, Confidence
+from controlplane.domain.common.accelerators import CardState, ChipKind, Confidence
 from controlplane.ports.clusters import Verdict
 from controlplane.web.rest import Filters, Reference, StrictSerializer, VisibleField
 

@@ -34,7 +34,7 @@ from apps.fleet.services.clusters import (
     ClusterRefused,
     ClusterUnfit,
 )
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from controlplane.web.problems import Problem, translates
 from controlplane.web.rest import Query, ResourceViewSet
 

@@ -3,7 +3,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import controlplane.domain.accelerators
+import controlplane.domain.common.accelerators
 import controlplane.persistence.models
 
 
@@ -120,7 +120,7 @@ class Migration(migrations.Migration):
                             ("isolated", "isolated"),
                             ("unknown", "unknown"),
                         ],
-                        default=controlplane.domain.accelerators.CardState["USABLE"],
+                        default=controlplane.domain.common.accelerators.CardState["USABLE"],
                         max_length=20,
                     ),
                 ),

@@ -12,7 +12,7 @@ from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.fleet.models import Card, Node
 from apps.fleet.selectors import isolated_since, require_operator
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.persistence.bulk_writes import bulk_update_rows
 
 #: Why a card is unknown after its return to service; the next observation clears it.

@@ -16,8 +16,8 @@ from apps.accounts.selectors import require
 from apps.accounts.services import audit
 from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.permissions import Permission
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.permissions import Permission
 from controlplane.persistence.encryption import encrypt, reencrypted
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.ports.clusters import (

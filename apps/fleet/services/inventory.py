@@ -12,9 +12,8 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.selectors import card_localities
 from apps.fleet.services.card_availability import UNREADY
 from apps.fleet.services.cluster_status import QUEUE_SYNC_STALE
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.geometry import text_of
-from controlplane.domain.locality import nic_groups, numa_groups
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.topology import format_card_groups, nic_groups, numa_groups
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from controlplane.ports.discovery import NICS, NUMA, RINGS
@@ -96,7 +95,7 @@ def _labels(node: Node, seen: ObservedNode) -> dict[str, str]:
     observed = {RINGS: seen.rings, NUMA: numa_groups(cards), NICS: nic_groups(cards)}
     for name, groups in observed.items():
         if groups:
-            labels.setdefault(name, text_of(groups))
+            labels.setdefault(name, format_card_groups(groups))
     return labels
 
 

@@ -17,10 +17,10 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.fleet import selectors
 from apps.fleet.selectors import FleetChip
-from controlplane.domain.accelerators import Chip, ChipKind, Confidence, Dtype
+from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence, Dtype
+from controlplane.domain.common.resources import GIB
+from controlplane.domain.common.topology import Geometry, Group
 from controlplane.domain.faults import FaultLevel
-from controlplane.domain.geometry import Geometry, Group
-from controlplane.domain.resources import GIB
 from controlplane.ports import registry
 from controlplane.ports.chips import Series, VendorProfile
 from controlplane.ports.engines import Task

@@ -25,7 +25,7 @@ from apps.fleet import selectors
 from apps.fleet.models import Cluster
 from apps.fleet.services import clusters as services
 from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
-from controlplane.domain.permissions import Permission
+from controlplane.domain.common.permissions import Permission
 from controlplane.ports.clusters import Check, Verdict
 from controlplane.web.forms import PlainForm
 from controlplane.web.message_translation import translate_message

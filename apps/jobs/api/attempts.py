@@ -21,7 +21,7 @@ from rest_framework.views import APIView
 
 from apps.jobs import selectors, services
 from apps.jobs.models import Attempt
-from controlplane.domain.resources import GIB
+from controlplane.domain.common.resources import GIB
 from controlplane.web.rest import (
     LARGEST_INTEGER,
     AnyAccept,

@@ -14,8 +14,8 @@ from apps.jobs.api.serializers import (
     JobSubmitSerializer,
 )
 from apps.jobs.services import LaunchComparison
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.ports import registry as ports
 from controlplane.ports.differences import Part
 from controlplane.ports.engines import FlagsChecked
@@ -100,7 +100,9 @@ def side_by_side_json(found: LaunchComparison) -> dict[str, Any]:
     }
 
 
-def _rendered(chip: Chip, findings: tuple[Finding, ...], launch: Launch | None) -> dict[str, Any]:
+def _rendered(
+    chip: Chip, findings: tuple[FieldFinding, ...], launch: Launch | None
+) -> dict[str, Any]:
     role = launch.roles[0] if launch is not None else None
     return {
         "chip": chip.name,

@@ -17,10 +17,10 @@ from apps.jobs.services.secret_variables import MAX_VALUE_LENGTH, MIN_VALUE_LENG
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.quotas.api.claims import RoleShapeSerializer
-from controlplane.domain.claims import MOST_CARDS
-from controlplane.domain.fields import Field, Kind
+from controlplane.domain.common.spec_fields import FieldKind, SpecField
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import JobKind, JobState
+from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.ports.engines import FlagsChecked
 from controlplane.web.log_responses import LogQuery
 from controlplane.web.rest import LARGEST_INTEGER, Filters, Query, Reference, VisibleField
@@ -35,9 +35,9 @@ class RetryPolicySerializer(serializers.Serializer[Any]):
         return {field.name: _described(field) for field in retries.FIELDS}
 
 
-def _described(field: Field) -> serializers.Field[Any, Any, Any, Any]:
+def _described(field: SpecField) -> serializers.Field[Any, Any, Any, Any]:
     shared = {"required": False, "default": field.default, "help_text": field.help}
-    if field.kind is Kind.INTEGER:
+    if field.kind is FieldKind.INTEGER:
         return serializers.IntegerField(
             min_value=int(field.least or 0),
             max_value=None if field.most is None else int(field.most),

@@ -30,7 +30,7 @@ from apps.jobs.models import Attempt, Job
 from apps.jobs.services import ReportRefused, SpecRefused
 from apps.models.api.serializers import ArtifactSerializer
 from apps.models.services import artifacts
-from controlplane.domain.permissions import Permission, Scope
+from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.log_responses import LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.problems import Problem, translates
 from controlplane.web.rest import BoundedMultiPartParser, Query, ResourceViewSet

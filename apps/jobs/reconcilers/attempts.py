@@ -32,7 +32,6 @@ from apps.models.services.artifacts import RegistrationRefused
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim
-from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.jobs.lifecycle import (
     ATTEMPT,
     AttemptEvent,
@@ -44,6 +43,7 @@ from controlplane.domain.jobs.lifecycle import (
 from controlplane.domain.jobs.retries import shows_out_of_memory
 from controlplane.domain.models import Acceptance
 from controlplane.domain.quantization import Verdict, verdict
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.specs.evaluation import METRICS
 from controlplane.persistence.encryption import Undecryptable
 from controlplane.persistence.leases import lease_rows, release_row, release_rows

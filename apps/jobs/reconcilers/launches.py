@@ -14,7 +14,7 @@ from apps.jobs.models import Attempt
 from apps.models import selectors as registry_selectors
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Claim
-from controlplane.domain.claims import GangShape
+from controlplane.domain.quotas.claims import GangShape
 from controlplane.persistence.encryption import Undecryptable
 from controlplane.ports import registry
 from controlplane.ports.artifacts import ArtifactError

@@ -18,8 +18,8 @@ from apps.jobs import services
 from apps.jobs.models import Attempt, AttemptTransition
 from apps.jobs.reconcilers import launches
 from apps.jobs.reconcilers.context import ReconcileContext
-from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.jobs.lifecycle import ATTEMPT, AttemptEvent, AttemptState, JobEvent
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.persistence.state_transitions import RowTransition, apply_transitions
 
 log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.jobs import jobs_visible
 from apps.jobs.selectors.progress import attempt_utilization, jobs_scaling_efficiency
 from apps.models.models import Evaluation, ModelVersion
-from controlplane.domain.claims import GangShape
 from controlplane.domain.jobs.lifecycle import JobKind
+from controlplane.domain.quotas.claims import GangShape
 
 #: Lines of a chart that can still be distinguished.
 MAX_COMPARED = 5

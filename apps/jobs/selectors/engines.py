@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Field, Limit
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldLimit, SpecField
 from controlplane.ports import registry as ports
 from controlplane.ports.engines import Engine, FlagsChecked, Task
 
@@ -172,7 +172,7 @@ def _task(engine: Engine, task: Task) -> EngineTaskSupport:
 def _restrictions(engine: Engine, task: Task, *, chips: Sequence[Chip]) -> list[FieldRestriction]:
     """Each restriction once, with the chips that it applies to."""
     table = engine.fields(task)
-    found: dict[tuple[Any, ...], tuple[Limit, list[Chip]]] = {}
+    found: dict[tuple[Any, ...], tuple[FieldLimit, list[Chip]]] = {}
     for chip in chips:
         for limit in engine.limits(task, chip=chip, model=None):
             reason = limit.reason.replace(chip.label, "…")
@@ -189,7 +189,7 @@ def _restrictions(engine: Engine, task: Task, *, chips: Sequence[Chip]) -> list[
     ]
 
 
-def _label(table: Sequence[Field], path: str) -> tuple[str, ...]:
+def _label(table: Sequence[SpecField], path: str) -> tuple[str, ...]:
     name, _, rest = path.partition(".")
     field = next((each for each in table if each.name == name), None)
     if field is None:
@@ -197,7 +197,9 @@ def _label(table: Sequence[Field], path: str) -> tuple[str, ...]:
     return (field.label, *_label(field.fields, rest)) if rest else (field.label,)
 
 
-def _fields(fields: Sequence[Field], defaults: Mapping[str, Any]) -> tuple[FieldDescription, ...]:
+def _fields(
+    fields: Sequence[SpecField], defaults: Mapping[str, Any]
+) -> tuple[FieldDescription, ...]:
     return tuple(
         FieldDescription(
             name=field.name,

@@ -15,12 +15,13 @@ from apps.models.models import DatasetVersion, ModelVersion
 from apps.models.selectors.sizing import architecture_of
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
-from controlplane.domain import estimates, sizing
-from controlplane.domain.accelerators import Chip, ChipKind
+from controlplane.domain import sizing
 from controlplane.domain.architectures import Architecture, ConfigRefused, usual
+from controlplane.domain.common.accelerators import Chip, ChipKind
+from controlplane.domain.common.resources import Bytes
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind
 from controlplane.domain.jobs.parallelism import SINGLE_CARD, ParallelPlan, read_plan
-from controlplane.domain.resources import Bytes
+from controlplane.domain.sizing import training_performance
 from controlplane.ports import registry as ports
 
 #: Earlier attempts that are used, the newest first.
@@ -60,7 +61,7 @@ class FinetuneEstimate:
     #: Bytes of one card; 0 for chips without memory of their own.
     card_memory: Bytes
     #: None if no similar attempt was measured on that chip.
-    duration: estimates.Duration | None
+    duration: training_performance.DurationEstimate | None
     place: quotas.QueuePosition
 
     @property
@@ -74,12 +75,12 @@ def finetune_estimate(plan: FinetunePlan, *, user: User) -> FinetuneEstimate:
     architecture, assumed = _architecture(plan.version)
     training = _training(plan)
     return FinetuneEstimate(
-        steps=estimates.steps(training),
+        steps=training_performance.training_steps(training),
         rows=training.rows,
         memory=sizing.training_memory(architecture, _sizing_training(plan, chip)),
         assumed=assumed,
         card_memory=chip.memory,
-        duration=estimates.duration(
+        duration=training_performance.training_duration(
             training,
             parameters=plan.version.parameters,
             row_characters=_row_characters(plan.dataset.statistics),
@@ -98,9 +99,9 @@ def _architecture(version: ModelVersion) -> tuple[Architecture, tuple[str, ...]]
         return usual(version.parameters), reasons
 
 
-def _training(plan: FinetunePlan) -> estimates.Training:
+def _training(plan: FinetunePlan) -> training_performance.TrainingRun:
     spec = plan.spec
-    return estimates.Training(
+    return training_performance.TrainingRun(
         rows=plan.dataset.statistics.get("rows_by_split", {}).get(spec["train_split"], 0),
         epochs=spec["epochs"],
         batch_size=spec["batch_size"],
@@ -166,7 +167,7 @@ def _characters(statistics: Mapping[str, Any], percentile: str) -> int:
     return sum(int(statistics.get(part, {}).get(percentile, 0)) for part in parts)
 
 
-def _measured_runs(plan: FinetunePlan, *, user: User) -> list[estimates.MeasuredRun]:
+def _measured_runs(plan: FinetunePlan, *, user: User) -> list[training_performance.MeasuredRun]:
     """Visible attempts of similar models with the same architecture and method on that chip."""
     size = plan.version.parameters
     attempts = (
@@ -197,7 +198,7 @@ def _measured_runs(plan: FinetunePlan, *, user: User) -> list[estimates.Measured
     return [run for attempt in attempts if (run := _measured_run(attempt)) is not None]
 
 
-def _measured_run(attempt: Any) -> estimates.MeasuredRun | None:
+def _measured_run(attempt: Any) -> training_performance.MeasuredRun | None:
     """The measured throughput of an attempt; None if it reported too little."""
     job = attempt.job
     if attempt.last_step is None or job.dataset_version is None or job.model_version is None:
@@ -211,7 +212,7 @@ def _measured_run(attempt: Any) -> estimates.MeasuredRun | None:
     else:
         overhead = max(0.0, whole - seconds * attempt.last_step / trained)
     rows = trained * job.spec.get("batch_size", 1) * job.spec.get("gradient_accumulation", 1)
-    return estimates.MeasuredRun(
+    return training_performance.MeasuredRun(
         parameters=job.model_version.parameters,
         rows=rows,
         row_characters=_row_characters(job.dataset_version.statistics),

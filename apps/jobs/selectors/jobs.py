@@ -16,8 +16,8 @@ from apps.jobs.models import Attempt, Job, SavedFilter
 from apps.models import selectors as registry
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Claim
-from controlplane.domain.claims import ClaimState
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
+from controlplane.domain.quotas.claims import ClaimState
 
 #: Upper bound when jobs of one state are counted.
 MAX_COUNTED = 1000

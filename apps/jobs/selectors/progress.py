@@ -17,13 +17,13 @@ from django.db.models.functions import Mod, RowNumber
 
 from apps.jobs.models import Attempt, Job, ProgressPoint
 from apps.models.selectors.sizing import architecture_of
-from controlplane.domain.accelerators import Chip, ChipKind, Dtype
 from controlplane.domain.architectures import ConfigRefused
-from controlplane.domain.claims import GangShape
+from controlplane.domain.common.accelerators import Chip, ChipKind, Dtype
 from controlplane.domain.jobs.lifecycle import JobKind
+from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.sizing import adapter_parameters
-from controlplane.domain.throughput import (
-    Speed,
+from controlplane.domain.sizing.training_performance import (
+    ClusterThroughput,
     Utilization,
     scaling_efficiency,
     training_operations,
@@ -163,11 +163,11 @@ def jobs_scaling_efficiency(
     )
 
 
-def _speed_on_cards(job: Job, attempt: Attempt | None) -> Speed | None:
+def _speed_on_cards(job: Job, attempt: Attempt | None) -> ClusterThroughput | None:
     speed = _speed(attempt) if attempt is not None else None
     if speed is None:
         return None
-    return Speed(cards=GangShape.from_json(job.shape).cards, tokens_per_second=speed)
+    return ClusterThroughput(cards=GangShape.from_json(job.shape).cards, tokens_per_second=speed)
 
 
 def _speed(attempt: Attempt) -> float | None:

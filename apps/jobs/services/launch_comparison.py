@@ -13,9 +13,9 @@ from apps.jobs.services.requests import JobRequest, SpecRefused, engine_check, j
 from apps.jobs.services.resources import replicas_of
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.claims import GangShape
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.quotas.claims import GangShape
 from controlplane.ports import registry
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.differences import Difference, differences
@@ -62,7 +62,7 @@ class LaunchComparison:
 
     chips: tuple[Chip, Chip]
     #: For each chip, why there is no Launch; empty if there is one.
-    findings: tuple[tuple[Finding, ...], tuple[Finding, ...]]
+    findings: tuple[tuple[FieldFinding, ...], tuple[FieldFinding, ...]]
     #: For each chip; None if it cannot be rendered.
     launches: tuple[Launch | None, Launch | None]
     sections: tuple[ComparedSection, ...]
@@ -75,7 +75,7 @@ class LaunchComparison:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LaunchPreview:
     chip: Chip
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FieldFinding, ...] = ()
     spec: Mapping[str, Any] | None = None
     launch: Launch | None = None
 
@@ -116,7 +116,7 @@ def _preview_request(request: JobRequest, chip: Chip) -> _LaunchPreview:
 def _preview_job(job: Job, chip: Chip) -> _LaunchPreview:
     engine, task = registry.engine(job.engine), Task(job.kind)
     if reason := engine.runs_on(task, chip):
-        return _LaunchPreview(chip=chip, findings=(Finding(field="chips", message=reason),))
+        return _LaunchPreview(chip=chip, findings=(FieldFinding(field="chips", message=reason),))
     facts = models.model_facts(job.model_version) if job.model_version else None
     if findings := engine.check(task, job.spec, chip=chip, model=facts):
         return _LaunchPreview(chip=chip, findings=findings)
@@ -154,7 +154,7 @@ def _preview(
     try:
         launch = engine.render(request)
     except ValueError as refusal:
-        finding = Finding(field="chips", message=f"{chip.name}: {refusal}")
+        finding = FieldFinding(field="chips", message=f"{chip.name}: {refusal}")
         return _LaunchPreview(chip=chip, findings=(finding,), spec=spec)
     return _LaunchPreview(chip=chip, spec=spec, launch=launch)
 

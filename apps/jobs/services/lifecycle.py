@@ -40,8 +40,10 @@ from apps.models.services.storage_charges import storage_check_open
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
 from apps.quotas.models import Queue
-from controlplane.domain.claims import GangShape, RoleShape
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import (
     ATTEMPT,
     ENDED_JOB_STATES,
@@ -51,9 +53,7 @@ from controlplane.domain.jobs.lifecycle import (
     JobState,
 )
 from controlplane.domain.jobs.retries import RetryPolicy
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.permissions import Permission, allows
-from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.outbox.messages import publish
 from controlplane.persistence.models import new_uid
@@ -71,10 +71,10 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
     findings = [*resolved.findings, *_check_storage(team), *_check_queue(request.queue)]
     if request.output_shared and not is_company_administrator(actor):
         message = "only an administrator of the company can share a model with every team"
-        findings.append(Finding(field="output_shared", message=message))
+        findings.append(FieldFinding(field="output_shared", message=message))
     if request.priority > 0 and not allows(roles_of(actor, team), Permission.MANAGE_QUEUES):
         message = "only a queue admin of the team can ask for more than 0; others wait their turn"
-        findings.append(Finding(field="priority", message=message))
+        findings.append(FieldFinding(field="priority", message=message))
     if findings:
         raise SpecRefused(findings)
     chips = [chip.name for chip in resolved.chips]
@@ -112,18 +112,18 @@ def _shape(request: JobRequest, resolved: ResolvedRequest) -> GangShape:
     return GangShape(roles=(RoleShape(name=role, replicas=replicas, cards=cards, limits=limits),))
 
 
-def _check_storage(team: Team) -> list[Finding]:
+def _check_storage(team: Team) -> list[FieldFinding]:
     """Refuse a team whose storage quota is exhausted: the size of the outputs is not known yet."""
     try:
         storage_check_open(team=team)
     except StorageQuotaExceeded as full:
-        return [Finding(field="team", message=str(full))]
+        return [FieldFinding(field="team", message=str(full))]
     return []
 
 
-def _check_queue(queue: Queue) -> list[Finding]:
+def _check_queue(queue: Queue) -> list[FieldFinding]:
     refusal = quotas_selectors.intake_refusal(queue)
-    return [Finding(field="queue", message=refusal)] if refusal else []
+    return [FieldFinding(field="queue", message=refusal)] if refusal else []
 
 
 def attempt_create(*, job: Job, continues: Attempt | None) -> Attempt:
@@ -141,7 +141,7 @@ def attempt_create(*, job: Job, continues: Attempt | None) -> Attempt:
     try:
         (claim,) = quotas.claims_request(requests=(claim_request_of(attempt, in_line_since=None),))
     except (quotas.QueueNotAccepting, quotas.PendingLimitExceeded) as refusal:
-        raise SpecRefused([Finding(field="queue", message=str(refusal))]) from None
+        raise SpecRefused([FieldFinding(field="queue", message=str(refusal))]) from None
     attempt.claim_uid = claim.uid
     attempt.save(force_insert=True)
     return attempt

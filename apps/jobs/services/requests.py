@@ -19,20 +19,20 @@ from apps.jobs.services.secret_variables import secret_variables_check
 from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
-from controlplane.domain.accelerators import Chip, check_cards
-from controlplane.domain.claims import MOST_CARDS
-from controlplane.domain.datasets.schemas import Schema
-from controlplane.domain.fields import (
-    Finding,
-    Kind,
-    device_variable_refused,
-    wrong_variable_name,
+from controlplane.domain.common.accelerators import Chip, check_cards
+from controlplane.domain.common.spec_fields import (
+    FieldFinding,
+    FieldKind,
+    device_variable_error,
+    variable_name_error,
 )
+from controlplane.domain.datasets.schemas import Schema
 from controlplane.domain.jobs import parallelism
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.jobs.retries import check_policy
 from controlplane.domain.models import ModelState
 from controlplane.domain.quantization import is_calibrated
+from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.specs import training
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine, ModelFacts, Task
@@ -41,7 +41,7 @@ from controlplane.ports.engines import Engine, ModelFacts, Task
 class SpecRefused(Exception):
     """The request is invalid; it carries one finding for each error."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    def __init__(self, findings: Sequence[FieldFinding]) -> None:
         super().__init__("; ".join(f"{finding.field}: {finding.message}" for finding in findings))
         self.findings = tuple(findings)
 
@@ -86,7 +86,7 @@ class ResolvedRequest:
     """A request with defaults, chips and parallel plan filled in, as far as it is valid."""
 
     #: Its errors; empty if it can be submitted.
-    findings: tuple[Finding, ...]
+    findings: tuple[FieldFinding, ...]
     #: Acceptable chips, the preferred first.
     chips: tuple[Chip, ...] = ()
     #: With every default and the parallel plan filled in; None if it has findings.
@@ -103,7 +103,7 @@ def spec_of(request: JobRequest) -> dict[str, Any]:
     return {**recommended, **request.spec}
 
 
-def job_check(request: JobRequest) -> tuple[Finding, ...]:
+def job_check(request: JobRequest) -> tuple[FieldFinding, ...]:
     """Validate the request; no findings mean that it can be submitted."""
     return job_resolve(request).findings
 
@@ -149,12 +149,12 @@ def _facts(request: JobRequest) -> ModelFacts | None:
     return registry_selectors.model_facts(version) if version else None
 
 
-def engine_check(request: JobRequest) -> list[Finding]:
+def engine_check(request: JobRequest) -> list[FieldFinding]:
     """Check that the engine exists and supports the kind of job."""
     names = registry.engine_names()
     if request.engine not in names:
         message = f"no engine is called {request.engine!r}; use {', '.join(names)}"
-        return [Finding(field="engine", message=message)]
+        return [FieldFinding(field="engine", message=message)]
     engine = registry.engine(request.engine)
     if Task(request.kind) not in engine.tasks:
         does = ", ".join(sorted(engine.tasks))
@@ -163,15 +163,15 @@ def engine_check(request: JobRequest) -> list[Finding]:
             f"{request.engine} does not {request.kind}; it does {does}; "
             f"use {', '.join(able) or 'another engine'}"
         )
-        return [Finding(field="engine", message=message)]
+        return [FieldFinding(field="engine", message=message)]
     return []
 
 
-def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[Finding]:
+def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[FieldFinding]:
     findings = []
     if not 1 <= request.cards <= MOST_CARDS:
         findings.append(
-            Finding(
+            FieldFinding(
                 field="cards", message=f"must be between 1 and {MOST_CARDS}, got {request.cards}"
             )
         )
@@ -185,34 +185,34 @@ def _check_cards(request: JobRequest, chips: Sequence[Chip]) -> list[Finding]:
         findings += [finding for finding in wrong if finding]
     if request.memory < 0:
         findings.append(
-            Finding(field="memory", message=f"cannot be negative, got {request.memory}")
+            FieldFinding(field="memory", message=f"cannot be negative, got {request.memory}")
         )
     return findings
 
 
-def _check_variables(engine: Engine, task: Task, spec: Mapping[str, Any]) -> list[Finding]:
+def _check_variables(engine: Engine, task: Task, spec: Mapping[str, Any]) -> list[FieldFinding]:
     """Refuse variables that select devices, as the chip plug-ins name them: a job must see only its own cards."""
     variables = [
         (each.name, name)
         for each in engine.fields(task)
-        if each.kind is Kind.VARIABLES and isinstance(spec.get(each.name), Mapping)
+        if each.kind is FieldKind.VARIABLES and isinstance(spec.get(each.name), Mapping)
         for name in spec[each.name]
     ]
     return [
-        Finding(field=at, message=device_variable_refused(name, at=at))
+        FieldFinding(field=at, message=device_variable_error(name, at=at))
         for at, name in variables
         # Invalid names are refused by the engine's own check.
-        if registry.decides_devices(name) and not wrong_variable_name(name, at=at)
+        if registry.decides_devices(name) and not variable_name_error(name, at=at)
     ]
 
 
-def _check_containers(engine: Engine, chips: Sequence[Chip]) -> list[Finding]:
+def _check_containers(engine: Engine, chips: Sequence[Chip]) -> list[FieldFinding]:
     """Refuse an engine that is available as an image only where clusters start no containers."""
     if engine.environment() is not None:
         return []
     without = [(chip, fleet.clusters_without_images(chip.name)) for chip in chips]
     return [
-        Finding(
+        FieldFinding(
             field="engine",
             message=(
                 f"{engine.profile().title} comes as an image, and the clusters with {chip.label} start no "
@@ -224,28 +224,32 @@ def _check_containers(engine: Engine, chips: Sequence[Chip]) -> list[Finding]:
     ]
 
 
-def _check_inputs(request: JobRequest) -> list[Finding]:
+def _check_inputs(request: JobRequest) -> list[FieldFinding]:
     findings = []
     if not request.name.strip():
-        findings.append(Finding(field="name", message="give the job a name"))
+        findings.append(FieldFinding(field="name", message="give the job a name"))
     if request.kind in (JobKind.FINETUNE, JobKind.EVALUATE, JobKind.QUANTIZE):
         if request.model_version is None:
-            findings.append(Finding(field="model_version", message="choose a model version"))
+            findings.append(FieldFinding(field="model_version", message="choose a model version"))
         elif request.model_version.state != ModelState.READY:
             findings.append(
-                Finding(
+                FieldFinding(
                     field="model_version",
                     message=f"{request.model_version} is {request.model_version.state}, not ready",
                 )
             )
         if request.dataset_version is None:
-            findings.append(Finding(field="dataset_version", message="choose a dataset version"))
+            findings.append(
+                FieldFinding(field="dataset_version", message="choose a dataset version")
+            )
         elif not request.dataset_version.artifact.usable:
             message = f"{request.dataset_version} has been deleted; choose one whose rows are here"
-            findings.append(Finding(field="dataset_version", message=message))
+            findings.append(FieldFinding(field="dataset_version", message=message))
     if request.kind in (JobKind.FINETUNE, JobKind.QUANTIZE) and not request.output_name:
         findings.append(
-            Finding(field="output_name", message="name the model that the new version belongs to")
+            FieldFinding(
+                field="output_name", message="name the model that the new version belongs to"
+            )
         )
     measures = request.kind in (JobKind.EVALUATE, JobKind.QUANTIZE)
     if measures and request.dataset_version is not None:
@@ -254,7 +258,7 @@ def _check_inputs(request: JobRequest) -> list[Finding]:
         rows = request.dataset_version.statistics.get("rows_by_split", {})
         if not rows.get("train"):
             findings.append(
-                Finding(
+                FieldFinding(
                     field="dataset_version",
                     message=f"{request.dataset_version} has no rows to train on",
                 )
@@ -263,7 +267,7 @@ def _check_inputs(request: JobRequest) -> list[Finding]:
     return findings
 
 
-def _check_rows(request: JobRequest, dataset: DatasetVersion) -> list[Finding]:
+def _check_rows(request: JobRequest, dataset: DatasetVersion) -> list[FieldFinding]:
     """Check that the schema of the dataset suits the training objective."""
     objective = request.spec.get("objective", "sft")
     schema = dataset.statistics.get("schema", "")
@@ -278,10 +282,10 @@ def _check_rows(request: JobRequest, dataset: DatasetVersion) -> list[Finding]:
         )
     else:
         return []
-    return [Finding(field="dataset_version", message=message)]
+    return [FieldFinding(field="dataset_version", message=message)]
 
 
-def deleted_inputs_check(job: Job) -> tuple[Finding, ...]:
+def deleted_inputs_check(job: Job) -> tuple[FieldFinding, ...]:
     """One finding for each input of the job that has been deleted since submission."""
     model, dataset = job.model_version, job.dataset_version
     inputs = (
@@ -290,7 +294,7 @@ def deleted_inputs_check(job: Job) -> tuple[Finding, ...]:
         ("code", str(job.code), job.code),
     )
     return tuple(
-        Finding(
+        FieldFinding(
             field=at,
             message=f"{name} has been deleted; have it back on the storage page, or clone the job "
             "and choose another",
@@ -300,7 +304,7 @@ def deleted_inputs_check(job: Job) -> tuple[Finding, ...]:
     )
 
 
-def _check_splits(request: JobRequest, dataset: DatasetVersion) -> list[Finding]:
+def _check_splits(request: JobRequest, dataset: DatasetVersion) -> list[FieldFinding]:
     """Check that the dataset has rows in the requested splits, before the job waits for cards."""
     if request.engine not in registry.engine_names():
         return []
@@ -319,5 +323,5 @@ def _check_splits(request: JobRequest, dataset: DatasetVersion) -> list[Finding]
         # A value that is not a string is refused by the engine's own check.
         if isinstance(split, str) and not rows.get(split):
             message = f"{dataset} has no rows in {split!r}; it has {filled}"
-            findings.append(Finding(field=name, message=message))
+            findings.append(FieldFinding(field=name, message=message))
     return findings

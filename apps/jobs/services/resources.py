@@ -17,12 +17,12 @@ from typing import Any
 
 from apps.quotas import selectors as quotas
 from controlplane.domain import sizing
-from controlplane.domain.accelerators import Chip, ChipKind
 from controlplane.domain.architectures import Architecture, ConfigRefused, read
-from controlplane.domain.fields import Finding, Limit, check_limits
+from controlplane.domain.common.accelerators import Chip, ChipKind
+from controlplane.domain.common.resources import format_bytes
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, check_limits
 from controlplane.domain.jobs import parallelism
 from controlplane.domain.jobs.parallelism import ParallelPlan
-from controlplane.domain.resources import bytes_in_words
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine, ModelFacts, Task
 
@@ -35,7 +35,7 @@ CHIP_GROUPS = (ANY, ChipKind.GPU.value, ChipKind.NPU.value)
 
 def chips_expand(
     requested: Sequence[str], *, engine: Engine, task: Task, free: Mapping[str, int] | None = None
-) -> tuple[tuple[Chip, ...], tuple[Finding, ...]]:
+) -> tuple[tuple[Chip, ...], tuple[FieldFinding, ...]]:
     """Resolve requested chips and groups to chips, the preferred first and each once, with findings.
 
     :param free: unallocated cards by chip, if the caller has counted them already.
@@ -141,8 +141,8 @@ def _profiles() -> frozenset[str]:
     return frozenset(chip.slice_profile for chip in registry.chips().values() if chip.slice_of)
 
 
-def _finding(*, message: str) -> Finding:
-    return Finding(field="chips", message=message)
+def _finding(*, message: str) -> FieldFinding:
+    return FieldFinding(field="chips", message=message)
 
 
 #: Tokens to which engines truncate examples by default.
@@ -167,7 +167,7 @@ class ParallelPlanRequest:
 
 def parallel_plan_resolve(
     request: ParallelPlanRequest,
-) -> tuple[Mapping[str, Any], tuple[Finding, ...]]:
+) -> tuple[Mapping[str, Any], tuple[FieldFinding, ...]]:
     """The group ``parallel`` of the spec with every field set, and its findings.
 
     Cards of a CPU are shares of its cores, which one process uses; nothing is divided there.
@@ -183,7 +183,7 @@ def parallel_plan_resolve(
         plan = ParallelPlan(data=request.cards)
         return _as_spec(plan, requested), _plan_findings(plan, request, architecture)
     plan_or_wrong = _propose(request, architecture)
-    if isinstance(plan_or_wrong, Finding):
+    if isinstance(plan_or_wrong, FieldFinding):
         return requested, (plan_or_wrong,)
     return _as_spec(plan_or_wrong, requested), ()
 
@@ -205,8 +205,8 @@ def _architecture(model: ModelFacts) -> Architecture | None:
 
 def _plan_findings(
     plan: ParallelPlan, request: ParallelPlanRequest, architecture: Architecture | None
-) -> tuple[Finding, ...]:
-    found: dict[str, Finding] = {}
+) -> tuple[FieldFinding, ...]:
+    found: dict[str, FieldFinding] = {}
     for chip in request.chips:
         for finding in (
             *parallelism.check(plan, cards=request.cards, architecture=architecture, chip=chip),
@@ -216,7 +216,9 @@ def _plan_findings(
     return tuple(found.values())
 
 
-def _propose(request: ParallelPlanRequest, architecture: Architecture) -> ParallelPlan | Finding:
+def _propose(
+    request: ParallelPlanRequest, architecture: Architecture
+) -> ParallelPlan | FieldFinding:
     """The first plan that fits; else the legal plan with the least memory, unless the weights alone do not fit."""
     legal: list[ParallelPlan] = []
 
@@ -240,10 +242,10 @@ def _propose(request: ParallelPlanRequest, architecture: Architecture) -> Parall
     return _weights_finding(nearest, request, architecture) or nearest
 
 
-def _impossible_finding(request: ParallelPlanRequest, architecture: Architecture) -> Finding:
+def _impossible_finding(request: ParallelPlanRequest, architecture: Architecture) -> FieldFinding:
     plan = ParallelPlan(data=request.cards)
     reasons = "; ".join(finding.message for finding in _plan_findings(plan, request, architecture))
-    return Finding(
+    return FieldFinding(
         field="cards",
         message=f"{request.engine.name} cannot share {request.model.name} among {request.cards} cards of "
         f"{request.chips[0].label}: {reasons}",
@@ -252,7 +254,7 @@ def _impossible_finding(request: ParallelPlanRequest, architecture: Architecture
 
 def _weights_finding(
     plan: ParallelPlan, request: ParallelPlanRequest, architecture: Architecture
-) -> Finding | None:
+) -> FieldFinding | None:
     """A finding with advice if the weights alone do not fit; None if they do."""
     small = min(request.chips, key=lambda chip: chip.memory)
     weights = _training_memory(plan, request, architecture).weights
@@ -265,10 +267,10 @@ def _weights_finding(
         advice = f"{enough.cards} cards would be enough with batch_size 1 and recompute on"
     else:
         advice = "train an adapter (method lora), or take another engine or chip"
-    return Finding(
+    return FieldFinding(
         field="cards",
-        message=f"the weights alone take {bytes_in_words(weights)} on each of {request.cards} cards of "
-        f"{small.label}, which hold {bytes_in_words(small.memory)}; {advice}",
+        message=f"the weights alone take {format_bytes(weights)} on each of {request.cards} cards of "
+        f"{small.label}, which hold {format_bytes(small.memory)}; {advice}",
     )
 
 
@@ -288,8 +290,10 @@ def _smallest_plan(
 
 def _limit_findings(
     plan: ParallelPlan, request: ParallelPlanRequest, chip: Chip
-) -> tuple[Finding, ...]:
-    limits: Sequence[Limit] = request.engine.limits(Task.FINETUNE, chip=chip, model=request.model)
+) -> tuple[FieldFinding, ...]:
+    limits: Sequence[FieldLimit] = request.engine.limits(
+        Task.FINETUNE, chip=chip, model=request.model
+    )
     return check_limits(
         request.engine.fields(Task.FINETUNE),
         {"parallel": _as_spec(plan, {})},

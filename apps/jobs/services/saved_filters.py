@@ -6,7 +6,7 @@ from django.db import transaction
 
 from apps.accounts.models import User
 from apps.jobs.models import SavedFilter
-from controlplane.domain.names import NameRefused, normalize_name
+from controlplane.domain.common.name_validation import InvalidName, normalize_name
 
 #: Per user.
 MAX_SAVED_FILTERS = 30
@@ -66,5 +66,5 @@ def _usable(name: str) -> str:
         )
     try:
         return normalize_name(name)
-    except NameRefused as refusal:
+    except InvalidName as refusal:
         raise FilterRefused(str(refusal)) from None

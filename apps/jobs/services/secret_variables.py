@@ -10,7 +10,11 @@ from django.db import transaction
 from django.db.models import Q
 
 from apps.jobs.models import Job, SecretVariable
-from controlplane.domain.fields import Finding, device_variable_refused, wrong_variable_name
+from controlplane.domain.common.spec_fields import (
+    FieldFinding,
+    device_variable_error,
+    variable_name_error,
+)
 from controlplane.domain.jobs.lifecycle import JobState
 from controlplane.persistence.encryption import encrypt, reencrypted
 from controlplane.ports import registry
@@ -26,19 +30,19 @@ RETRY_RETENTION = timedelta(days=7)
 
 def secret_variables_check(
     variables: Mapping[str, str], *, spec: Mapping[str, Any]
-) -> list[Finding]:
+) -> list[FieldFinding]:
     """Findings for the variables; no message repeats a value."""
     messages = [_wrong(name, value, spec=spec) for name, value in variables.items()]
     if len(variables) > MAX_VARIABLES:
         messages.append(f"must have at most {MAX_VARIABLES} entries, got {len(variables)}")
-    return [Finding(field=FIELD, message=message) for message in messages if message]
+    return [FieldFinding(field=FIELD, message=message) for message in messages if message]
 
 
 def _wrong(name: str, value: str, *, spec: Mapping[str, Any]) -> str | None:
-    if message := wrong_variable_name(name, at=FIELD):
+    if message := variable_name_error(name, at=FIELD):
         return message
     if registry.decides_devices(name):
-        return device_variable_refused(name, at=FIELD)
+        return device_variable_error(name, at=FIELD)
     plain = spec.get("environment")
     if isinstance(plain, Mapping) and name in plain:
         return f"{name} is set in environment as well; remove one of the two"
@@ -57,11 +61,11 @@ def secret_variables_store(*, job: Job, variables: Mapping[str, str]) -> None:
     )
 
 
-def secret_variables_missing(job: Job) -> tuple[Finding, ...]:
+def secret_variables_missing(job: Job) -> tuple[FieldFinding, ...]:
     """One finding for each variable whose value has been deleted since submission."""
     deleted = job.secret_variables.filter(value=None).values_list("name", flat=True)
     return tuple(
-        Finding(
+        FieldFinding(
             field=FIELD,
             message=f"the value of {name} has been deleted; clone the job and enter it again",
         )

@@ -20,7 +20,6 @@ from apps.jobs.models import Attempt, AttemptTransition, Job, JobTransition
 from apps.jobs.services.lifecycle import claim_request_of, has_ended, resumable_attempt
 from apps.quotas import selectors as quotas_selectors
 from apps.quotas import services as quotas
-from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.health.crashes import signature
 from controlplane.domain.health.situations import Blame
 from controlplane.domain.jobs import retries
@@ -39,6 +38,7 @@ from controlplane.domain.jobs.retries import (
     decide,
     shows_killed_worker,
 )
+from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.outbox.messages import publish_each
 from controlplane.persistence.bulk_writes import bulk_update_rows
 from controlplane.persistence.models import new_uid

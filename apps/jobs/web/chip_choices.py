@@ -16,7 +16,7 @@ from apps.fleet.selectors import FleetChip
 from apps.jobs import services
 from apps.jobs.web.form_fields import LimitedSelect, set_choices
 from apps.quotas import selectors as quotas
-from controlplane.domain.accelerators import Chip, ChipKind, Confidence
+from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine, Task
 from controlplane.web.forms import PlainForm

@@ -21,7 +21,7 @@ from apps.jobs.selectors.engines import (
     EngineTaskSupport,
     FieldRestriction,
 )
-from controlplane.domain.accelerators import Chip
+from controlplane.domain.common.accelerators import Chip
 from controlplane.ports import registry
 from controlplane.ports.engines import FlagsChecked, Task
 from controlplane.web.message_translation import translate_message

@@ -33,7 +33,7 @@ from apps.models import selectors as models
 from apps.models.models import ModelVersion
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
-from controlplane.domain.fields import Kind, at_path
+from controlplane.domain.common.spec_fields import FieldKind, at_path
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine, Task
@@ -181,13 +181,13 @@ class FinetuneForm(ModelJobForm):
         alone = [
             self[field.name]
             for field in table
-            if field.kind is not Kind.GROUP and field.name not in in_steps
+            if field.kind is not FieldKind.GROUP and field.name not in in_steps
         ]
         groups = [
             FieldGroup(label="", help="", fields=(*alone, self["name"], self["secret_variables"]))
         ]
         for field in table:
-            if field.kind is Kind.GROUP:
+            if field.kind is FieldKind.GROUP:
                 inside = tuple(
                     self[each.name] for each in flatten_fields(field.fields, f"{field.name}.")
                 )

@@ -25,8 +25,8 @@ from apps.jobs.models import SecretVariable
 from apps.jobs.services.secret_variables import MAX_VALUE_LENGTH, MAX_VARIABLES
 from apps.quotas import selectors as quotas
 from apps.quotas.models import PriorityClass
-from controlplane.domain.fields import Field, Kind, Limit
-from controlplane.domain.permissions import Permission
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.spec_fields import FieldKind, FieldLimit, SpecField
 from controlplane.web.message_translation import translate_message
 
 
@@ -279,7 +279,7 @@ class SpecFormField:
     """A field with its dotted path in the spec."""
 
     path: str
-    field: Field
+    field: SpecField
 
     @property
     def name(self) -> str:
@@ -298,33 +298,33 @@ class TextsField(forms.CharField):
         return ", ".join(value) if isinstance(value, list) else value
 
 
-def flatten_fields(fields: Sequence[Field], prefix: str = "") -> Iterator[SpecFormField]:
+def flatten_fields(fields: Sequence[SpecField], prefix: str = "") -> Iterator[SpecFormField]:
     """All fields that are not groups, in order."""
     for field in fields:
-        if field.kind is Kind.GROUP:
+        if field.kind is FieldKind.GROUP:
             yield from flatten_fields(field.fields, f"{prefix}{field.name}.")
         else:
             yield SpecFormField(path=prefix + field.name, field=field)
 
 
-def form_field(field: Field) -> forms.Field:
+def form_field(field: SpecField) -> forms.Field:
     """The form field. None is required: empty fields have the engine's recommendation."""
     shared = {"label": _translated(field.label), "help_text": _help(field), "required": False}
-    if field.kind is Kind.INTEGER:
+    if field.kind is FieldKind.INTEGER:
         bounds = {"min": _whole(field.least), "max": _whole(field.most)}
         attributes = {name: value for name, value in bounds.items() if value is not None}
         return forms.IntegerField(widget=forms.NumberInput(attrs=attributes), **shared)
-    if field.kind is Kind.NUMBER:
+    if field.kind is FieldKind.NUMBER:
         # ``any`` keeps browsers from refusing 1e-5.
         return forms.FloatField(widget=forms.NumberInput(attrs={"step": "any"}), **shared)
     choices = [(choice, CHOICE_LABELS.get(choice, choice)) for choice in field.choices]
-    if field.kind is Kind.CHOICE:
+    if field.kind is FieldKind.CHOICE:
         radios = LimitedRadios(attrs={"class": "form-check-input"})
         widget = radios if field.name in _RADIOS else LimitedSelect()
         return forms.ChoiceField(choices=choices, widget=widget, **shared)
-    if field.kind is Kind.CHOICES:
+    if field.kind is FieldKind.CHOICES:
         return forms.MultipleChoiceField(choices=choices, widget=LimitedChecks(), **shared)
-    if field.kind is Kind.TEXTS:
+    if field.kind is FieldKind.TEXTS:
         return TextsField(widget=forms.TextInput(attrs={"spellcheck": "false"}), **shared)
     return forms.CharField(**shared)
 
@@ -337,7 +337,7 @@ def show_default(field: forms.Field, value: Any) -> None:
         field.widget.attrs["placeholder"] = f"{value:g}" if value.__class__ is float else value
 
 
-def unavailable_choices(limits: Sequence[Limit], spec_field: SpecFormField) -> dict[str, str]:
+def unavailable_choices(limits: Sequence[FieldLimit], spec_field: SpecFormField) -> dict[str, str]:
     """Reasons by unavailable choice; a limit without values applies to all but the default."""
     reasons: dict[str, str] = {}
     for limit in limits:
@@ -350,7 +350,9 @@ def unavailable_choices(limits: Sequence[Limit], spec_field: SpecFormField) -> d
     return reasons
 
 
-def limit_field(field: forms.Field, spec_field: SpecFormField, limits: Sequence[Limit]) -> None:
+def limit_field(
+    field: forms.Field, spec_field: SpecFormField, limits: Sequence[FieldLimit]
+) -> None:
     """Disable choices or the whole field by its limits, with the reasons."""
     reasons = unavailable_choices(limits, spec_field)
     if isinstance(field.widget, LimitedSelect | LimitedRadios | LimitedChecks):
@@ -371,7 +373,7 @@ def limit_field(field: forms.Field, spec_field: SpecFormField, limits: Sequence[
         )
 
 
-def _help(field: Field) -> Any:
+def _help(field: SpecField) -> Any:
     if field.least is None or field.most is None:
         return _translated(field.help)
     template = _ABOVE if field.above_least else _WITHIN

@@ -35,12 +35,12 @@ from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
-from controlplane.domain.claims import GangShape
+from controlplane.domain.common.spec_fields import at_path, put_at
 from controlplane.domain.datasets.splits import Split
-from controlplane.domain.fields import at_path, put_at
 from controlplane.domain.jobs import retries
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.models import ModelState
+from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.specs.evaluation import default_evaluation_split, recommended_metrics
 from controlplane.ports import registry
 from controlplane.ports.engines import ModelFacts, Task

@@ -37,11 +37,11 @@ from apps.models import selectors as registry
 from apps.models.models import Artifact
 from apps.quotas import selectors as quotas
 from apps.quotas.web.usage_reports import workload_usage
-from controlplane.domain.claims import ClaimState, GangShape
+from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES, JOB, JobEvent, JobKind, JobState
 from controlplane.domain.jobs.retries import RetryPolicy
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.permissions import Permission, allows
+from controlplane.domain.quotas.claims import ClaimState, GangShape
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.clusters import ClusterError, ClusterEvent, ClusterObject, Inspectable
 from controlplane.web.message_translation import translate_message

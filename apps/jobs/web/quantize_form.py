@@ -12,8 +12,8 @@ from apps.accounts.models import User
 from apps.jobs.models import Job
 from apps.jobs.web.form_fields import LimitedRadios, LimitedSelect, disable_choices
 from apps.jobs.web.forms import RETRY_NAMES, ModelJobForm, number_field
+from controlplane.domain.common.spec_fields import FieldLimit
 from controlplane.domain.datasets.splits import Split
-from controlplane.domain.fields import Limit
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.specs.evaluation import SCHEMES
 from controlplane.ports import registry
@@ -191,7 +191,7 @@ class QuantizeForm(ModelJobForm):
         return f"quantize {self.cleaned_data['model_version']}"[:120]
 
 
-def _reasons_by_choice(limits: tuple[Limit, ...], field: str) -> dict[str, str]:
+def _reasons_by_choice(limits: tuple[FieldLimit, ...], field: str) -> dict[str, str]:
     """Reasons by value of that field."""
     return {
         value: limit.reason for limit in limits if limit.field == field for value in limit.values

@@ -16,7 +16,7 @@ from apps.accounts.api.idempotency import idempotent
 from apps.models.api.serializers import ModelVersionDetailSerializer
 from apps.models.models import ModelVersion
 from apps.models.services import acceptances
-from controlplane.domain.permissions import Permission
+from controlplane.domain.common.permissions import Permission
 from controlplane.web.rest import ResourceViewSet, StrictSerializer
 
 

@@ -13,7 +13,7 @@ from apps.models import selectors as registry
 from apps.models.api import catalog_serializers as serializers
 from apps.models.selectors import catalog as selectors
 from apps.models.selectors.catalog_matrix import matrix
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import Query
 
 #: Of our versions of an entry, the newest that are named.

@@ -13,9 +13,9 @@ from rest_framework.renderers import JSONRenderer
 from apps.models.models import CatalogCell
 from apps.models.selectors import catalog as selectors
 from apps.models.selectors.catalog_matrix import Claim, MatrixRow, vendors
-from controlplane.domain.accelerators import ChipKind
 from controlplane.domain.catalog import Entry, Modality
 from controlplane.domain.catalog.facets import Facet, Size
+from controlplane.domain.common.accelerators import ChipKind
 from controlplane.web.rest import Query, Reference
 
 CHIP_KINDS = [(kind.value, kind.value) for kind in ChipKind]

@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 
 from apps.models import selectors as registry
 from apps.models.selectors import sizing
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from controlplane.domain.specs.sizing import SIZING, TASKS
 from controlplane.web.rest import Query, StrictSerializer, VisibleField
 

@@ -25,7 +25,7 @@ from apps.models.selectors import artifacts_visible
 from apps.models.selectors import storage as selectors
 from apps.models.services import storage as services
 from apps.models.services.storage_retention import retention_plan, retention_preview
-from controlplane.domain.permissions import Permission, Scope
+from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.storage.retention import RetentionPlan, RetentionRules
 from controlplane.web.rest import Query, ResourceViewSet
 

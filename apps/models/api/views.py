@@ -29,7 +29,7 @@ from apps.models.models import (
     ModelVersion,
 )
 from apps.models.services import datasets, hub_imports, versions
-from controlplane.domain.permissions import Permission, Scope
+from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.web.downloads import file_download
 from controlplane.web.rest import AnyAccept, BoundedMultiPartParser, ResourceViewSet
 

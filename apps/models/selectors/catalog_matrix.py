@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from apps.models.selectors.catalog import engine_titles
 from apps.models.selectors.renderable import TASKS, installed_engines, refusal
-from controlplane.domain.accelerators import Chip, ChipKind
 from controlplane.domain.catalog import CatalogTask, Caveat, Cell, Entry, Support, best
+from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.ports import registry
 from controlplane.ports.chips import ChipPlugin
 from controlplane.ports.engines import EngineProfile, Task

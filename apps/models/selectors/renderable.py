@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.domain.accelerators import Chip
 from controlplane.domain.catalog import CatalogTask, Entry, Modality
+from controlplane.domain.common.accelerators import Chip
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine, ModelFacts, Task
 

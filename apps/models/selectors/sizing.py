@@ -12,10 +12,10 @@ from apps.accounts import selectors as accounts
 from apps.models.models import ModelVersion
 from apps.models.selectors import artifact_store, model_versions_visible
 from apps.models.selectors.catalog import shelf
-from controlplane.domain.accelerators import Chip
 from controlplane.domain.architectures import Architecture, ConfigRefused, from_facts, read
 from controlplane.domain.catalog.entries import architecture_facts
-from controlplane.domain.fields import Finding, check, with_defaults
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, check_fields, with_defaults
 from controlplane.domain.sizing import (
     USUAL,
     Answer,
@@ -36,7 +36,7 @@ _LARGEST_CONFIG = 1 << 20
 class SizingRefused(Exception):
     """Nothing can be said; ``findings`` names each field that is wrong."""
 
-    def __init__(self, findings: tuple[Finding, ...]) -> None:
+    def __init__(self, findings: tuple[FieldFinding, ...]) -> None:
         super().__init__("; ".join(finding.message for finding in findings))
         self.findings = findings
 
@@ -100,7 +100,7 @@ def subject_of_entry(key: str) -> Subject:
     entry = shelf().entries.get(key)
     if entry is None:
         message = f"the catalog has no model called {key!r:.80}"
-        raise SizingRefused((Finding(field="catalog", message=message),))
+        raise SizingRefused((FieldFinding(field="catalog", message=message),))
     facts = architecture_facts(entry)
     try:
         built = from_facts(facts)
@@ -133,7 +133,7 @@ def subject_called(name: str, *, user: accounts.RequestUser) -> Subject:
         message = (
             f"model must be catalog:KEY or version:UID of something that is there, got {name!r:.80}"
         )
-        raise SizingRefused((Finding(field="model", message=message),))
+        raise SizingRefused((FieldFinding(field="model", message=message),))
     return subject_of_version(version)
 
 
@@ -148,7 +148,11 @@ def size(subject: Subject, given: Mapping[str, Any], *, chip: str, engine: str =
     if found is None:
         known = ", ".join(sorted(ports.chips()))
         raise SizingRefused(
-            (Finding(field="chip", message=f"chip {chip!r:.80} is not known; known are {known}"),)
+            (
+                FieldFinding(
+                    field="chip", message=f"chip {chip!r:.80} is not known; known are {known}"
+                ),
+            )
         )
     try:
         said = answer(
@@ -161,7 +165,7 @@ def size(subject: Subject, given: Mapping[str, Any], *, chip: str, engine: str =
 
 def _question(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """With every default written out."""
-    if findings := check(SIZING, given):
+    if findings := check_fields(SIZING, given):
         raise SizingRefused(findings)
     return with_defaults(SIZING, given)
 
@@ -173,7 +177,7 @@ def _engine_memory(engine: str) -> EngineMemory:
     known = ports.engine_names()
     if engine not in known:
         message = f"engine {engine!r:.80} is not known; known are {', '.join(known)}"
-        raise SizingRefused((Finding(field="engine", message=message),))
+        raise SizingRefused((FieldFinding(field="engine", message=message),))
     return ports.engine(engine).profile().memory
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urljoin
 
+from controlplane.domain.common.resources import MIB
 from controlplane.domain.hubs import HubRefused, piece_size
 from controlplane.domain.outbound.egress import is_same_origin
-from controlplane.domain.resources import MIB
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.ports.outbound import Answer, Outbound, OutboundFailed
 

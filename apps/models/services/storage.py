@@ -21,8 +21,8 @@ from apps.models.models import (
 from apps.models.selectors.sources import sources
 from apps.models.selectors.storage import UNDO_WITHIN, obstacles, title_of
 from apps.models.services.storage_charges import storage_charge
+from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.models import MODEL, ModelEvent
-from controlplane.domain.resources import bytes_in_words
 from controlplane.domain.storage.retention import RetentionItem, RetentionRules
 from controlplane.persistence.state_transitions import apply_transition
 
@@ -209,7 +209,7 @@ def _note(artifact: Artifact, *, actor: User, action: str, **detail: object) -> 
         team=artifact.team,
         uid=artifact.uid,
         name=title_of(artifact),
-        size=bytes_in_words(artifact.size),
+        size=format_bytes(artifact.size),
         **detail,
     )
 
@@ -229,7 +229,7 @@ def item_delete(*, item: RetentionItem, actor: User, at: datetime) -> None:
             uid=item.uid,
             name=item.name,
             kind=item.kind.value,
-            size=bytes_in_words(item.size),
+            size=format_bytes(item.size),
         )
         if not any(source.remove(item, at=at) for source in sources()):
             raise DeletionRefused(item.name, ["it is gone already, or its job has come to need it"])

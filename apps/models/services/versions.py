@@ -21,6 +21,7 @@ from apps.models.models import Artifact, HubImport, ModelLine, ModelVersion, Mod
 from apps.models.services.artifacts import File, artifact_create, chunks
 from apps.models.services.catalog import version_facts
 from apps.models.services.storage_charges import storage_check_room
+from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.models import (
     MODEL,
     UNSAFE_SUFFIXES,
@@ -33,7 +34,6 @@ from controlplane.domain.models import (
     read_config,
     without_code,
 )
-from controlplane.domain.resources import bytes_in_words
 from controlplane.outbox.messages import publish
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
@@ -78,7 +78,7 @@ def _config(stream: IO[bytes]) -> ModelConfig:
 def _small_json(stream: IO[bytes], path: str) -> Any:
     content = stream.read(_LARGEST_CONFIG + 1)
     if len(content) > _LARGEST_CONFIG:
-        raise ModelRefused(f"{path} has more than {bytes_in_words(_LARGEST_CONFIG)}")
+        raise ModelRefused(f"{path} has more than {format_bytes(_LARGEST_CONFIG)}")
     return _json(content, path)
 
 

@@ -14,7 +14,7 @@ from apps.accounts import selectors as accounts
 from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models import selectors
 from apps.models.services import acceptances
-from controlplane.domain.permissions import Permission
+from controlplane.domain.common.permissions import Permission
 from controlplane.web.message_translation import translate_message
 
 

@@ -11,7 +11,7 @@ from django.utils.translation import pgettext
 
 from apps.models.web.catalog_words import ABILITIES, COMPONENTS, DOUBTS, MODALITIES
 from controlplane.domain.catalog import Entry
-from controlplane.domain.resources import bytes_in_words
+from controlplane.domain.common.resources import format_bytes
 from controlplane.web.templatetags.ninefold import figure, rounded
 
 
@@ -136,4 +136,4 @@ def _experts(entry: Entry) -> str:
 
 
 def _kv(entry: Entry) -> str:
-    return bytes_in_words(entry.kv_bytes_per_token) if entry.kv_bytes_per_token else ""
+    return format_bytes(entry.kv_bytes_per_token) if entry.kv_bytes_per_token else ""

@@ -15,8 +15,8 @@ from apps.accounts import selectors as accounts
 from apps.models.models import ModelVersion
 from apps.models.selectors import catalog_matrix
 from controlplane.domain.catalog import CatalogTask, Entry
+from controlplane.domain.common.permissions import Permission, allows
 from controlplane.domain.models import ModelState
-from controlplane.domain.permissions import Permission, allows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

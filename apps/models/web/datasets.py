@@ -30,9 +30,9 @@ from apps.models.selectors.contents import dataset_rows
 from apps.models.selectors.storage import obstacles
 from apps.models.web.files import file_answer
 from apps.models.web.tabs import dataset_tabs
+from controlplane.domain.common.permissions import Permission, allows
 from controlplane.domain.datasets import HISTOGRAM_EDGES, Split
 from controlplane.domain.datasets.warnings import LONG_ROW, WarningKind
-from controlplane.domain.permissions import Permission, allows
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.web.tables import Column, Table
 

@@ -22,9 +22,9 @@ from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models import selectors
 from apps.models.selectors.hubs import hub_place, hub_places
 from apps.models.services import hub_imports as services
+from controlplane.domain.common.permissions import Permission
 from controlplane.domain.hubs import HubRefused
 from controlplane.domain.outbound.egress import EgressRefused
-from controlplane.domain.permissions import Permission
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.hubs import HubUnreachable
 from controlplane.web.pages import Tab, run_action

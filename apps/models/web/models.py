@@ -19,8 +19,8 @@ from apps.models.services import versions as services
 from apps.models.web.files import file_answer
 from apps.models.web.forms import ImportForm
 from apps.models.web.hubs import tabs
+from controlplane.domain.common.permissions import Permission
 from controlplane.domain.models import ModelRefused
-from controlplane.domain.permissions import Permission
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.web.pages import run_action
 

@@ -15,8 +15,8 @@ from apps.accounts.web.requests import AuthenticatedRequest
 from apps.models.selectors import sizing
 from apps.models.web.sizing_forms import SizingForm
 from apps.models.web.tabs import models_tabs
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.resources import GIB
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.resources import GIB
 from controlplane.domain.sizing import Answer
 from controlplane.web.pages import is_fragment
 

@@ -24,8 +24,8 @@ from apps.models.services import storage as services
 from apps.models.services.storage_retention import retention_plan, retention_preview
 from apps.models.web.storage_forms import QuotaForm, RulesForm
 from apps.models.web.storage_pictures import bars_of, kind_names, reason_of
-from controlplane.domain.permissions import Permission
-from controlplane.domain.resources import GIB
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.resources import GIB
 from controlplane.domain.storage.retention import RetentionItemKind, RetentionPlan, RetentionRules
 from controlplane.web.pages import Tab, keyset, run_action
 

@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from controlplane.domain.resources import GIB
+from controlplane.domain.common.resources import GIB
 from controlplane.domain.storage.retention import RetentionRules
 from controlplane.web.forms import PlainForm
 

@@ -18,8 +18,8 @@ from apps.models.selectors.datasets import next_number
 from apps.models.services import datasets as services
 from apps.models.web.datasets import warning_text
 from apps.models.web.forms import DatasetForm
+from controlplane.domain.common.permissions import Permission
 from controlplane.domain.datasets import DatasetRefused
-from controlplane.domain.permissions import Permission
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.artifacts import StorageFull
 

@@ -29,7 +29,7 @@ from apps.monitoring.services import alerts, alerts_receivers
 from apps.monitoring.services.alerts_receivers import ReceiverAsk, RouteAsk
 from controlplane.domain.alerts.messages import ReceiverKind
 from controlplane.domain.alerts.rules import Severity, rule_read
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import M, ResourceViewSet
 
 TAGS = ["alerts"]

@@ -22,8 +22,8 @@ from apps.monitoring.selectors.faults import faults_shown, isolations_shown
 from apps.monitoring.selectors.judged_figures import rule_tried
 from apps.monitoring.selectors.policies import health_stance
 from apps.monitoring.services import faults, health_rules, isolations, policies
+from controlplane.domain.common.permissions import Scope
 from controlplane.domain.health.rule_documents import condition_of
-from controlplane.domain.permissions import Scope
 from controlplane.web.rest import BoundedJSONParser, Query, ResourceViewSet
 
 _TAGS = ["health"]

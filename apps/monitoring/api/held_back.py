@@ -18,7 +18,7 @@ from apps.monitoring.api.fault_serializers import Uid
 from apps.monitoring.selectors.held_back import HeldPool, held_pools
 from apps.monitoring.services import held_back
 from apps.monitoring.services.held_back import HeldAsk, HeldDone
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import LARGEST_INTEGER, BoundedJSONParser, Query, StrictSerializer
 
 _TAGS = ["health"]

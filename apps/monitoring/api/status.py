@@ -13,8 +13,8 @@ from rest_framework.views import APIView
 from apps.monitoring.selectors.components import Component, Condition, Kind
 from apps.monitoring.selectors.loops import Loop
 from apps.monitoring.selectors.product import ProductStatus, product_status, require_product
+from controlplane.domain.common.permissions import Scope
 from controlplane.domain.loops import LoopHealth
-from controlplane.domain.permissions import Scope
 from controlplane.web.rest import Query
 
 KINDS = [(one.value, one.value) for one in Kind]

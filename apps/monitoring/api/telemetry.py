@@ -79,8 +79,8 @@ from apps.monitoring.models import NodeToken, Source
 from apps.monitoring.selectors import sources as selectors
 from apps.monitoring.services import node_tokens, sources
 from apps.monitoring.services.pushes import Push, push_record
-from controlplane.domain.permissions import Scope
-from controlplane.domain.resources import MIB
+from controlplane.domain.common.permissions import Scope
+from controlplane.domain.common.resources import MIB
 from controlplane.persistence.audit_context import current_audit_context
 from controlplane.web.rate_limits import count_within
 from controlplane.web.rest import (

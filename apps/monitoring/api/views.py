@@ -15,7 +15,7 @@ from apps.monitoring.models import Notification, Webhook, WebhookDelivery
 from apps.monitoring.selectors import notifications as told
 from apps.monitoring.selectors import webhooks as selectors
 from apps.monitoring.services import notifications, webhooks
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import ResourceViewSet
 
 

@@ -25,10 +25,10 @@ from apps.fleet.models import Card
 from apps.monitoring.models import Isolation
 from apps.monitoring.services import burn_ins, provings
 from apps.monitoring.services.isolations import covered_by
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.decisions import FaultView, IsolationView, Policy, Situation
 from controlplane.domain.health.grades import Grades
 from controlplane.domain.health.isolations import IsolationState, disproved, unsettled
-from controlplane.domain.machines import IllegalTransition
 from controlplane.ports.clusters import Cluster, ClusterError, ClusterUnavailable, LaunchRefused
 from controlplane.ports.registry import UnknownAdapter
 

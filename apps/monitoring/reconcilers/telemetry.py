@@ -34,7 +34,7 @@ from apps.monitoring.services.sources import (
     source_stalled,
 )
 from apps.monitoring.services.telemetry import readings_record
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.persistence.leases import lease_rows, release_row
 from controlplane.ports.telemetry import Batch, TelemetryError
 

@@ -17,9 +17,9 @@ from apps.fleet import selectors as fleet
 from apps.fleet.models import Card
 from apps.monitoring.models import Isolation, Rollout, RolloutNode
 from apps.monitoring.services import waves
+from controlplane.domain.common.resources import Millicpu, Resources
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.health.isolations import IsolationState
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.resources import Millicpu, Resources
 from controlplane.domain.waves import (
     UNDER_WAY,
     NodeState,

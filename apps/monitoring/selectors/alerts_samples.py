@@ -19,9 +19,9 @@ from apps.monitoring.selectors.loops import loops_now
 from apps.quotas.models import Claim
 from apps.quotas.selectors.claims import PENDING_SINCE
 from apps.serving.models import Route, UsageRecord
-from controlplane.domain.accelerators import CardState
 from controlplane.domain.alerts.rules import MEASURES, Op, Rule, Sample, Topic, all_fit
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.outbox import messages
 
 #: Figures that are older say nothing of now.

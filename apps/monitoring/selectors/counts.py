@@ -14,7 +14,7 @@ from apps.fleet.models import Card, Cluster
 from apps.jobs.models import Attempt, Job
 from apps.quotas.models import Claim
 from apps.serving.models import Deployment, Replica
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.outbox import messages
 from controlplane.outbox.messages import OutboxBacklog
 

@@ -16,9 +16,9 @@ from apps.quotas.models import Allocation
 from apps.quotas.selectors.usage import Grouping, ReportInterval, usage_report
 from apps.serving.models import Deployment, Revision
 from apps.serving.selectors import deployments_visible
-from controlplane.domain.accelerators import ChipKind
 from controlplane.domain.catalog import CatalogTask, Support
-from controlplane.domain.usage import HOUR_MICROSECONDS, Period
+from controlplane.domain.common.accelerators import ChipKind
+from controlplane.domain.quotas.usage import HOUR_MICROSECONDS, DayRange
 from controlplane.ports import registry
 
 #: Days that use is counted over.
@@ -66,7 +66,7 @@ class Move:
 class Exposure:
     """As one person may see it."""
 
-    period: Period
+    period: DayRange
     #: The most used first.
     vendors: Sequence[VendorShare]
     moves: Sequence[Move]
@@ -77,7 +77,7 @@ class Exposure:
 
 def exposure_of(user: accounts.RequestUser, *, at: datetime) -> Exposure:
     """What they see of the ledger and of the deployments."""
-    period = Period(first=(at - LOOK_BACK).date(), last=at.date())
+    period = DayRange(first=(at - LOOK_BACK).date(), last=at.date())
     report = usage_report(user, period=period, by=Grouping.CHIP, per=ReportInterval.WHOLE, at=at)
     used: Counter[str] = Counter()
     for chip, amount in report.chips.items():

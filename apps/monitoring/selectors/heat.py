@@ -19,7 +19,7 @@ from django.db import connection
 from apps.monitoring.selectors.fleet_figures import FRESH
 from apps.quotas.selectors.free_capacity import natural_sort_key
 from apps.quotas.selectors.topology import CLUSTER, FLEET, NODE, group_starts, run_lengths
-from controlplane.domain.network import domains_in
+from controlplane.domain.common.topology import network_domains
 from controlplane.ports.registry import geometries_on
 
 
@@ -204,7 +204,7 @@ def _labels(value: str | Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _place(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int, str], ...], ...]:
-    return tuple(natural_sort_key(name) for name in domains_in(labels).values())
+    return tuple(natural_sort_key(name) for name in network_domains(labels).values())
 
 
 def heat_tree(nodes: Sequence[NodeHeat], *, by: Heat | None) -> Mapping[str, Part]:
@@ -237,7 +237,7 @@ def _fresh(node: NodeHeat, by: Heat) -> Sequence[float]:
 def _above(parts: dict[str, Part], node: NodeHeat) -> Part:
     """The innermost domain that it is in."""
     part = _below(parts, parts[""], CLUSTER, node.cluster, f"{CLUSTER}:{node.cluster}")
-    for level, name in domains_in(node.labels).items():
+    for level, name in network_domains(node.labels).items():
         part = _below(parts, part, level, name, f"{level}:{node.cluster}/{name}")
     return part
 

@@ -25,10 +25,10 @@ from apps.fleet.models import Card
 from apps.monitoring.models import Decision, Isolation
 from apps.monitoring.selectors import fleet_figures as figures
 from apps.quotas.models import Allocation
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.topology import network_domains
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.silences import TOGETHER
-from controlplane.domain.network import domains_in
 
 _TAKING_OUT = [action for action in Action if action.takes_out]
 _IN_USE = frozenset({CardState.USABLE, CardState.UNKNOWN})
@@ -258,7 +258,7 @@ def _strongest(held: Iterable[Decision]) -> list[Decision]:
 
 
 def _place(row: Decision) -> HeldPlace:
-    domains = list(domains_in(row.node.labels).items())
+    domains = list(network_domains(row.node.labels).items())
     return HeldPlace(
         decision=row.pk,
         node=row.node.uid,

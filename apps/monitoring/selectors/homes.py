@@ -23,10 +23,10 @@ from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
 from apps.serving import selectors as serving
 from apps.serving.models import Deployment
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.permissions import Permission, allows
 from controlplane.domain.jobs.lifecycle import JobState
-from controlplane.domain.permissions import Permission, allows
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.serving.lifecycle import DeploymentState
 
 SHOWN = 8

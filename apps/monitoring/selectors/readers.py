@@ -11,8 +11,8 @@ from django.db.models import Q
 from apps.accounts.models import Membership, Team, User
 from apps.accounts.selectors import roles_granting, users_allowed
 from apps.monitoring.models import NotificationPreference
+from controlplane.domain.common.permissions import Permission
 from controlplane.domain.news import NEWS, Audience, Channel, NewsKind
-from controlplane.domain.permissions import Permission
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from apps.fleet.models import Cluster
 from apps.monitoring.models import Decision, Fault, Isolation
 from apps.monitoring.selectors.meanings import meaning_of
 from apps.monitoring.selectors.runs import runs_since
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import (
     Action,

@@ -14,9 +14,9 @@ from apps.accounts.models import Team
 from apps.accounts.selectors import RequestUser, teams_where
 from apps.monitoring.models import Event, Webhook, WebhookDelivery, WebhookTry
 from apps.monitoring.selectors.catalogue import href_of
+from controlplane.domain.common.permissions import Permission
 from controlplane.domain.deliveries import DeliveryState
 from controlplane.domain.news import NEWS, Audience, NewsKind, Subject
-from controlplane.domain.permissions import Permission
 
 #: What a team can have sent. What is about webhooks would only fail with them.
 SENDABLE = tuple(

@@ -13,8 +13,8 @@ from datetime import timedelta
 from typing import Any
 
 from apps.fleet.models import Card, Node
-from controlplane.domain.accelerators import CardState, Chip, ChipKind, Dtype
-from controlplane.domain.resources import Millicpu, Resources
+from controlplane.domain.common.accelerators import CardState, Chip, ChipKind, Dtype
+from controlplane.domain.common.resources import Millicpu, Resources
 from controlplane.ports import registry
 from controlplane.ports.clusters import Cluster, ObservedLaunch
 from controlplane.ports.engines import ROLES, RenderRequest, Task

@@ -22,7 +22,7 @@ from apps.monitoring.services.isolations import (
 )
 from apps.quotas.models import Allocation
 from apps.quotas.services import claims_evict
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.decisions import Action, Decided
 from controlplane.domain.health.isolations import IsolationEvent, IsolationState
 from controlplane.domain.health.signals import Origin

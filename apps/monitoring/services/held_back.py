@@ -16,7 +16,7 @@ from apps.monitoring.selectors.held_back import HeldPlace, HeldPool, held_pools,
 from apps.monitoring.services.decisions import STATES
 from apps.monitoring.services.faults import faults_acknowledge
 from apps.monitoring.services.isolations import MOST_AT_ONCE, check_reason, isolations_order
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 
 One = TypeVar("One")
 

@@ -20,9 +20,9 @@ from apps.monitoring.models import Fault, Isolation, IsolationTransition
 from apps.quotas.models import Allocation, Claim
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.services import claims_evict
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ReleaseReason
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
+from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.outbox.messages import publish_each
 from controlplane.persistence.state_transitions import (
     RowTransition,

@@ -14,7 +14,7 @@ from apps.accounts.services import audit
 from apps.fleet.selectors import require_operator
 from apps.monitoring.models import HealthPolicy
 from apps.monitoring.selectors.policies import HealthStance, policy_json, stance_of
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.health.decisions import Policy
 
 _THOUSANDTHS = frozenset({"pool_share", "stall_share"})
@@ -25,7 +25,7 @@ _MOST = 1_000_000
 class PolicyRefused(Exception):
     """The policy cannot be like this; one finding for each thing wrong."""
 
-    def __init__(self, findings: list[Finding]) -> None:
+    def __init__(self, findings: list[FieldFinding]) -> None:
         super().__init__("; ".join(f"{each.field}: {each.message}" for each in findings))
         self.findings = tuple(findings)
 
@@ -75,9 +75,9 @@ def _changed(policy: Policy, settings: Mapping[str, float]) -> Policy:
     for name, value in settings.items():
         if name not in known:
             message = f"there is no such setting; use one of {', '.join(sorted(known))}"
-            findings.append(Finding(field=name, message=message))
+            findings.append(FieldFinding(field=name, message=message))
         elif (wrong := _wrong(name, value)) is not None:
-            findings.append(Finding(field=name, message=wrong))
+            findings.append(FieldFinding(field=name, message=wrong))
         else:
             now = known[name]
             changes[name] = (

@@ -32,9 +32,9 @@ from apps.monitoring.services.history import hour_of, hours_keep
 from apps.monitoring.services.sheets import AHEAD, OLD
 from apps.monitoring.services.sources import push_source, source_pushed
 from apps.monitoring.services.telemetry import Recorded, readings_record
+from controlplane.domain.common.topology import SERIES, card_locality
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin, Signal
-from controlplane.domain.locality import SERIES, locality_in
 from controlplane.ports import registry
 from controlplane.ports.readers import telemetry_reader
 from controlplane.ports.readings import MalformedExposition
@@ -223,7 +223,7 @@ def _learn_locality(node: Node, text: str) -> None:
     """Store where the node's cards are attached, if the agent says so and anything changed."""
     cards = {}
     for line in _CARD_INFO.findall(text):
-        card = locality_in(_labels_in(line))
+        card = card_locality(_labels_in(line))
         if card is not None:
             cards[str(card.index)] = card.document
     if any(node.locality.get(index) != card for index, card in cards.items()):

@@ -20,8 +20,8 @@ from apps.monitoring.services.isolations import (
     isolations_order,
     isolations_release,
 )
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.network import domains_in
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.common.topology import network_domains
 from controlplane.domain.waves import (
     NODE,
     ROLLOUT,
@@ -84,7 +84,7 @@ def rollout_nodes(ask: RolloutAsk) -> list[tuple[str, Node]]:
 def _domain_of(node: Node, label: str) -> str:
     if label:
         return str(node.labels.get(label, ""))[:120]
-    return "/".join(domains_in(node.labels).values())[:120]
+    return "/".join(network_domains(node.labels).values())[:120]
 
 
 @transaction.atomic

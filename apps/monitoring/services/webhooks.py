@@ -15,6 +15,7 @@ from apps.accounts.services import audit
 from apps.monitoring.models import Event, Webhook, WebhookDelivery, WebhookTry
 from apps.monitoring.selectors.webhooks import SENDABLE
 from apps.monitoring.services.telling import Happening, event_tell
+from controlplane.domain.common.permissions import Permission
 from controlplane.domain.deliveries import (
     DELIVERY,
     MOST_GIVEN_UP,
@@ -25,7 +26,6 @@ from controlplane.domain.deliveries import (
 )
 from controlplane.domain.news import NEWS, NewsKind
 from controlplane.domain.outbound.egress import EgressRefused, is_same_origin
-from controlplane.domain.permissions import Permission
 from controlplane.outbox.messages import publish
 from controlplane.persistence.encryption import encrypt, reencrypted
 from controlplane.persistence.models import new_uid

@@ -22,7 +22,7 @@ from apps.monitoring.services import alerts as services
 from apps.monitoring.web.alerts import tabs_of
 from apps.monitoring.web.alerts_forms import RuleForm
 from controlplane.domain.alerts.rules import RuleInvalid, rule_read
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.web.message_translation import translate_message
 
 
@@ -110,9 +110,10 @@ def _trial(form: RuleForm, document: dict[str, object]) -> Trial | None:
     return None
 
 
-def _told(invalid: RuleInvalid) -> list[Finding]:
+def _told(invalid: RuleInvalid) -> list[FieldFinding]:
     return [
-        Finding(field=one.field, message=translate_message(one.message)) for one in invalid.findings
+        FieldFinding(field=one.field, message=translate_message(one.message))
+        for one in invalid.findings
     ]
 
 

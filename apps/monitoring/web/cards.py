@@ -32,9 +32,9 @@ from apps.monitoring.selectors.fleet_figures import FRESH
 from apps.monitoring.web.fault_words import ACTIONS, ISOLATIONS, OUTCOMES, FaultLine, fault_line
 from apps.monitoring.web.figure_words import figures_shown
 from apps.quotas.selectors import TeamUsage, usage_by_team
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import GIB
 from controlplane.domain.health.decisions import Action
-from controlplane.domain.resources import GIB
 from controlplane.domain.telemetry import Metric
 from controlplane.web.pages import Tab, keyset
 

@@ -31,8 +31,8 @@ from apps.monitoring.services.isolations import (
     isolations_release,
 )
 from apps.monitoring.web.fault_words import ORIGINS, fault_line
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.faults import FaultLevel
-from controlplane.domain.machines import IllegalTransition
 from controlplane.web.pages import run_action
 from controlplane.web.tables import BulkAction, Column, FilterForm, Row, Table
 

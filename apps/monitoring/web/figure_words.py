@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from apps.monitoring.models import CardFigures
 from apps.monitoring.selectors.fleet_figures import FRESH
-from controlplane.domain.resources import GIB
+from controlplane.domain.common.resources import GIB
 from controlplane.domain.telemetry import Metric
 
 LABELS: Mapping[Metric, Promise] = {

@@ -26,7 +26,7 @@ from apps.monitoring.selectors.waste import WasteTotals, waste_totals
 from apps.monitoring.web.fault_words import fault_line
 from apps.serving import selectors as serving
 from apps.serving.selectors import CardWorkload
-from controlplane.domain.accelerators import CardState, ChipKind
+from controlplane.domain.common.accelerators import CardState, ChipKind
 from controlplane.ports import registry
 
 #: Of the faults that stand, the page shows the worst.

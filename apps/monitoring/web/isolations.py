@@ -23,7 +23,7 @@ from apps.monitoring.services.isolations import (
     isolations_release,
 )
 from apps.monitoring.web.faults import isolated_words, released_words
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.pages import run_action
 
 

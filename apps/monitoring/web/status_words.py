@@ -12,8 +12,8 @@ from django.utils.translation import gettext_lazy, ngettext
 from apps.monitoring.selectors.components import Component, Condition, Kind
 from apps.monitoring.selectors.loops import Loop
 from apps.monitoring.selectors.product import RecentError
+from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.loops import LoopHealth
-from controlplane.domain.resources import bytes_in_words
 from controlplane.web.message_translation import translate_message
 from controlplane.web.templatetags.ninefold import duration
 
@@ -145,7 +145,7 @@ def _last_turn(it: Component) -> str:
 def _database(it: Component) -> str:
     return _("PostgreSQL %(version)s; %(size)s; %(used)d of %(most)d connections") % {
         "version": it.facts["version"],
-        "size": bytes_in_words(it.facts["bytes"]),
+        "size": format_bytes(it.facts["bytes"]),
         "used": it.facts["connections"],
         "most": it.facts["most_connections"],
     }
@@ -218,8 +218,8 @@ def _agents(it: Component) -> str:
 
 def _disk(it: Component) -> str:
     return _("%(free)s of %(size)s free") % {
-        "free": bytes_in_words(it.facts["free_bytes"]),
-        "size": bytes_in_words(it.facts["bytes"]),
+        "free": format_bytes(it.facts["free_bytes"]),
+        "size": format_bytes(it.facts["bytes"]),
     }
 
 

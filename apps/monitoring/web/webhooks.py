@@ -22,10 +22,10 @@ from apps.monitoring.models import Webhook, WebhookDelivery
 from apps.monitoring.selectors import webhooks as selectors
 from apps.monitoring.selectors.catalogue import WORDS, told
 from apps.monitoring.services import webhooks as services
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.deliveries import DeliveryState
-from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.news import NEWS, Severity
-from controlplane.domain.permissions import Permission
 from controlplane.web.forms import PlainForm
 from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import keyset, row_action, show

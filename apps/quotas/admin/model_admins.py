@@ -42,7 +42,7 @@ from apps.quotas.models import (
     WhatIf,
 )
 from apps.quotas.services.priority_classes import priority_class_delete, priority_class_save
-from controlplane.domain.permissions import Permission
+from controlplane.domain.common.permissions import Permission
 from controlplane.ports import registry
 from controlplane.web.admin import RowForm
 

@@ -28,17 +28,21 @@ from apps.quotas.models import Queue, QueueChange
 from apps.quotas.selectors import queue_trees as selectors
 from apps.quotas.services import queue_trees
 from apps.quotas.services.queue_trees import TreeConflict, change_revert_edit
-from controlplane.domain.fields import Finding
-from controlplane.domain.queue_documents import (
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.quotas.documents import (
     POLICIES,
     DifferenceKind,
     Documents,
     QueueDifference,
-    changes,
+    TreeEdit,
     from_json,
+    tree_differences,
 )
-from controlplane.domain.queue_edits import TreeEdit
-from controlplane.domain.queue_previews import Gain, Reclaim, TreePreview
+from controlplane.domain.scheduling.queue_change_preview import (
+    PreviewedEviction,
+    QueueGain,
+    TreePreview,
+)
 from controlplane.web.message_translation import translate_message
 from controlplane.web.state_badges import state_badge
 
@@ -93,11 +97,11 @@ class ChangeReview:
         return differences_shown(self.preview.differences) if self.preview else []
 
     @property
-    def gains(self) -> tuple[Gain, ...]:
+    def gains(self) -> tuple[QueueGain, ...]:
         return self.preview.gains if self.preview else ()
 
     @property
-    def reclaims(self) -> tuple[Reclaim, ...]:
+    def reclaims(self) -> tuple[PreviewedEviction, ...]:
         return self.preview.reclaims if self.preview else ()
 
     @property
@@ -149,7 +153,7 @@ class ChangeReview:
         ) % {"count": starting}
 
 
-def _stop_summary(reclaims: tuple[Reclaim, ...]) -> str:
+def _stop_summary(reclaims: tuple[PreviewedEviction, ...]) -> str:
     teams = sorted({reclaim.team for reclaim in reclaims if reclaim.team})
     count = len(reclaims)
     if len(teams) == 1:
@@ -163,7 +167,7 @@ def _stop_summary(reclaims: tuple[Reclaim, ...]) -> str:
     ) % {"count": count}
 
 
-def _messages(findings: tuple[Finding, ...]) -> list[str]:
+def _messages(findings: tuple[FieldFinding, ...]) -> list[str]:
     return [finding.message for finding in findings]
 
 
@@ -178,7 +182,7 @@ def differences_of(change: QueueChange, documents: Documents) -> tuple[QueueDiff
             tree.pop(uid, None)
             if document:
                 tree[uid] = from_json(document)
-    return changes(before, after)
+    return tree_differences(before, after)
 
 
 def differences_shown(differences: tuple[QueueDifference, ...]) -> list[DisplayedDifference]:

@@ -20,11 +20,21 @@ from apps.quotas.admin.queue_forms import STATES, EntitlementForm, EntitlementTa
 from apps.quotas.models import Queue
 from apps.quotas.selectors import queue_trees
 from apps.quotas.services.queue_trees import queue_retire_edit
-from controlplane.domain.queue_documents import Documents, QueueDocument, lineage, path_of
-from controlplane.domain.queue_edits import TreeAct, TreeEdit
-from controlplane.domain.queue_rights import TreeRights, is_topmost, may_add_below, may_change
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quotas import TOTAL, Entitlement
+from controlplane.domain.quotas.documents import (
+    Documents,
+    QueueDocument,
+    TreeAction,
+    TreeEdit,
+    ancestors,
+    path_of,
+)
+from controlplane.domain.quotas.permissions import (
+    QueuePermissions,
+    is_topmost,
+    may_add_below,
+    may_change,
+)
+from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
 from controlplane.ports import registry
 from controlplane.web.forms import PlainForm
 
@@ -39,7 +49,7 @@ class QueueDraft:
     """The tree in which a queue is edited, and the rights of the user."""
 
     documents: Documents
-    rights: TreeRights
+    rights: QueuePermissions
     #: The saved queue; None for a new one.
     saved: QueueDocument | None
 
@@ -65,7 +75,7 @@ class QueueDraft:
         for uid, document in sorted(
             self.documents.items(), key=lambda item: path_of(item[0], self.documents)
         ):
-            above = lineage(uid, self.documents)
+            above = ancestors(uid, self.documents)
             if self.saved is not None and self.saved.uid in above:
                 continue
             standing = self.saved is not None and uid == self.saved.parent
@@ -162,10 +172,10 @@ def _queue_edit(
     return TreeEdit(queues={document.uid: document}, act=_tree_act(document, saved))
 
 
-def _tree_act(document: QueueDocument, saved: QueueDocument | None) -> TreeAct:
+def _tree_act(document: QueueDocument, saved: QueueDocument | None) -> TreeAction:
     if saved is None:
-        return TreeAct.CREATE
-    return TreeAct.EDIT if document.parent == saved.parent else TreeAct.MOVE
+        return TreeAction.CREATE
+    return TreeAction.EDIT if document.parent == saved.parent else TreeAction.MOVE
 
 
 class QueueMoveForm(PlainForm):
@@ -191,7 +201,7 @@ def move_queue(request: HttpRequest, context: dict[str, Any], queue: Queue) -> H
     edit = None
     if form.is_bound and form.is_valid():
         changed = replace(document, parent=form.cleaned_data["parent"])
-        edit = TreeEdit(queues={queue.uid: changed}, act=TreeAct.MOVE)
+        edit = TreeEdit(queues={queue.uid: changed}, act=TreeAction.MOVE)
     return _action_response(request, context, queue, edit=edit, form=form, verb=_("Move it"))
 
 
@@ -202,7 +212,7 @@ def set_queue_state(request: HttpRequest, context: dict[str, Any], queue: Queue)
     if form.is_valid():
         document = queue_trees.queue_document(queue)
         changed = replace(document, state=QueueState(form.cleaned_data["to"]))
-        edit = TreeEdit(queues={queue.uid: changed}, act=TreeAct.EDIT)
+        edit = TreeEdit(queues={queue.uid: changed}, act=TreeAction.EDIT)
     return _action_response(
         request,
         context,
@@ -357,7 +367,7 @@ def _bulk_edit(grid_rows: list[BulkEditRow], dimension: str) -> TreeEdit | None:
     if not rows or not all(valid):
         return None
     queues = {document.uid: _edited_document(document, form, dimension) for document, form in rows}
-    return TreeEdit(queues=queues, act=TreeAct.BULK)
+    return TreeEdit(queues=queues, act=TreeAction.BULK)
 
 
 def _edited_document(

@@ -9,9 +9,8 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from controlplane.domain.queue_documents import QueueDocument
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quotas import TOTAL, Entitlement
+from controlplane.domain.quotas.documents import QueueDocument
+from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
 from controlplane.web.forms import PlainForm
 
 STATES = (

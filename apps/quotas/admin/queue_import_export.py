@@ -16,8 +16,8 @@ from apps.quotas.models import Queue
 from apps.quotas.selectors import queue_trees
 from apps.quotas.services.queue_tree_files import MAX_FILE_BYTES, file_edit, tree_export
 from apps.quotas.services.queue_trees import TreeEdit
-from controlplane.domain.queue_files import FileRefused
-from controlplane.domain.queue_rights import may_change
+from controlplane.domain.quotas.files import InvalidQueueFile
+from controlplane.domain.quotas.permissions import may_change
 from controlplane.web.forms import PlainForm
 from controlplane.web.message_translation import translate_message
 
@@ -111,7 +111,7 @@ def _edit(form: FileForm) -> TreeEdit | None:
         return None
     try:
         return file_edit(form.cleaned_data["text"], prune=form.cleaned_data["prune"])
-    except FileRefused as refusal:
+    except InvalidQueueFile as refusal:
         for finding in refusal.findings:
             form.add_error("text", translate_message(finding.message))
         return None

@@ -13,11 +13,10 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 from apps.quotas.models import Queue
 from apps.quotas.selectors.queues import QueueEntry, QueueShare, QuotaTree, flatten
 from apps.quotas.selectors.quota_bars import QuotaBar, quota_bar
-from controlplane.domain.queue_documents import Documents
-from controlplane.domain.queue_rights import TreeRights, is_topmost, may_change
-from controlplane.domain.queue_standings import Standing
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quotas import TOTAL
+from controlplane.domain.quotas.documents import Documents
+from controlplane.domain.quotas.permissions import QueuePermissions, is_topmost, may_change
+from controlplane.domain.quotas.queues import TOTAL, QueueState
+from controlplane.domain.quotas.status import QueueStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +24,7 @@ class QuotaCell:
     """Quota and usage of one queue for one chip."""
 
     label: str
-    standing: Standing
+    standing: QueueStatus
     #: False without entitlement and usage.
     shown: bool
     bar: QuotaBar
@@ -80,7 +79,7 @@ class EditScope:
     """What a user may change in the current tree."""
 
     documents: Documents
-    rights: TreeRights
+    rights: QueuePermissions
 
     def can_change(self, queue: Queue) -> bool:
         """Whether the user may edit the queue at all."""
@@ -178,7 +177,7 @@ def _cell(entry: QueueEntry, chip: str, tree: QuotaTree) -> QuotaCell:
     return QuotaCell(
         label=_chip_name(chip),
         standing=standing,
-        shown=share.standing != Standing(),
+        shown=share.standing != QueueStatus(),
         bar=quota_bar(share, cards=tree.scales.get(chip, 1)),
         text=_usage_text(standing),
         details=" · ".join(_usage_details(share)),
@@ -198,7 +197,7 @@ def _own_guarantee(entry: QueueEntry, chip: str) -> int:
     return entry.share(chip).standing.guaranteed
 
 
-def _usage_text(standing: Standing) -> str:
+def _usage_text(standing: QueueStatus) -> str:
     counts = {"used": standing.used, "stated": standing.guaranteed, "cap": standing.cap}
     if standing.guaranteed:
         if standing.cap is None:

@@ -21,8 +21,8 @@ from apps.quotas.admin import queue_changes, queue_editing, queue_import_export,
 from apps.quotas.models import Queue
 from apps.quotas.selectors import queue_trees
 from apps.quotas.selectors.queues import queue_tree
-from controlplane.domain.permissions import Permission
-from controlplane.domain.queue_rules import judged
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.quotas.validation import validate_tree_change
 
 View = Callable[..., HttpResponse]
 
@@ -86,7 +86,9 @@ class QueueAdmin(ScopedAdmin[Queue]):
             documents=documents, rights=queue_trees.tree_rights(request.user)
         )
         warnings: dict[str, list[str]] = {}
-        for warning in judged(documents, documents, queue_trees.surroundings()).warnings:
+        for warning in validate_tree_change(
+            documents, documents, queue_trees.surroundings()
+        ).warnings:
             warnings.setdefault(warning.field, []).append(warning.message)
         q = request.GET.get("q", "")
         rows = queue_table.queue_rows(seen, scope, q=q, warnings=warnings)

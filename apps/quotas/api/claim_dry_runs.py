@@ -17,13 +17,13 @@ from apps.quotas import selectors
 from apps.quotas.api.queues import known_chips
 from apps.quotas.models import Queue
 from apps.quotas.selectors.simulations import ClaimDryRunRequest, claim_dry_run
-from controlplane.domain.claim_dry_runs import Outcome
-from controlplane.domain.claims import GangShape, RoleShape
-from controlplane.domain.permissions import Scope
-from controlplane.domain.resources import Bytes, Resources
+from controlplane.domain.common.permissions import Scope
+from controlplane.domain.common.resources import Bytes, Resources
+from controlplane.domain.quotas.claims import GangShape, RoleShape
+from controlplane.domain.scheduling.what_if import DryRunOutcome
 from controlplane.web.rest import LARGEST_INTEGER, BoundedJSONParser, Query, StrictSerializer
 
-_OUTCOMES = [(outcome.value, outcome.value) for outcome in Outcome]
+_OUTCOMES = [(outcome.value, outcome.value) for outcome in DryRunOutcome]
 _MOST_CARDS = 100_000
 
 

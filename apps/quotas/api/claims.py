@@ -24,15 +24,16 @@ from apps.quotas.selectors.queues import queues_active
 from apps.quotas.selectors.simulations import ReclaimRequest, reclaim_preview
 from apps.quotas.selectors.visibility import visibility_of
 from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.permissions import Permission, Scope
-from controlplane.domain.scheduling.questions import MOST_CARDS, MOST_NODES
+from controlplane.domain.common.permissions import Permission, Scope
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.what_if import (
-    Change,
+    MOST_CARDS,
+    MOST_NODES,
+    AddGuaranteedCards,
+    AddNodes,
+    ChangePriority,
     DrainNode,
-    MoreCards,
-    MoreNodes,
-    Urgent,
+    WhatIfChange,
 )
 from controlplane.web.rest import (
     Filters,
@@ -124,18 +125,18 @@ class QuestionSerializer(StrictSerializer[Any]):
     )
 
 
-def changes_from(given: Mapping[str, Any], *, claim: Claim) -> list[Change]:
+def changes_from(given: Mapping[str, Any], *, claim: Claim) -> list[WhatIfChange]:
     """The changes that a checked question names."""
-    changes: list[Change] = []
+    changes: list[WhatIfChange] = []
     if more := given.get("more_cards"):
         queue = claim.queue.uid
-        changes.append(MoreCards(queue=queue, chip=more["chip"], cards=more["cards"]))
+        changes.append(AddGuaranteedCards(queue=queue, chip=more["chip"], cards=more["cards"]))
     if nodes := given.get("more_nodes"):
-        changes.append(MoreNodes(like=nodes["like"].uid, nodes=nodes["nodes"]))
+        changes.append(AddNodes(like=nodes["like"].uid, nodes=nodes["nodes"]))
     if node := given.get("drain_node"):
         changes.append(DrainNode(node=node.uid))
     if "priority" in given:
-        changes.append(Urgent(claim=claim.uid, priority=given["priority"]))
+        changes.append(ChangePriority(claim=claim.uid, priority=given["priority"]))
     return changes
 
 

@@ -21,10 +21,13 @@ from apps.quotas.selectors.claims import claims_readable
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from apps.quotas.services import defragmentation as services
 from apps.quotas.services.defragmentation import DefragmentationRequest
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.permissions import Scope
-from controlplane.domain.rearrangements import Purpose, RearrangementState
+from controlplane.domain.common.permissions import Scope
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.defragmentation import DefragmentationPlan
+from controlplane.domain.scheduling.defragmentation_runs import (
+    DefragmentationPurpose,
+    DefragmentationState,
+)
 from controlplane.web.rest import Filters, ResourceViewSet, StrictSerializer, VisibleField
 
 MAX_NODES = 16
@@ -36,7 +39,7 @@ def _nothing_yet(_user: Any) -> QuerySet[Claim]:
 
 
 class WishSerializer(StrictSerializer[Any]):
-    purpose = serializers.ChoiceField(choices=[purpose.value for purpose in Purpose])
+    purpose = serializers.ChoiceField(choices=[purpose.value for purpose in DefragmentationPurpose])
     nodes = serializers.IntegerField(
         min_value=1, max_value=MAX_NODES, default=1, help_text="Whole nodes wanted."
     )
@@ -60,7 +63,7 @@ class WishSerializer(StrictSerializer[Any]):
             )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        for_claim = attrs["purpose"] == Purpose.ROOM_FOR
+        for_claim = attrs["purpose"] == DefragmentationPurpose.ROOM_FOR
         if for_claim and attrs["claim"] is None:
             raise serializers.ValidationError(
                 {"claim": ["say which waiting claim is to have room"]}
@@ -74,7 +77,7 @@ class WishSerializer(StrictSerializer[Any]):
     def plan_request(self) -> DefragmentationRequest:
         given = self.validated_data
         return DefragmentationRequest(
-            purpose=Purpose(given["purpose"]),
+            purpose=DefragmentationPurpose(given["purpose"]),
             nodes=given["nodes"],
             chip=given["chip"],
             claim=given["claim"],
@@ -144,7 +147,7 @@ def defragmentation_json(
 
 
 def proposal_json(
-    purpose: Purpose,
+    purpose: DefragmentationPurpose,
     plan: DefragmentationPlan,
     claims: dict[str, Claim],
     visibility: QueueVisibility,
@@ -200,7 +203,7 @@ class RearrangementFilters(Filters):
     lookups = {"state": "state__in"}
 
     state = serializers.MultipleChoiceField(
-        choices=[state.value for state in RearrangementState], required=False
+        choices=[state.value for state in DefragmentationState], required=False
     )
 
 

@@ -14,7 +14,7 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.quotas.models import PriorityClass
 from apps.quotas.services.priority_classes import priority_class_delete, priority_class_save
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import LARGEST_INTEGER, Query, ResourceViewSet, StrictSerializer
 
 

@@ -12,12 +12,12 @@ from apps.quotas.services.defragmentation import (
 )
 from apps.quotas.services.forecasts import WhatIfRefused
 from apps.quotas.services.priority_classes import PriorityRefused
-from controlplane.domain.fields import Finding
-from controlplane.domain.queue_files import FileRefused
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.quotas.files import InvalidQueueFile
 from controlplane.web.problems import Problem, translates
 
 
-def _errors(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
+def _errors(findings: tuple[FieldFinding, ...]) -> list[dict[str, Any]]:
     return [{"field": finding.field, "message": finding.message} for finding in findings]
 
 
@@ -28,8 +28,8 @@ def _tree(error: TreeRefused) -> Problem:
     )
 
 
-@translates(FileRefused)
-def _file(error: FileRefused) -> Problem:
+@translates(InvalidQueueFile)
+def _file(error: InvalidQueueFile) -> Problem:
     return Problem(
         status=422, code="queue-file-refused", detail=str(error), errors=_errors(error.findings)
     )

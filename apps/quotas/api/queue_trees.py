@@ -33,8 +33,8 @@ from apps.quotas.selectors.queue_trees import (
 )
 from apps.quotas.services import TreeUnchanged
 from apps.quotas.services.queue_tree_files import MAX_FILE_BYTES, content_edit, dump_yaml, load_yaml
-from controlplane.domain.permissions import Scope
-from controlplane.domain.queue_files import as_file
+from controlplane.domain.common.permissions import Scope
+from controlplane.domain.quotas.files import dump_queue_file
 from controlplane.web.rest import BoundedJSONParser, Query, ResourceViewSet, require_bounded
 
 YAML = "application/yaml"
@@ -68,7 +68,7 @@ class YAMLParser(BaseParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
         """:raises BodyTooLarge: if the announced content length exceeds the limit.
-        :raises FileRefused: if it is not valid YAML of that kind.
+        :raises InvalidQueueFile: if it is not valid YAML of that kind.
         """
         require_bounded(parser_context, limit=MAX_FILE_BYTES)
         return load_yaml(stream.read().decode("utf-8", errors="replace"))
@@ -111,7 +111,7 @@ class QueueTreeView(APIView):
         uids = {document.name: uid for uid, document in documents.items()}
         if name is not None and name not in uids:
             raise Http404
-        file = as_file(documents, of=uids[name] if name is not None else "")
+        file = dump_queue_file(documents, of=uids[name] if name is not None else "")
         return Response(file, headers=etag(tree_fingerprint()))
 
     @extend_schema(

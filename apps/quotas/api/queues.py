@@ -31,12 +31,16 @@ from apps.quotas.selectors.queue_trees import (
     tree_documents,
     tree_fingerprint,
 )
-from apps.quotas.services import TreeAct, TreeEdit
-from controlplane.domain.permissions import Scope
-from controlplane.domain.queue_documents import NEW, POLICIES, DifferenceKind, QueueDocument
-from controlplane.domain.queue_edits import fingerprint
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quotas import Entitlement
+from apps.quotas.services import TreeAction, TreeEdit
+from controlplane.domain.common.permissions import Scope
+from controlplane.domain.quotas.documents import (
+    NEW,
+    POLICIES,
+    DifferenceKind,
+    QueueDocument,
+    fingerprint,
+)
+from controlplane.domain.quotas.queues import Entitlement, QueueState
 from controlplane.ports import registry
 from controlplane.web.rest import LARGEST_INTEGER, Query, Reference, StrictSerializer, VisibleField
 
@@ -413,7 +417,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         document = document_of(given, uid="")
         edit = TreeEdit(
             queues={f"{NEW}{document.name}": document},
-            act=TreeAct.CREATE,
+            act=TreeAction.CREATE,
             note=given.get("note", ""),
             seen=if_match(request),
         )
@@ -440,7 +444,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         changed = replace(document, **fields)
         edit = TreeEdit(
             queues={uid: changed},
-            act=TreeAct.EDIT if changed.parent == document.parent else TreeAct.MOVE,
+            act=TreeAction.EDIT if changed.parent == document.parent else TreeAction.MOVE,
             note=note,
             # Fields that the body leaves out have the values that were just read.
             seen=if_match(request) or now,
@@ -458,7 +462,7 @@ class QueueViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, QueueReclai
         self._document(uid)
         edit = TreeEdit(
             queues={uid: None},
-            act=TreeAct.RETIRE,
+            act=TreeAction.RETIRE,
             note=self.query.get("note", ""),
             seen=if_match(request),
         )

@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from apps.quotas.selectors.free_capacity import CardUse
 from apps.quotas.selectors.topology import CardCell, Domain, NoSuchDomain, fleet_topology
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from controlplane.web.rest import Query
 
 

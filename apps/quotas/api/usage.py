@@ -31,8 +31,8 @@ from apps.quotas.selectors.usage import (
     usage_report,
 )
 from apps.quotas.services.usage import card_rate_set
-from controlplane.domain.permissions import Permission, Scope
-from controlplane.domain.usage import Cost, Period, card_hours, month_of
+from controlplane.domain.common.permissions import Permission, Scope
+from controlplane.domain.quotas.usage import Cost, DayRange, card_hours, month_of
 from controlplane.ports import registry
 from controlplane.web import downloads
 from controlplane.web.rest import (
@@ -328,7 +328,7 @@ class UsageMonthsView(APIView):
             )
         report = usage_report(
             request.user,
-            period=Period(first=first, last=last),
+            period=DayRange(first=first, last=last),
             by=Grouping(query["by"]),
             per=ReportInterval.MONTH,
             at=at,

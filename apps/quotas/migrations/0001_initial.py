@@ -3,7 +3,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import controlplane.domain.claims
+import controlplane.domain.quotas.claims
 import controlplane.persistence.models
 
 
@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
                             ("revoking", "revoking"),
                             ("released", "released"),
                         ],
-                        default=controlplane.domain.claims.ClaimState["PENDING"],
+                        default=controlplane.domain.quotas.claims.ClaimState["PENDING"],
                         max_length=20,
                     ),
                 ),
@@ -227,7 +227,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="claim",
             index=models.Index(
-                condition=models.Q(("state", controlplane.domain.claims.ClaimState["PENDING"])),
+                condition=models.Q(
+                    ("state", controlplane.domain.quotas.claims.ClaimState["PENDING"])
+                ),
                 fields=["-priority", "id"],
                 name="claim_waiting",
             ),
@@ -236,7 +238,8 @@ class Migration(migrations.Migration):
             model_name="claim",
             constraint=models.UniqueConstraint(
                 condition=models.Q(
-                    ("state", controlplane.domain.claims.ClaimState["RELEASED"]), _negated=True
+                    ("state", controlplane.domain.quotas.claims.ClaimState["RELEASED"]),
+                    _negated=True,
                 ),
                 fields=("owner_kind", "owner_uid"),
                 name="claim_once_per_owner",

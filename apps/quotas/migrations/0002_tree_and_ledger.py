@@ -5,7 +5,7 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import controlplane.domain.queues
+import controlplane.domain.quotas.queues
 import controlplane.persistence.models
 
 
@@ -328,8 +328,8 @@ class Migration(migrations.Migration):
             name="state",
             field=models.CharField(
                 choices=[("open", "open"), ("draining", "draining"), ("closed", "closed")],
-                db_default=controlplane.domain.queues.QueueState["OPEN"],
-                default=controlplane.domain.queues.QueueState["OPEN"],
+                db_default=controlplane.domain.quotas.queues.QueueState["OPEN"],
+                default=controlplane.domain.quotas.queues.QueueState["OPEN"],
                 max_length=10,
             ),
         ),

@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import controlplane.domain.rearrangements
+import controlplane.domain.scheduling.defragmentation_runs
 import controlplane.persistence.models
 
 
@@ -73,7 +73,9 @@ class Migration(migrations.Migration):
                             ("dismissed", "dismissed"),
                             ("expired", "expired"),
                         ],
-                        default=controlplane.domain.rearrangements.RearrangementState["PROPOSED"],
+                        default=controlplane.domain.scheduling.defragmentation_runs.DefragmentationState[
+                            "PROPOSED"
+                        ],
                         max_length=20,
                     ),
                 ),
@@ -144,7 +146,9 @@ class Migration(migrations.Migration):
                             ("missed", "missed"),
                             ("dropped", "dropped"),
                         ],
-                        default=controlplane.domain.rearrangements.MoveState["PLANNED"],
+                        default=controlplane.domain.scheduling.defragmentation_runs.RelocationState[
+                            "PLANNED"
+                        ],
                         max_length=20,
                     ),
                 ),
@@ -252,9 +256,15 @@ class Migration(migrations.Migration):
                     (
                         "state__in",
                         (
-                            controlplane.domain.rearrangements.RearrangementState["PROPOSED"],
-                            controlplane.domain.rearrangements.RearrangementState["APPROVED"],
-                            controlplane.domain.rearrangements.RearrangementState["UNDER_WAY"],
+                            controlplane.domain.scheduling.defragmentation_runs.DefragmentationState[
+                                "PROPOSED"
+                            ],
+                            controlplane.domain.scheduling.defragmentation_runs.DefragmentationState[
+                                "APPROVED"
+                            ],
+                            controlplane.domain.scheduling.defragmentation_runs.DefragmentationState[
+                                "UNDER_WAY"
+                            ],
                         ),
                     )
                 ),

@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import controlplane.domain.scheduling.questions
+import controlplane.domain.scheduling.what_if
 import controlplane.persistence.models
 
 
@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
                             ("answered", "answered"),
                             ("refused", "refused"),
                         ],
-                        default=controlplane.domain.scheduling.questions.WhatIfState["ASKED"],
+                        default=controlplane.domain.scheduling.what_if.WhatIfState["ASKED"],
                         max_length=10,
                     ),
                 ),

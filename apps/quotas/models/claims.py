@@ -9,7 +9,7 @@ from django.db import models
 from apps.accounts.models import Team, User
 from apps.fleet.models import Card, Node
 from apps.quotas.models.queues import Queue
-from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.persistence.models import Entity, Transition
 
 #: Database default, for rows that an older release writes.
@@ -17,7 +17,7 @@ EMPTY = models.Value({}, models.JSONField())
 
 
 class Claim(Entity):
-    """A workload's request to the scheduler; see ``controlplane.domain.claims``."""
+    """A workload's request to the scheduler; see ``controlplane.domain.quotas.claims``."""
 
     STATES: ClassVar = [(state.value, state.value) for state in ClaimState]
     REASONS: ClassVar = [(reason.value, reason.value) for reason in ReleaseReason]

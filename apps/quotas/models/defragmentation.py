@@ -8,18 +8,22 @@ from django.db import models
 
 from apps.accounts.models import User
 from apps.quotas.models.claims import Claim
-from controlplane.domain.rearrangements import MoveState, Purpose, RearrangementState
+from controlplane.domain.scheduling.defragmentation_runs import (
+    DefragmentationPurpose,
+    DefragmentationState,
+    RelocationState,
+)
 from controlplane.persistence.models import Entity, Transition
 
 
 class Rearrangement(Entity):
-    """A defragmentation plan; its state machine is in ``controlplane.domain.rearrangements``."""
+    """A defragmentation plan; its state machine is in ``controlplane.domain.scheduling.defragmentation_runs``."""
 
-    PURPOSES: ClassVar = [(purpose.value, purpose.value) for purpose in Purpose]
-    STATES: ClassVar = [(state.value, state.value) for state in RearrangementState]
+    PURPOSES: ClassVar = [(purpose.value, purpose.value) for purpose in DefragmentationPurpose]
+    STATES: ClassVar = [(state.value, state.value) for state in DefragmentationState]
 
     purpose = models.CharField(max_length=20, choices=PURPOSES)
-    state = models.CharField(max_length=20, choices=STATES, default=RearrangementState.PROPOSED)
+    state = models.CharField(max_length=20, choices=STATES, default=DefragmentationState.PROPOSED)
     #: Reason of the state.
     state_reason = models.TextField(blank=True)
     #: The pending claim that gets the freed cards.
@@ -42,7 +46,7 @@ class Rearrangement(Entity):
     gain = models.FloatField()
     #: Uids of the freed cards, reserved until the plan ends: for the claim, or to keep nodes idle.
     room = models.JSONField(default=list, blank=True)
-    #: ``NodePicture`` by ``NodePicture``: the affected nodes before and after.
+    #: ``NodeBeforeAfter`` by ``NodeBeforeAfter``: the affected nodes before and after.
     pictures = models.JSONField(default=list, blank=True)
     proposed_by = models.ForeignKey(
         User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
@@ -66,9 +70,9 @@ class Rearrangement(Entity):
                 name="rearrangement_to_do",
                 condition=models.Q(
                     state__in=(
-                        RearrangementState.PROPOSED,
-                        RearrangementState.APPROVED,
-                        RearrangementState.UNDER_WAY,
+                        DefragmentationState.PROPOSED,
+                        DefragmentationState.APPROVED,
+                        DefragmentationState.UNDER_WAY,
                     )
                 ),
             ),
@@ -88,12 +92,12 @@ class RearrangementTransition(Transition):
 class RearrangementMove(models.Model):
     """The relocation of one claim, with all its replicas."""
 
-    STATES: ClassVar = [(state.value, state.value) for state in MoveState]
+    STATES: ClassVar = [(state.value, state.value) for state in RelocationState]
 
     rearrangement = models.ForeignKey(Rearrangement, on_delete=models.CASCADE, related_name="moves")
     #: Order of execution, from 1.
     number = models.PositiveIntegerField()
-    state = models.CharField(max_length=20, choices=STATES, default=MoveState.PLANNED)
+    state = models.CharField(max_length=20, choices=STATES, default=RelocationState.PLANNED)
     claim = models.ForeignKey(Claim, on_delete=models.PROTECT, related_name="moves")
     #: The claim that resumed the workload.
     successor = models.ForeignKey(

@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from apps.accounts.models import Team, User
-from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas.queues import QueueState
 from controlplane.persistence.models import Entity
 
 

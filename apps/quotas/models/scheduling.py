@@ -10,7 +10,7 @@ from django.db import models
 from apps.accounts.models import Team, User
 from apps.quotas.models.claims import Claim
 from apps.quotas.models.queues import Queue
-from controlplane.domain.scheduling.questions import WhatIfState
+from controlplane.domain.scheduling.what_if import WhatIfState
 from controlplane.persistence.models import Entity
 
 
@@ -47,7 +47,7 @@ class WhatIf(Entity):
         Claim, on_delete=models.CASCADE, null=True, blank=True, related_name="what_ifs"
     )
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="what_ifs")
-    #: As ``controlplane.domain.scheduling.questions`` writes them.
+    #: As ``controlplane.domain.scheduling.what_if`` writes them.
     changes = models.JSONField()
     #: ``apps.quotas.selectors.forecasts.WhatIfResult`` as JSON; empty until computed.
     answer = models.JSONField(default=dict, blank=True)

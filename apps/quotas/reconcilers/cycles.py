@@ -29,11 +29,10 @@ from django.db import IntegrityError, transaction
 from apps.quotas import selectors, services
 from apps.quotas.models import Claim
 from apps.quotas.reconcilers.pending_reasons import ReasonThrottle
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.scheduling.plans import Placement, Plan
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import Snapshot
-from controlplane.domain.scheduling.standstill import Planner
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.scheduling.planner import Planner
+from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.persistence.transactions import commit_asynchronously
 
@@ -51,7 +50,7 @@ class CycleBudget:
     #: Multiplier of the policy's bounds.
     factor: float = 1.0
 
-    def scaled(self, policy: Policy) -> Policy:
+    def scaled(self, policy: SchedulingPolicy) -> SchedulingPolicy:
         """The policy with the bounds for the next cycle."""
         if policy.cycle is None or self.factor <= 1.0:
             return policy
@@ -61,7 +60,7 @@ class CycleBudget:
             attempts_per_cycle=round(policy.attempts_per_cycle * self.factor),
         )
 
-    def record(self, seconds: float, *, policy: Policy, unfinished: bool) -> None:
+    def record(self, seconds: float, *, policy: SchedulingPolicy, unfinished: bool) -> None:
         """Record the duration of a cycle; scale the next one to the target if claims were left."""
         if policy.cycle is None:
             return
@@ -109,7 +108,7 @@ class _CycleResult:
             self.seconds[phase] = perf_counter() - begun
 
 
-def cycle_run(*, policy: Policy, at: datetime) -> int:
+def cycle_run(*, policy: SchedulingPolicy, at: datetime) -> int:
     """Run cycles until all pending claims have been considered; return the number of admitted claims.
 
     Does nothing if another process holds the lease.
@@ -130,7 +129,7 @@ def cycle_run(*, policy: Policy, at: datetime) -> int:
     return admitted
 
 
-def _cycle(policy: Policy, lease: LeaderLease, at: datetime) -> _CycleResult:
+def _cycle(policy: SchedulingPolicy, lease: LeaderLease, at: datetime) -> _CycleResult:
     with _gc_disabled():
         return _run_phases(policy, lease, at)
 
@@ -150,7 +149,7 @@ def _gc_disabled() -> Iterator[None]:
             gc.enable()
 
 
-def _run_phases(policy: Policy, lease: LeaderLease, at: datetime) -> _CycleResult:
+def _run_phases(policy: SchedulingPolicy, lease: LeaderLease, at: datetime) -> _CycleResult:
     done = _CycleResult()
     with done.timed("load"), transaction.atomic():
         snapshot, reasons = selectors.snapshot_and_pending_reasons()
@@ -159,7 +158,7 @@ def _run_phases(policy: Policy, lease: LeaderLease, at: datetime) -> _CycleResul
     with done.timed("commit"):
         try:
             _commit(done, decided, snapshot, policy, lease, at)
-            if due := REASON_THROTTLE.due(decided.refusals, reasons):
+            if due := REASON_THROTTLE.due(decided.pending, reasons):
                 with _lease_transaction(lease):
                     services.claims_reasons_update(refusals=due)
                     # Reasons are informational, and the next cycle writes what is lost.
@@ -173,9 +172,9 @@ def _run_phases(policy: Policy, lease: LeaderLease, at: datetime) -> _CycleResul
 
 def _commit(
     done: _CycleResult,
-    decided: Plan,
-    snapshot: Snapshot,
-    policy: Policy,
+    decided: SchedulingPlan,
+    snapshot: SchedulingSnapshot,
+    policy: SchedulingPolicy,
     lease: LeaderLease,
     at: datetime,
 ) -> None:
@@ -200,7 +199,7 @@ def _commit(
                 at=at,
             )
         done.revoked = len(revoked)
-    done.refused = len(decided.refusals)
+    done.refused = len(decided.pending)
     moved = decided.state.untried or done.admitted or done.revoked
     done.unfinished = bool(released or (decided.unfinished and moved))
 
@@ -218,7 +217,7 @@ def _lease_transaction(lease: LeaderLease) -> Iterator[None]:
 
 
 def _admit(
-    placements: Sequence[Placement], *, lease: LeaderLease, at: datetime
+    placements: Sequence[ClaimPlacement], *, lease: LeaderLease, at: datetime
 ) -> services.Admissions:
     """Admit the placements that are still valid. Conflicting ones are dropped; the next cycle plans again.
 
@@ -241,7 +240,7 @@ def _admit(
     return outcome
 
 
-def _log_result(done: _CycleResult, snapshot: Snapshot) -> None:
+def _log_result(done: _CycleResult, snapshot: SchedulingSnapshot) -> None:
     """Log the cycle, and record its durations for ``/metrics``."""
     services.cycle_durations_record(seconds=done.seconds)
     total = sum(done.seconds.values())

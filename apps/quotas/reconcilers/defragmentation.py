@@ -17,16 +17,16 @@ from apps.quotas.models import Rearrangement, RearrangementMove, RearrangementTr
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.selectors.free_capacity import fleet_fragmentation
 from apps.quotas.services import defragmentation
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.rearrangements import (
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.scheduling.defragmentation_runs import (
     ACTIVE,
+    DEFRAGMENTATION,
     IN_MOTION,
-    REARRANGEMENT,
-    MoveEvent,
-    MoveState,
-    RearrangementEvent,
-    RearrangementState,
-    move_event,
+    DefragmentationEvent,
+    DefragmentationState,
+    RelocationEvent,
+    RelocationState,
+    relocation_event,
 )
 from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.persistence.state_transitions import apply_transition
@@ -41,7 +41,7 @@ MAX_STEPS = 100
 
 def defragmentation_reconcile(*, at: datetime) -> int:
     """Execute all steps that are due; return their number."""
-    waiting = Rearrangement.objects.filter(state=RearrangementState.PROPOSED, expires_at__lte=at)
+    waiting = Rearrangement.objects.filter(state=DefragmentationState.PROPOSED, expires_at__lte=at)
     if not (waiting.exists() or Rearrangement.objects.filter(state__in=ACTIVE).exists()):
         return 0
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
@@ -57,8 +57,8 @@ def _expired(row: Rearrangement, at: datetime) -> bool:
     try:
         apply_transition(
             row,
-            REARRANGEMENT,
-            RearrangementEvent.EXPIRE,
+            DEFRAGMENTATION,
+            DefragmentationEvent.EXPIRE,
             into=RearrangementTransition,
             at=at,
             reason="nobody approved it in time",
@@ -101,34 +101,36 @@ def _one_step(lease: LeaderLease, at: datetime) -> bool:
 
 def _next(row: Rearrangement, at: datetime) -> Callable[[], None] | None:
     """The step that is due; None while waiting for something else."""
-    if row.state == RearrangementState.APPROVED:
+    if row.state == DefragmentationState.APPROVED:
         return lambda: defragmentation.defragmentation_begin(row=row, at=at)
     moves = list(selectors.moves_of(row))
     current = next((one for one in moves if one.state in IN_MOTION), None)
     if current is not None:
         return _landing(current, at)
-    missed = next((one for one in moves if one.state == MoveState.MISSED), None)
+    missed = next((one for one in moves if one.state == RelocationState.MISSED), None)
     if missed is not None:
         reason = f"move {missed.number} did not land in time; what was left has not been begun"
         return lambda: defragmentation.defragmentation_end(
-            row=row, event=RearrangementEvent.FAIL, at=at, reason=reason
+            row=row, event=DefragmentationEvent.FAIL, at=at, reason=reason
         )
-    planned = next((one for one in moves if one.state == MoveState.PLANNED), None)
+    planned = next((one for one in moves if one.state == RelocationState.PLANNED), None)
     if planned is None:
         return lambda: _finish(row, moves, at)
     if row.stop_asked_at is not None:
-        finished = sum(one.state in (MoveState.LANDED, MoveState.ENDED) for one in moves)
+        finished = sum(
+            one.state in (RelocationState.LANDED, RelocationState.ENDED) for one in moves
+        )
         reason = f"stopped by {row.stop_asked_by} after {finished} of {len(moves)} moves"
         return lambda: defragmentation.defragmentation_end(
-            row=row, event=RearrangementEvent.DISMISS, at=at, reason=reason
+            row=row, event=DefragmentationEvent.DISMISS, at=at, reason=reason
         )
     planned.rearrangement = row
     return lambda: defragmentation.move_begin(step=planned, at=at)
 
 
 def _landing(current: RearrangementMove, at: datetime) -> Callable[[], None] | None:
-    event: MoveEvent | None = move_event(
-        MoveState(current.state), defragmentation.move_observation(step=current, at=at)
+    event: RelocationEvent | None = relocation_event(
+        RelocationState(current.state), defragmentation.move_observation(step=current, at=at)
     )
     return (
         None
@@ -140,7 +142,7 @@ def _landing(current: RearrangementMove, at: datetime) -> Callable[[], None] | N
 def _finish(row: Rearrangement, moves: list[RearrangementMove], at: datetime) -> None:
     reason = f"all {len(moves)} moves made"
     defragmentation.defragmentation_end(
-        row=row, event=RearrangementEvent.FINISH, at=at, reason=reason
+        row=row, event=DefragmentationEvent.FINISH, at=at, reason=reason
     )
     # Measured after the reservations are released.
     found = fleet_fragmentation()
@@ -153,5 +155,5 @@ def _fail(lease: LeaderLease, row: Rearrangement, at: datetime, reason: str) -> 
     with transaction.atomic():
         if lease.check():
             defragmentation.defragmentation_end(
-                row=row, event=RearrangementEvent.FAIL, at=at, reason=reason
+                row=row, event=DefragmentationEvent.FAIL, at=at, reason=reason
             )

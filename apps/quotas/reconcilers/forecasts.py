@@ -18,17 +18,18 @@ from apps.quotas import selectors
 from apps.quotas.models import Claim, ForecastRun, WhatIf
 from apps.quotas.selectors import forecasts
 from apps.quotas.services.forecasts import forecasts_write, what_if_answer, what_if_refuse
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.forecast import Forecast, forecast
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.questions import WhatIfState, changes_from_json
-from controlplane.domain.scheduling.snapshots import Snapshot
+from controlplane.domain.scheduling.plans import SchedulingPolicy
+from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from controlplane.domain.scheduling.what_if import (
-    Cancelled,
-    Change,
-    Difference,
+    ChangePriority,
+    RemoveClaim,
+    StartTimeChange,
     UnknownSubject,
-    Urgent,
+    WhatIfChange,
+    WhatIfState,
+    changes_from_json,
     what_if,
 )
 from controlplane.persistence.leases import leader_lease
@@ -47,7 +48,9 @@ MIN_CONSIDERED = 50
 Clock = Callable[[], datetime]
 
 
-def forecasts_refresh(*, policy: Policy, at: datetime, clock: Clock = timezone.now) -> int:
+def forecasts_refresh(
+    *, policy: SchedulingPolicy, at: datetime, clock: Clock = timezone.now
+) -> int:
     """Forecast once, unless nothing is pending, another process does, or it is too soon; return the count.
 
     :param clock: gives the end of the run, from which the pause is computed.
@@ -98,7 +101,7 @@ WHAT_IF_BATCH = 2
 _MAX_LISTED = 20
 
 
-def what_ifs_reconcile(*, policy: Policy, at: datetime) -> int:
+def what_ifs_reconcile(*, policy: SchedulingPolicy, at: datetime) -> int:
     """Compute the oldest requested what-ifs, unless another process does; return how many."""
     if not WhatIf.objects.filter(state=WhatIfState.ASKED).exists():
         return 0
@@ -113,7 +116,7 @@ def what_ifs_reconcile(*, policy: Policy, at: datetime) -> int:
         return sum(_answer(one, policy=policy, at=at) for one in what_if_row)
 
 
-def _answer(what_if_row: WhatIf, *, policy: Policy, at: datetime) -> bool:
+def _answer(what_if_row: WhatIf, *, policy: SchedulingPolicy, at: datetime) -> bool:
     began = time.monotonic()
     with transaction.atomic():
         snapshot = selectors.snapshot()
@@ -144,16 +147,21 @@ def _answer(what_if_row: WhatIf, *, policy: Policy, at: datetime) -> bool:
     return what_if_answer(uid=what_if_row.uid, answer=answer, at=at)
 
 
-def _subjects(what_if_row: WhatIf, changes: Iterable[Change], snapshot: Snapshot) -> set[str]:
+def _subjects(
+    what_if_row: WhatIf, changes: Iterable[WhatIfChange], snapshot: SchedulingSnapshot
+) -> set[str]:
     """Claims that the request is about; they are considered wherever they are in the queue."""
-    named = {change.claim for change in changes if isinstance(change, Urgent | Cancelled)}
+    named = {change.claim for change in changes if isinstance(change, ChangePriority | RemoveClaim)}
     if what_if_row.claim:
         named.add(what_if_row.claim.uid)
     return named & {claim.uid for claim in snapshot.claims}
 
 
 def _effects_json(
-    differences: Iterable[Difference], snapshot: Snapshot, *, own: Difference | None
+    differences: Iterable[StartTimeChange],
+    snapshot: SchedulingSnapshot,
+    *,
+    own: StartTimeChange | None,
 ) -> Mapping[str, Any]:
     """Effects on other claims as JSON, without expected arrivals."""
     waiting = {claim.uid for claim in snapshot.claims}
@@ -179,7 +187,7 @@ def _effects_json(
     }
 
 
-def _seconds(each: Difference) -> float:
+def _seconds(each: StartTimeChange) -> float:
     """Seconds that it starts earlier; the whole horizon if it starts in only one of the forecasts."""
     if each.gained is not None:
         return each.gained.total_seconds()
@@ -191,7 +199,7 @@ def _starts(forecast: Forecast | None) -> bool:
     return forecast is not None and forecast.starts_at is not None
 
 
-def _difference_json(each: Difference) -> dict[str, Any]:
+def _difference_json(each: StartTimeChange) -> dict[str, Any]:
     return {
         "claim": each.claim,
         "gained": None if each.gained is None else each.gained.total_seconds(),

@@ -10,8 +10,8 @@ from __future__ import annotations
 from time import monotonic
 
 from apps.quotas.selectors.claim_snapshots import PendingReasons
-from controlplane.domain.claims import UNTOLD
-from controlplane.domain.scheduling.plans import Refusal, RefusalCode, Refusals
+from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON
+from controlplane.domain.scheduling.plans import PendingClaim, PendingClaims, PendingCode
 
 #: First reasons per second, and the maximum burst.
 MAX_NEW_PER_SECOND = 1000
@@ -54,16 +54,16 @@ class ReasonThrottle:
         #: Index of the next refusal in the round-robin.
         self._next = 0
 
-    def due(self, refusals: Refusals, reasons: PendingReasons) -> list[Refusal]:
+    def due(self, refusals: PendingClaims, reasons: PendingReasons) -> list[PendingClaim]:
         """Reasons that differ from the stored ones, within the rate limit."""
         return self._new_reasons(refusals, reasons) + self._changed_reasons(refusals, reasons)
 
-    def _new_reasons(self, refusals: Refusals, reasons: PendingReasons) -> list[Refusal]:
+    def _new_reasons(self, refusals: PendingClaims, reasons: PendingReasons) -> list[PendingClaim]:
         if not reasons.unexplained:
             return []
         # "Not considered yet" is the initial reason.
         considered = (
-            group for group in refusals.groups if group.reason.code is not RefusalCode.NOT_LOOKED_AT
+            group for group in refusals.groups if group.reason.code is not PendingCode.NOT_EVALUATED
         )
         due = [
             group.reason.refuse(claim.uid)
@@ -74,18 +74,20 @@ class ReasonThrottle:
         self._new.use(len(due))
         return due
 
-    def _changed_reasons(self, refusals: Refusals, reasons: PendingReasons) -> list[Refusal]:
-        due: list[Refusal] = []
+    def _changed_reasons(
+        self, refusals: PendingClaims, reasons: PendingReasons
+    ) -> list[PendingClaim]:
+        due: list[PendingClaim] = []
         most = self._changed.available()
         # In a no-op cycle only newly pending claims are refused again.
         if most < MIN_CHANGED_BATCH or len(refusals) <= len(reasons.unexplained):
             return due
         stored = reasons.by_claim()
         for passed, (reason, claim) in enumerate(refusals.around(self._next), start=1):
-            if reason.code is RefusalCode.NOT_LOOKED_AT:
+            if reason.code is PendingCode.NOT_EVALUATED:
                 # The reason of its last search is more useful.
                 continue
-            if stored.get(claim.uid, reason.reason) not in (reason.reason, UNTOLD):
+            if stored.get(claim.uid, reason.reason) not in (reason.reason, NOT_EVALUATED_REASON):
                 due.append(reason.refuse(claim.uid))
                 if len(due) == most:
                     self._next = (self._next + passed) % len(refusals)

@@ -11,7 +11,7 @@ from apps.fleet.models import Cluster
 from apps.fleet.services import cluster_status
 from apps.quotas.models import PriorityClass
 from apps.quotas.selectors.queue_trees import tree_documents
-from controlplane.domain.queue_documents import Documents
+from controlplane.domain.quotas.documents import Documents
 from controlplane.persistence.leases import leader_lease
 from controlplane.ports.clusters import ClusterError, QueueKeeper
 from controlplane.ports.registry import UnknownAdapter
@@ -28,8 +28,8 @@ def cluster_queues_sync() -> int:
 
     An unreachable cluster does not affect others. Call it outside of transactions: it makes network requests.
     """
-    clusters = _syncing_clusters()
-    if not clusters:
+    nominees = _syncing_clusters()
+    if not nominees:
         return 0
     synced = 0
     with leader_lease(LEASE, ttl=LEASE_TTL) as lease:
@@ -37,7 +37,7 @@ def cluster_queues_sync() -> int:
             return 0
         documents = tree_documents()
         classes = dict(PriorityClass.objects.values_list("name", "value"))
-        for cluster, keeper in clusters:
+        for cluster, keeper in nominees:
             if not lease.renew(ttl=LEASE_TTL):
                 break
             synced += _sync(cluster, keeper, documents=documents, classes=classes)

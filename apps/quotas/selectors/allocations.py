@@ -12,9 +12,9 @@ from django.db.models import Count, Q, QuerySet
 
 from apps.fleet.models import Card, Node
 from apps.quotas.models import Allocation, Queue, QueueChange
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.queue_documents import from_json
-from controlplane.domain.quotas import Entitlement
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.quotas.documents import from_json
+from controlplane.domain.quotas.queues import Entitlement
 
 
 class UsageWindow(StrEnum):

@@ -16,10 +16,14 @@ from django.db import connection
 
 from apps.quotas.models import Allocation
 from apps.quotas.selectors.row_versions import ChangeFeed, FeedQuery, FeedState
-from controlplane.domain.claims import UNTOLD, ClaimState, GangShape
-from controlplane.domain.scheduling.lines import ByKind, Waiting, by_kind
+from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON, ClaimState, GangShape
+from controlplane.domain.scheduling.pending_queues import (
+    ClaimsByClass,
+    GroupedClaims,
+    claims_by_class,
+)
 from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim
 
 #: Size of the caches of parsed JSON; most claims have the same shape as others.
 CACHE_SIZE = 4096
@@ -30,11 +34,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 CardsByReplica = Mapping[tuple[str, int], list[str]]
 
-_place = attrgetter("place")
+_position = attrgetter("position")
 
 
 class NodeConstraints(NamedTuple):
-    """Node constraints of a claim; see ``ClaimView``."""
+    """Node constraints of a claim; see ``ClaimSnapshot``."""
 
     selector: Mapping[str, str]
     tolerations: frozenset[str]
@@ -81,13 +85,13 @@ class PendingReasons(NamedTuple):
 class ActiveClaims:
     """All pending and running claims, in order of creation."""
 
-    pending: Waiting
-    running: tuple[RunningView, ...]
+    pending: GroupedClaims
+    running: tuple[RunningClaim, ...]
     reasons: PendingReasons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _PendingClaim(ClaimView):
+class _PendingClaim(ClaimSnapshot):
     #: The stored reason; no plan depends on it. Cached views may be outdated: use ``PendingReasons``.
     reason: str = field(repr=False, compare=False)
 
@@ -175,21 +179,21 @@ def active_claims(*, server: object) -> ActiveClaims:
 class _PendingClaims(NamedTuple):
     """Aggregates over all pending claims."""
 
-    by_kind: ByKind
+    by_kind: ClaimsByClass
     #: As in ``PendingReasons``.
     unexplained: Set[str]
 
 
 def _pending(
     feed: FeedState[_PendingClaim, _PendingClaims], *, without: Set[int]
-) -> tuple[Waiting, PendingReasons]:
+) -> tuple[GroupedClaims, PendingReasons]:
     """The pending claims and their stored reasons."""
     if without.isdisjoint(feed.values):
         every = feed.values.values()
         reasons = PendingReasons(feed.summary.unexplained, partial(_reasons, every))
-        return Waiting.of(every, feed.summary.by_kind), reasons
+        return GroupedClaims.of(every, feed.summary.by_kind), reasons
     left = [each for pk, each in feed.values.items() if pk not in without]
-    return Waiting.of(left, by_kind(left)), PendingReasons(
+    return GroupedClaims.of(left, claims_by_class(left)), PendingReasons(
         _unexplained(left), partial(_reasons, left)
     )
 
@@ -199,7 +203,7 @@ def _reasons(pending: Collection[_PendingClaim]) -> Mapping[str, str]:
 
 
 def _unexplained(pending: Collection[_PendingClaim]) -> Set[str]:
-    return {each.uid for each in pending if each.reason == UNTOLD}
+    return {each.uid for each in pending if each.reason == NOT_EVALUATED_REASON}
 
 
 def _update_pending(
@@ -210,16 +214,16 @@ def _update_pending(
     new = {each.uid: each for each in added}
     unexplained = {*(before.unexplained if before else ())}.difference(old) | _unexplained(added)
     # For most of them only the reason changed.
-    left = by_kind([view for uid, view in old.items() if new.get(uid) != view])
-    joined = by_kind([view for uid, view in new.items() if old.get(uid) != view])
+    left = claims_by_class([view for uid, view in old.items() if new.get(uid) != view])
+    joined = claims_by_class([view for uid, view in new.items() if old.get(uid) != view])
     for kind in left.keys() | joined.keys():
         equivalent = list(classes.get(kind, ()))
         for view in left.get(kind, ()):
-            # Ordered by ``place``, which is unique.
-            del equivalent[bisect_left(equivalent, view.place, key=_place)]
+            # Ordered by ``position``, which is unique.
+            del equivalent[bisect_left(equivalent, view.position, key=_position)]
         if equivalent:
             for view in joined.get(kind, ()):
-                insort(equivalent, view, key=_place)
+                insort(equivalent, view, key=_position)
         else:
             equivalent += joined.get(kind, ())
         if equivalent:
@@ -230,7 +234,7 @@ def _update_pending(
 
 
 def _no_summary(
-    _before: None, _removed: Sequence[RunningView], _added: Sequence[RunningView]
+    _before: None, _removed: Sequence[RunningClaim], _added: Sequence[RunningClaim]
 ) -> None:
     """No aggregate is needed."""
 
@@ -239,7 +243,7 @@ def _read_pending(keys: Collection[int]) -> Mapping[int, _PendingClaim]:
     return {row.pk: _pending_view(row) for row in _rows(keys) if row.state == ClaimState.PENDING}
 
 
-def _read_allocated(keys: Collection[int]) -> Mapping[int, RunningView]:
+def _read_allocated(keys: Collection[int]) -> Mapping[int, RunningClaim]:
     rows = [row for row in _rows(keys) if row.state in ALLOCATED_STATES]
     held = _cards_by_replica([row.pk for row in rows])
     return {row.pk: _running_view(row, held[row.pk]) for row in rows}
@@ -254,7 +258,7 @@ def _rows(keys: Collection[int]) -> list[_ClaimRow]:
 _PENDING: ChangeFeed[_PendingClaim, _PendingClaims] = ChangeFeed(
     _PENDING_QUERY, _read_pending, _update_pending
 )
-_ALLOCATED: ChangeFeed[RunningView, None] = ChangeFeed(
+_ALLOCATED: ChangeFeed[RunningClaim, None] = ChangeFeed(
     _ALLOCATED_QUERY, _read_allocated, _no_summary
 )
 
@@ -280,13 +284,13 @@ def _pending_view(row: _ClaimRow) -> _PendingClaim:
     )
 
 
-def _running_view(row: _ClaimRow, held: CardsByReplica) -> RunningView:
+def _running_view(row: _ClaimRow, held: CardsByReplica) -> RunningClaim:
     where, speeds = _constraints_of(row.where), _speeds(row.speeds)
     admitted_at = _instant(row.created_at if row.admitted_at is None else row.admitted_at)
     ends_at = None
     if row.runtime is not None:
         ends_at = admitted_at + timedelta(seconds=row.runtime) / speeds.get(row.chip, 1.0)
-    return RunningView(
+    return RunningClaim(
         uid=row.uid,
         queue=row.queue,
         shape=_shape_of(row.shape),

@@ -33,15 +33,15 @@ from apps.quotas.selectors.queues import (
     queues_active,
 )
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.quotas import TOTAL
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.quotas.queues import TOTAL
 from controlplane.persistence.models import LoopState
 from controlplane.ports.launches import Placement
 
 #: Queueing time of a claim: one that resumes an evicted workload keeps the time of its predecessor.
 PENDING_SINCE = Coalesce("in_line_since", "created_at")
-#: Order within a queue, as in ``controlplane.domain.scheduling.ordering``: priority, age, uid.
+#: Order within a queue, as in ``controlplane.domain.scheduling.pending_queues``: priority, age, uid.
 QUEUE_ORDER = (F("priority").desc(), PENDING_SINCE.asc(), F("uid").asc())
 #: Larger than any priority.
 _ABOVE_ANY_PRIORITY = 2**31

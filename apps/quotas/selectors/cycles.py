@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.conf import settings
 
 from apps.quotas.models import CyclePhase
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 
 #: Upper bounds of the histograms, in seconds.
 CYCLE_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -43,6 +43,8 @@ def cycle_histograms() -> tuple[PhaseHistogram, ...]:
 CYCLE_BUDGET = timedelta(seconds=1.5)
 
 
-def policy_now() -> Policy:
+def policy_now() -> SchedulingPolicy:
     """The scheduling policy, with the installation's grace period."""
-    return Policy(grace=timedelta(seconds=settings.NINEFOLD_GRACE_SECONDS), cycle=CYCLE_BUDGET)
+    return SchedulingPolicy(
+        grace=timedelta(seconds=settings.NINEFOLD_GRACE_SECONDS), cycle=CYCLE_BUDGET
+    )

@@ -15,11 +15,11 @@ from apps.fleet.models import Node
 from apps.quotas.models import Claim, Rearrangement, RearrangementMove
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.snapshots import snapshot
-from controlplane.domain.permissions import Permission, allows
-from controlplane.domain.rearrangements import MoveState, what_changed
-from controlplane.domain.scheduling.moves import Move
+from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.scheduling.defragmentation_runs import RelocationState, relocation_blockers
 from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.snapshots import Snapshot
+from controlplane.domain.scheduling.relocation import Relocation
+from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 
 
 def defragmentations_visible(user: accounts.RequestUser) -> QuerySet[Rearrangement]:
@@ -90,7 +90,7 @@ def _not_permitted(user: accounts.RequestUser, teams: Iterable[Team]) -> list[Te
     ]
 
 
-def defragmentation_snapshot() -> Snapshot:
+def defragmentation_snapshot() -> SchedulingSnapshot:
     """The scheduler's snapshot, in which only claims with a workload uid are preemptible.
 
     A relocation finds the claim that resumes a workload by that uid.
@@ -109,26 +109,26 @@ def defragmentation_snapshot() -> Snapshot:
 
 def changes_since(rearrangement: Rearrangement) -> tuple[str, ...]:
     """Reasons why the remaining relocations are no longer possible; empty if they are."""
-    remaining = [row for row in moves_of(rearrangement) if row.state == MoveState.PLANNED]
+    remaining = [row for row in moves_of(rearrangement) if row.state == RelocationState.PLANNED]
     # As the snapshot names the beneficiaries of nominations.
-    keepers = [
+    nominees = [
         f"work:{uid}" for uid in (rearrangement.uid, *(row.claim.work_uid for row in remaining))
     ]
     seen = defragmentation_snapshot()
     beneficiary = rearrangement.claim.uid if rearrangement.claim else ""
     if beneficiary and beneficiary not in {claim.uid for claim in seen.claims}:
         return ("the claim that it makes room for does not wait any more",)
-    return what_changed(
+    return relocation_blockers(
         [(row.number, planned_move(row)) for row in remaining],
         rearrangement.room,
         seen,
-        keepers=[*keepers, beneficiary] if beneficiary else keepers,
+        nominees=[*nominees, beneficiary] if beneficiary else nominees,
     )
 
 
-def planned_move(row: RearrangementMove) -> Move:
+def planned_move(row: RearrangementMove) -> Relocation:
     """The relocation as the scheduler planned it."""
-    return Move(
+    return Relocation(
         claim=row.claim.uid,
         chip=row.chip,
         source=replicas_of(row.source),

@@ -15,12 +15,11 @@ from apps.quotas.models import Claim, ClaimForecast, ForecastRun, WhatIf
 from apps.quotas.selectors.cycles import policy_now
 from apps.quotas.selectors.snapshots import claim_view
 from apps.quotas.selectors.visibility import QueueVisibility
-from controlplane.domain.claims import ClaimState, ReleaseReason
-from controlplane.domain.scheduling.accounts import nominated, queue_tree
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.scheduling.forecast import Assumptions
-from controlplane.domain.scheduling.ordering import Order
-from controlplane.domain.scheduling.runtimes import PastRun, RuntimeHistory
-from controlplane.domain.scheduling.snapshots import ClaimView, Snapshot
+from controlplane.domain.scheduling.pending_queues import ClaimOrder, nominated, queue_tree
+from controlplane.domain.scheduling.runtime_estimates import CompletedRun, RuntimeHistory
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
 
 #: Forecast horizon.
 HORIZON = timedelta(days=1)
@@ -45,7 +44,7 @@ def forecast_assumptions(at: datetime, *, claims: int) -> Assumptions:
     """
     return Assumptions(
         horizon=HORIZON,
-        grain=GRAIN if claims <= FEW else COARSE_GRAIN,
+        resolution=GRAIN if claims <= FEW else COARSE_GRAIN,
         cycles=MAX_CYCLES,
         runtimes=RuntimeHistory(_past_runs(at)),
         arrivals=_arrivals(at),
@@ -53,7 +52,7 @@ def forecast_assumptions(at: datetime, *, claims: int) -> Assumptions:
     )
 
 
-def _past_runs(at: datetime) -> list[PastRun]:
+def _past_runs(at: datetime) -> list[CompletedRun]:
     rows = (
         Claim.objects.filter(
             state=ClaimState.RELEASED,
@@ -65,13 +64,13 @@ def _past_runs(at: datetime) -> list[PastRun]:
         .values_list("queue__uid", "card_count", "admitted_at", "released_at")[:MAX_PAST_RUNS]
     )
     return [
-        PastRun(queue=queue, cards=cards, runtime=max(timedelta(0), until - since))
+        CompletedRun(queue=queue, cards=cards, runtime=max(timedelta(0), until - since))
         for queue, cards, since, until in rows
         if since and until
     ]
 
 
-def _arrivals(at: datetime) -> tuple[ClaimView, ...]:
+def _arrivals(at: datetime) -> tuple[ClaimSnapshot, ...]:
     """Claims of the last day, expected again a day later."""
     rows = (
         Claim.objects.filter(
@@ -94,16 +93,17 @@ def _arrivals(at: datetime) -> tuple[ClaimView, ...]:
     )
 
 
-def scheduling_order(snapshot: Snapshot) -> tuple[str, ...]:
+def scheduling_order(snapshot: SchedulingSnapshot) -> tuple[str, ...]:
     """Uids of all pending claims in the current scheduling order."""
     return tuple(
-        claim.uid for claim in Order(snapshot.claims, queue_tree(snapshot, nominated(snapshot)))
+        claim.uid
+        for claim in ClaimOrder(snapshot.claims, queue_tree(snapshot, nominated(snapshot)))
     )
 
 
 def narrowed(
-    snapshot: Snapshot, order: Sequence[str], *, always: Collection[str] = (), most: int
-) -> Snapshot:
+    snapshot: SchedulingSnapshot, order: Sequence[str], *, always: Collection[str] = (), most: int
+) -> SchedulingSnapshot:
     """The snapshot with only as many pending claims as a forecast can consider: the first of each queue.
 
     :param always: uids that are always included.

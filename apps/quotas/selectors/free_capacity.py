@@ -17,14 +17,18 @@ from django.db.models import Count
 from apps.fleet.models import Node
 from apps.quotas.models import Claim
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState, GangShape
-from controlplane.domain.geometry import Geometry
-from controlplane.domain.network import domains_in
-from controlplane.domain.resources import Bytes, Resources
-from controlplane.domain.scheduling.openings import Opening, openings
-from controlplane.domain.scheduling.shapes import Shape, Typical, popular
-from controlplane.domain.scheduling.snapshots import Binding, CardView, NodeView, Snapshot
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import Bytes, Resources
+from controlplane.domain.common.topology import Geometry, network_domains
+from controlplane.domain.quotas.claims import ClaimState, GangShape
+from controlplane.domain.scheduling.demand import ReplicaShape, TypicalRequest, most_frequent
+from controlplane.domain.scheduling.fragmentation import NodeFreeCapacity, free_capacity
+from controlplane.domain.scheduling.snapshots import (
+    CardBinding,
+    CardSnapshot,
+    NodeSnapshot,
+    SchedulingSnapshot,
+)
 from controlplane.ports.registry import geometries_on
 
 
@@ -57,7 +61,7 @@ class NodeOccupancy(NamedTuple):
     #: Primary keys of the claims that use them; 0 for none.
     claims: Sequence[int]
     geometries: tuple[Geometry, ...]
-    opening: Opening
+    opening: NodeFreeCapacity
 
 
 class FleetFragmentation(NamedTuple):
@@ -152,7 +156,7 @@ def fleet_nodes() -> Sequence[NodeOccupancy]:
     layouts = [_node_cards(row, *cards[row.pk][:3], allocated=allocated) for row in rows]
     distinct = tuple(dict.fromkeys(layouts))
     views = tuple(_view(str(number), layout) for number, layout in enumerate(distinct))
-    found = openings(Snapshot(nodes=views, claims=(), queues={}), typical)
+    found = free_capacity(SchedulingSnapshot(nodes=views, claims=(), queues={}), typical)
     known = {
         layout: (view, opening, _uses(layout, view, opening))
         for layout, view, opening in zip(distinct, views, found, strict=True)
@@ -163,9 +167,9 @@ def fleet_nodes() -> Sequence[NodeOccupancy]:
     ]
 
 
-def typical_requests() -> tuple[Typical, ...]:
+def typical_requests() -> tuple[TypicalRequest, ...]:
     """The most frequent requests of pending and running claims per node; counted by the database."""
-    counted: Counter[tuple[Shape, frozenset[str]]] = Counter()
+    counted: Counter[tuple[ReplicaShape, frozenset[str]]] = Counter()
     for state, shape, chips, chip, times in (
         Claim.objects.filter(state__in=(ClaimState.PENDING, *ALLOCATED_STATES))
         .order_by()
@@ -175,8 +179,8 @@ def typical_requests() -> tuple[Typical, ...]:
         suits = frozenset(chips if state == ClaimState.PENDING else (chip,))
         for role in GangShape.from_json(shape).roles:
             if role.cards:
-                counted[Shape.of(role), suits] += role.replicas * times
-    return popular(counted)
+                counted[ReplicaShape.of(role), suits] += role.replicas * times
+    return most_frequent(counted)
 
 
 def natural_sort_key(name: str) -> tuple[tuple[int, int, str], ...]:
@@ -190,7 +194,7 @@ def natural_sort_key(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def _place(labels: Mapping[str, str]) -> tuple[tuple[tuple[int, int, str], ...], ...]:
-    return tuple(natural_sort_key(name) for name in domains_in(labels).values())
+    return tuple(natural_sort_key(name) for name in network_domains(labels).values())
 
 
 def _nodes() -> list[_NodeRow]:
@@ -230,14 +234,14 @@ def _node_cards(
     )
 
 
-def _view(uid: str, layout: _NodeCards) -> NodeView:
+def _view(uid: str, layout: _NodeCards) -> NodeSnapshot:
     chips = layout.chips.split(",")
-    return NodeView(
+    return NodeSnapshot(
         uid=uid,
         name=uid,
         cluster="",
         cards=tuple(
-            CardView(
+            CardSnapshot(
                 uid=f"{uid}/{index}",
                 index=int(index),
                 chip=chip,
@@ -252,11 +256,11 @@ def _view(uid: str, layout: _NodeCards) -> NodeView:
         capacity=Resources(memory=Bytes(max(0, layout.memory))),
         schedulable=layout.schedulable,
         geometries=dict(layout.geometries),
-        binding=Binding(layout.binding),
+        binding=CardBinding(layout.binding),
     )
 
 
-def _uses(layout: _NodeCards, view: NodeView, opening: Opening) -> str:
+def _uses(layout: _NodeCards, view: NodeSnapshot, opening: NodeFreeCapacity) -> str:
     """Uses as displayed: with cordoned nodes and fragments."""
     shown = layout.letters.translate(_SHOWN)
     if not view.takes_work:
@@ -272,14 +276,17 @@ def _uses(layout: _NodeCards, view: NodeView, opening: Opening) -> str:
 
 
 def _occupancy(
-    row: _NodeRow, layout: _NodeCards, claims: str, known: tuple[NodeView, Opening, str]
+    row: _NodeRow,
+    layout: _NodeCards,
+    claims: str,
+    known: tuple[NodeSnapshot, NodeFreeCapacity, str],
 ) -> NodeOccupancy:
     view, opening, uses = known
     return NodeOccupancy(
         uid=row.uid,
         name=row.name,
         cluster=row.cluster,
-        domains=domains_in(row.labels),
+        domains=network_domains(row.labels),
         takes_work=view.takes_work,
         indices=tuple(card.index for card in view.cards),
         chips=layout.chips.split(","),

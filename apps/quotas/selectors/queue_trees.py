@@ -14,21 +14,20 @@ from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, Queue, QueueChange
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.queues import capacity_by_chip, queue_views, queues_active
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.permissions import Permission
-from controlplane.domain.queue_documents import (
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.quotas.documents import (
     Documents,
     QueueDifference,
     QueueDocument,
-    changes,
+    fingerprint,
     from_json,
+    tree_differences,
 )
-from controlplane.domain.queue_edits import fingerprint
-from controlplane.domain.queue_rights import TreeRights
-from controlplane.domain.queue_rules import Surroundings
-from controlplane.domain.queue_standings import Standing, chips_of, standings
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quotas import TOTAL, Entitlement
+from controlplane.domain.quotas.permissions import QueuePermissions
+from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
+from controlplane.domain.quotas.status import QueueStatus, chips_of, queue_statuses
+from controlplane.domain.quotas.validation import TreeContext
 from controlplane.ports import registry
 
 
@@ -54,14 +53,14 @@ def queue_names() -> dict[str, str]:
     return dict(Queue.objects.values_list("uid", "name"))
 
 
-def standings_by_queue() -> Mapping[str, Sequence[tuple[str, Standing]]]:
+def standings_by_queue() -> Mapping[str, Sequence[tuple[str, QueueStatus]]]:
     """Quota and usage of each queue by uid: for each chip with quota or usage, and for all chips."""
     views, capacities = queue_views(queues_active()), capacity_by_chip()
-    found: dict[str, list[tuple[str, Standing]]] = {uid: [] for uid in views}
+    found: dict[str, list[tuple[str, QueueStatus]]] = {uid: [] for uid in views}
     for chip in (*chips_of(views), TOTAL):
         capacity = capacities[chip].total if chip in capacities else 0
-        for uid, standing in standings(views, chip=chip, capacity=capacity).items():
-            if standing != Standing():
+        for uid, standing in queue_statuses(views, chip=chip, capacity=capacity).items():
+            if standing != QueueStatus():
                 found[uid].append((chip, standing))
     return found
 
@@ -94,7 +93,7 @@ def queue_document(queue: Queue) -> QueueDocument:
     )
 
 
-def surroundings() -> Surroundings:
+def surroundings() -> TreeContext:
     """The current state that trees are validated against."""
     counts = (
         Claim.objects.exclude(state=ClaimState.RELEASED)
@@ -106,7 +105,7 @@ def surroundings() -> Surroundings:
         )
     )
     rows = list(counts)
-    return Surroundings(
+    return TreeContext(
         teams=frozenset(Team.objects.values_list("slug", flat=True)),
         chips=frozenset(registry.chips()),
         cards=dict(Card.objects.order_by().values_list("chip").annotate(Count("id"))),
@@ -130,12 +129,12 @@ def _used() -> dict[str, dict[str, int]]:
     return used
 
 
-def tree_rights(user: accounts.RequestUser) -> TreeRights:
+def tree_rights(user: accounts.RequestUser) -> QueuePermissions:
     """What the user may change in the tree."""
     if accounts.is_company_administrator(user):
-        return TreeRights(everything=True)
+        return QueuePermissions(everything=True)
     teams = accounts.teams_where(user, Permission.MANAGE_QUEUES)
-    return TreeRights(teams=frozenset(teams.values_list("slug", flat=True)))
+    return QueuePermissions(teams=frozenset(teams.values_list("slug", flat=True)))
 
 
 def changes_visible(user: accounts.RequestUser) -> QuerySet[QueueChange]:
@@ -178,4 +177,4 @@ def change_differences(
         }
         for side in (change.before, change.after)
     )
-    return changes(before, after, names=names)
+    return tree_differences(before, after, names=names)

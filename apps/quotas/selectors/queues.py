@@ -16,12 +16,10 @@ from apps.quotas.models import Allocation, Claim, PriorityClass, Queue
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.snapshots import queue_view
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.queue_standings import Standing, chips_of, standings
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quotas import TOTAL
-from controlplane.domain.scheduling.snapshots import QueueView
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.quotas.queues import TOTAL, QueueSnapshot, QueueState
+from controlplane.domain.quotas.status import QueueStatus, chips_of, queue_statuses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +37,7 @@ class QueueShare:
 
     #: ``TOTAL`` for all together.
     chip: str
-    standing: Standing
+    standing: QueueStatus
     #: Whether borrowing is defined here: with a guarantee for one chip only, or for all chips only, it is there.
     borrowing_known: bool = True
 
@@ -68,7 +66,7 @@ class QueueEntry:
     def share(self, chip: str) -> QueueShare:
         """Quota and usage for that chip, or for all chips."""
         found = next((share for share in self.shares if share.chip == chip), None)
-        return found or QueueShare(chip=chip, standing=Standing())
+        return found or QueueShare(chip=chip, standing=QueueStatus())
 
     @property
     def subtree_ids(self) -> list[int]:
@@ -120,7 +118,7 @@ def queue_tree(user: accounts.RequestUser) -> QuotaTree:
     visibility = visibility_of(user, queues)
     views, capacity = queue_views(queues), capacity_by_chip()
     by_chip = {
-        chip: standings(views, chip=chip, capacity=capacity.get(chip, ChipCapacity()).total)
+        chip: queue_statuses(views, chip=chip, capacity=capacity.get(chip, ChipCapacity()).total)
         for chip in (*chips_of(views), TOTAL)
     }
     waiting = _pending_counts()
@@ -157,7 +155,7 @@ def queue_tree(user: accounts.RequestUser) -> QuotaTree:
     )
 
 
-def queue_views(queues: Sequence[Queue]) -> Mapping[str, QueueView]:
+def queue_views(queues: Sequence[Queue]) -> Mapping[str, QueueSnapshot]:
     """Scheduler views of the queues by uid, with their current usage."""
     used: dict[int, Counter[str]] = defaultdict(Counter)
     rows = (
@@ -200,12 +198,12 @@ def _pending_counts() -> Mapping[int, tuple[int, int]]:
 
 
 def _shares(
-    views: Mapping[str, QueueView],
+    views: Mapping[str, QueueSnapshot],
     queue: Queue,
-    by_chip: Mapping[str, Mapping[str, Standing]],
+    by_chip: Mapping[str, Mapping[str, QueueStatus]],
 ) -> tuple[QueueShare, ...]:
     """Chips with quota or usage; all chips together only if there is such a quota."""
-    nothing = Standing()
+    nothing = QueueStatus()
     total = by_chip[TOTAL][queue.uid]
     shares = [
         QueueShare(

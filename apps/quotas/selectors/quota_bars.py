@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from apps.quotas.selectors.queues import ChipCapacity, QueueEntry, QueueShare, QuotaTree
-from controlplane.domain.queue_standings import Standing
-from controlplane.domain.quotas import TOTAL
+from controlplane.domain.quotas.queues import TOTAL
+from controlplane.domain.quotas.status import QueueStatus
 
 #: Width of a bar in units.
 WIDTH = 1000
@@ -39,7 +39,7 @@ class QuotaBar:
         return self.share.chip == TOTAL
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> QueueStatus:
         return self.share.standing
 
 

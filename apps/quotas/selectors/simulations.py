@@ -15,13 +15,12 @@ from apps.quotas.selectors.forecasts import WorkloadSummary, workload_summary
 from apps.quotas.selectors.queues import queues_active
 from apps.quotas.selectors.snapshots import snapshot
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
-from controlplane.domain.claim_dry_runs import Outcome, dry_run
-from controlplane.domain.claims import GangShape, RoleShape
-from controlplane.domain.queue_previews import several_cycles
+from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.explain import cards_of
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import ClaimView, RunningView, Snapshot
+from controlplane.domain.scheduling.plans import SchedulingPolicy, cards_of
+from controlplane.domain.scheduling.queue_change_preview import preview_policy
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
+from controlplane.domain.scheduling.what_if import DryRunOutcome, dry_run_claim
 
 #: Uid of the hypothetical claim.
 _DRY_RUN_UID = "dry-run"
@@ -61,7 +60,7 @@ class PreemptedWorkload:
 class ClaimDryRunResult:
     """The scheduler's decision on the claim."""
 
-    outcome: Outcome
+    outcome: DryRunOutcome
     #: The chip that it would get; empty if it would be pending.
     chip: str = ""
     #: Names of nodes, each with its number of cards.
@@ -77,7 +76,7 @@ def claim_dry_run(request: ClaimDryRunRequest, *, person: User, at: datetime) ->
     """The decision of the next cycle on the claim if it were created now. Changes nothing."""
     with transaction.atomic():
         current = snapshot()
-    view = ClaimView(
+    view = ClaimSnapshot(
         uid=_DRY_RUN_UID,
         queue=request.queue.uid,
         shape=request.shape,
@@ -89,7 +88,7 @@ def claim_dry_run(request: ClaimDryRunRequest, *, person: User, at: datetime) ->
         near=request.near,
         person=person.username,
     )
-    found = dry_run(current, view, several_cycles(policy_now()), at=at)
+    found = dry_run_claim(current, view, preview_policy(policy_now()), at=at)
     if found.placement is not None:
         placed = found.placement
         uids = [replica.node for replica in placed.replicas]
@@ -179,7 +178,11 @@ class ReclaimPreview:
 
 
 def reclaim_preview(
-    reclaim_request: ReclaimRequest, *, visibility: QueueVisibility, policy: Policy, at: datetime
+    reclaim_request: ReclaimRequest,
+    *,
+    visibility: QueueVisibility,
+    policy: SchedulingPolicy,
+    at: datetime,
 ) -> ReclaimPreview:
     """Workloads that would be preempted if the queue requested the cards now, without other pending claims.
 
@@ -199,7 +202,7 @@ def reclaim_preview(
     decided = plan(_with_hypothetical_claim(current, reclaim_request, at=at), policy, at)
     stopping = {each.claim: each.reason for each in decided.revocations}
     reasons = [each.reason for each in decided.placements]
-    reasons += [each.reason for each in decided.refusals]
+    reasons += [each.reason for each in decided.pending]
     return ReclaimPreview(
         reclaim_request=reclaim_request,
         starts=bool(decided.placements),
@@ -211,14 +214,14 @@ def reclaim_preview(
 
 
 def _with_hypothetical_claim(
-    current: Snapshot, reclaim_request: ReclaimRequest, *, at: datetime
-) -> Snapshot:
+    current: SchedulingSnapshot, reclaim_request: ReclaimRequest, *, at: datetime
+) -> SchedulingSnapshot:
     role = RoleShape(
         name="worker",
         replicas=reclaim_request.cards // reclaim_request.together,
         cards=reclaim_request.together,
     )
-    claim = ClaimView(
+    claim = ClaimSnapshot(
         uid=_HYPOTHETICAL_UID,
         queue=reclaim_request.queue.uid,
         shape=GangShape(roles=(role,)),
@@ -230,7 +233,7 @@ def _with_hypothetical_claim(
 
 
 def _victims(
-    stopping: list[RunningView], reasons: dict[str, str], visibility: QueueVisibility, at: datetime
+    stopping: list[RunningClaim], reasons: dict[str, str], visibility: QueueVisibility, at: datetime
 ) -> tuple[ReclaimVictim, ...]:
     rows = {
         claim.uid: claim

@@ -18,30 +18,28 @@ from apps.quotas.models import Allocation, Claim, Queue
 from apps.quotas.models import Entitlement as Entitlements
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES, PendingReasons, active_claims
 from apps.quotas.selectors.row_versions import RowVersionCache, row_versions, server_identity
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import GangShape
-from controlplane.domain.network import domains_in
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quotas import TOTAL, Entitlement
-from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.topology import network_domains
+from controlplane.domain.quotas.claims import GangShape
+from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueSnapshot, QueueState
 from controlplane.domain.scheduling.snapshots import (
-    Binding,
-    CardView,
-    ClaimView,
-    NodeView,
-    QueueView,
-    RunningView,
-    Snapshot,
+    CardBinding,
+    CardSnapshot,
+    ClaimSnapshot,
+    NodeSnapshot,
+    RunningClaim,
+    SchedulingSnapshot,
 )
 from controlplane.ports.registry import geometries_on
 
 
-def snapshot() -> Snapshot:
+def snapshot() -> SchedulingSnapshot:
     """The scheduler's snapshot. Call it in one short transaction."""
     return snapshot_and_pending_reasons()[0]
 
 
-def snapshot_and_pending_reasons() -> tuple[Snapshot, PendingReasons]:
+def snapshot_and_pending_reasons() -> tuple[SchedulingSnapshot, PendingReasons]:
     """The scheduler's snapshot, and the stored reasons of pending claims.
 
     Call it in one short transaction. Rows that this process has read before are read again only if they changed.
@@ -69,7 +67,9 @@ def snapshot_and_pending_reasons() -> tuple[Snapshot, PendingReasons]:
         for uid, (view, retired) in cached_queues(server=server).items()
         if not retired or uid in in_use
     }
-    seen = Snapshot(nodes=nodes, claims=claims.pending, queues=queues, running=claims.running)
+    seen = SchedulingSnapshot(
+        nodes=nodes, claims=claims.pending, queues=queues, running=claims.running
+    )
     return seen, claims.reasons
 
 
@@ -89,9 +89,9 @@ def nominated_cards() -> dict[str, str]:
         return {card: claim or f"work:{work}" for card, claim, work in cursor.fetchall()}
 
 
-def claim_view(claim: Claim) -> ClaimView:
+def claim_view(claim: Claim) -> ClaimSnapshot:
     """The claim as the scheduler sees it."""
-    return ClaimView(
+    return ClaimSnapshot(
         uid=claim.uid,
         queue=claim.queue.uid,
         shape=GangShape.from_json(claim.shape),
@@ -109,7 +109,7 @@ def claim_view(claim: Claim) -> ClaimView:
     )
 
 
-def _allocated_resources(running: Sequence[RunningView]) -> Mapping[str, tuple[int, int]]:
+def _allocated_resources(running: Sequence[RunningClaim]) -> Mapping[str, tuple[int, int]]:
     """CPU and memory allocated to claims, by node uid."""
     allocated: dict[str, tuple[int, int]] = {}
     for claim in running:
@@ -121,12 +121,12 @@ def _allocated_resources(running: Sequence[RunningView]) -> Mapping[str, tuple[i
     return allocated
 
 
-def queues_without_usage() -> Mapping[str, QueueView]:
+def queues_without_usage() -> Mapping[str, QueueSnapshot]:
     """Every queue, including retired ones, without usage."""
     return {uid: queue.view for uid, queue in cached_queues(server=server_identity()).items()}
 
 
-def queues_locked(uids: Collection[str]) -> Mapping[str, QueueView]:
+def queues_locked(uids: Collection[str]) -> Mapping[str, QueueSnapshot]:
     """``queues_without_usage``; until the transaction ends no queue changes and nothing is admitted below the top.
 
     Changes of queues lock all of them, and admissions lock the top-level ones: these and the given ones suffice.
@@ -195,9 +195,9 @@ class _CachedNode(NamedTuple):
 
     uids: tuple[str, ...]
     #: The node without usage.
-    idle: NodeView
+    idle: NodeSnapshot
     #: The node with its last usage.
-    seen: dict[_NodeUsage, NodeView]
+    seen: dict[_NodeUsage, NodeSnapshot]
 
 
 #: A node's row is written at every heartbeat, so the version is a hash of the columns that are read. Cards are in
@@ -227,7 +227,7 @@ def cached_nodes(
     nominated: Mapping[str, str],
     allocated: Mapping[str, tuple[int, int]],
     server: object,
-) -> tuple[NodeView, ...]:
+) -> tuple[NodeSnapshot, ...]:
     """Every node with its cards, by name; reads only nodes that changed since the last call.
 
     :param held: uid of the claim that uses a card, by card uid.
@@ -244,14 +244,14 @@ def cached_nodes(
 
 
 def _read_nodes(keys: Collection[int]) -> Mapping[int, _CachedNode]:
-    cards: dict[int, list[CardView]] = {}
+    cards: dict[int, list[CardSnapshot]] = {}
     rows = Card.objects.filter(node__in=keys).order_by("node", "index")
     found = list(rows.values_list("node_id", "id", "parent_id", "uid", "index", "chip", "state"))
     # A card is allocated whole or in slices, never both.
     divided = {parent for _, _, parent, *_, state in found if state != CardState.UNKNOWN}
     for node_id, pk, _, uid, index, chip, state in found:
         if pk not in divided:
-            view = CardView(uid=uid, index=index, chip=chip, state=CardState(state))
+            view = CardSnapshot(uid=uid, index=index, chip=chip, state=CardState(state))
             cards.setdefault(node_id, []).append(view)
     with connection.cursor() as cursor:
         cursor.execute(_NODE_ROWS, [list(keys)])
@@ -266,10 +266,10 @@ def _read_nodes(keys: Collection[int]) -> Mapping[int, _CachedNode]:
 _NODE_CACHE: RowVersionCache[_CachedNode] = RowVersionCache(_read_nodes)
 
 
-def _idle_node(node: NodeRow, cards: tuple[CardView, ...]) -> NodeView:
+def _idle_node(node: NodeRow, cards: tuple[CardSnapshot, ...]) -> NodeSnapshot:
     """The node with those cards, in index order."""
     labels = _parsed_labels(node.labels)
-    return NodeView(
+    return NodeSnapshot(
         uid=node.uid,
         name=node.name,
         cluster=node.cluster,
@@ -277,9 +277,9 @@ def _idle_node(node: NodeRow, cards: tuple[CardView, ...]) -> NodeView:
         capacity=Resources(cpu=Millicpu(node.cpu), memory=Bytes(node.memory)),
         schedulable=node.ready and not node.cordoned,
         geometries=geometries_on(labels, {card.chip for card in cards}),
-        domains=domains_in(labels),
+        domains=network_domains(labels),
         labels=labels,
-        binding=Binding(node.binding),
+        binding=CardBinding(node.binding),
     )
 
 
@@ -288,7 +288,7 @@ def _node_in_use(
     held: Mapping[str, str],
     nominated: Mapping[str, str],
     allocated: tuple[int, int],
-) -> NodeView:
+) -> NodeSnapshot:
     holders = tuple(map(held.get, host.uids))
     nominees = tuple(nominated.get(uid, "") for uid in host.uids) if nominated else ()
     usage = _NodeUsage(holders, nominees if any(nominees) else (), allocated)
@@ -299,7 +299,7 @@ def _node_in_use(
     return view
 
 
-def _with_usage(idle: NodeView, usage: _NodeUsage) -> NodeView:
+def _with_usage(idle: NodeSnapshot, usage: _NodeUsage) -> NodeSnapshot:
     nominees = usage.nominated or ("",) * len(idle.cards)
     cards = tuple(
         card
@@ -353,7 +353,7 @@ _QUEUE_VERSIONS = """
 class CachedQueue(NamedTuple):
     """A queue without usage."""
 
-    view: QueueView
+    view: QueueSnapshot
     retired: bool
 
 
@@ -366,7 +366,7 @@ def cached_queues(*, server: object) -> Mapping[str, CachedQueue]:
     return {configured.view.uid: configured for configured in found}
 
 
-def queue_view(queue: Queue, used: Mapping[str, int]) -> QueueView:
+def queue_view(queue: Queue, used: Mapping[str, int]) -> QueueSnapshot:
     """The queue as the scheduler sees it, with the usage of its own claims."""
     configured = {
         one.chip: Entitlement(reserved=one.reserved, guaranteed=one.guaranteed, cap=one.cap)
@@ -397,8 +397,8 @@ _QUEUE_CACHE: RowVersionCache[CachedQueue] = RowVersionCache(_read_queues)
 
 def _queue_view(
     row: _QueueRow, configured: Mapping[str, Entitlement], used: Mapping[str, int]
-) -> QueueView:
-    return QueueView(
+) -> QueueSnapshot:
+    return QueueSnapshot(
         uid=row.uid,
         name=row.name,
         parent=row.parent,

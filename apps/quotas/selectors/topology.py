@@ -18,7 +18,7 @@ from apps.quotas.models import Claim, Queue
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.free_capacity import CardUse, NodeOccupancy, fleet_nodes
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
-from controlplane.domain.geometry import Geometry
+from controlplane.domain.common.topology import Geometry
 
 FLEET = "fleet"
 CLUSTER = "cluster"

@@ -35,9 +35,17 @@ from django.db.models.functions import Cast, Coalesce, TruncDate, TruncMonth
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team, User
 from apps.quotas.models import Allocation, CardRate, Claim, Queue, UsageDay, UsageRecord
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.permissions import Permission
-from controlplane.domain.usage import DAY, MICROSECOND, Cost, Period, Span, cost_of, midnight_of
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.quotas.usage import (
+    DAY,
+    MICROSECOND,
+    Cost,
+    DayRange,
+    TimeSpan,
+    cost_of,
+    midnight_of,
+)
 
 #: Maximum duration of a transaction that records usage: records may become visible that late.
 MAX_TRANSACTION_TIME = timedelta(minutes=10)
@@ -145,7 +153,7 @@ def usage_of_work(uid: str, *, at: datetime) -> WorkUsage | None:
         .values_list("card__chip", metered_from("claim__"))
         .annotate(Count("id"))
     ):
-        amount = cards * max(0, Span(since=since, until=at).microseconds)
+        amount = cards * max(0, TimeSpan(since=since, until=at).microseconds)
         used[chip] = used.get(chip, 0) + amount
     if not used:
         return None
@@ -273,7 +281,7 @@ class ReportRow:
 class UsageReport:
     """A usage report; rows by time, then by usage, largest first."""
 
-    period: Period
+    period: DayRange
     at: datetime
     rows: tuple[ReportRow, ...]
     card_microseconds: int
@@ -284,7 +292,7 @@ class UsageReport:
 
 
 def usage_report(
-    user: accounts.RequestUser, *, period: Period, by: Grouping, per: ReportInterval, at: datetime
+    user: accounts.RequestUser, *, period: DayRange, by: Grouping, per: ReportInterval, at: datetime
 ) -> UsageReport:
     """The report as far as the user may see it; current allocations count up to ``at``."""
     query, priced = _report_query(user, period, at=at), card_rates()
@@ -336,14 +344,14 @@ class _ReportQuery:
     """Scope and period of a report, and the days that have to be summed from records."""
 
     scope: UsageScope
-    period: Period
+    period: DayRange
     touched: Sequence[date]
     at: datetime
 
 
-def _report_query(user: accounts.RequestUser, period: Period, *, at: datetime) -> _ReportQuery:
+def _report_query(user: accounts.RequestUser, period: DayRange, *, at: datetime) -> _ReportQuery:
     # Including today: a claim may end before its record is read.
-    days = {*days_to_roll_up(), Span(since=at, until=at).day}
+    days = {*days_to_roll_up(), TimeSpan(since=at, until=at).day}
     touched = sorted(day for day in days if period.first <= day <= period.last)
     return _ReportQuery(scope=usage_scope(user), period=period, touched=touched, at=at)
 
@@ -354,7 +362,7 @@ def _amounts(query: _ReportQuery, *, by: Grouping, per: ReportInterval) -> Amoun
         if since is None:
             found[when, key, chip] += amount
             continue
-        allocated = query.period.span.within(Span(since=since, until=query.at))
+        allocated = query.period.span.within(TimeSpan(since=since, until=query.at))
         for part in allocated.by_day():
             found[_bucket(per, part.day), key, chip] += amount * part.microseconds
     return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from apps.accounts import selectors as accounts
 from apps.quotas.models import Claim, Queue
-from controlplane.domain.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, allows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from apps.quotas.services.claims import (
 )
 from apps.quotas.services.cycles import cycle_durations_record
 from apps.quotas.services.queue_trees import (
-    TreeAct,
+    TreeAction,
     TreeConflict,
     TreeEdit,
     TreeOutdated,
@@ -44,7 +44,7 @@ from apps.quotas.services.queue_trees import (
     tree_fingerprint,
     tree_preview,
 )
-from controlplane.domain.scheduling.books import PlacementConflict
+from controlplane.domain.scheduling.commit_validation import PlacementConflict
 
 __all__ = [
     "Admissions",
@@ -54,7 +54,7 @@ __all__ = [
     "PendingLimitExceeded",
     "PlacementConflict",
     "QueueNotAccepting",
-    "TreeAct",
+    "TreeAction",
     "TreeConflict",
     "TreeEdit",
     "TreeOutdated",

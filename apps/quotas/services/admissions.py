@@ -23,12 +23,16 @@ from apps.quotas.selectors.snapshots import (
     queues_locked,
     running_claims_of,
 )
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import CLAIM, ClaimEvent, ClaimState
-from controlplane.domain.resources import Bytes, Millicpu, Resources
-from controlplane.domain.scheduling.books import Applicant, Books, PlacementConflict
-from controlplane.domain.scheduling.plans import Placement
-from controlplane.domain.scheduling.snapshots import Binding, CardView, NodeView
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
+from controlplane.domain.quotas.claims import CLAIM, ClaimEvent, ClaimState
+from controlplane.domain.scheduling.commit_validation import (
+    CommitClaim,
+    CommitValidator,
+    PlacementConflict,
+)
+from controlplane.domain.scheduling.plans import ClaimPlacement
+from controlplane.domain.scheduling.snapshots import CardBinding, CardSnapshot, NodeSnapshot
 from controlplane.outbox.messages import publish_each
 from controlplane.persistence.state_transitions import RowTransition, apply_transitions
 from controlplane.persistence.transactions import pipelined
@@ -43,7 +47,7 @@ class Admissions:
     conflicts: Mapping[str, str] = field(default_factory=dict)
 
 
-def claim_admit(*, claim: Claim, placement: Placement, at: datetime) -> None:
+def claim_admit(*, claim: Claim, placement: ClaimPlacement, at: datetime) -> None:
     """Allocate all cards of the placement to the claim, and notify its owner.
 
     :raises PlacementConflict: if it is no longer pending, or the placement is no longer valid.
@@ -55,7 +59,7 @@ def claim_admit(*, claim: Claim, placement: Placement, at: datetime) -> None:
 
 
 @transaction.atomic(savepoint=False)
-def claims_admit(*, placements: Sequence[Placement], at: datetime) -> Admissions:
+def claims_admit(*, placements: Sequence[ClaimPlacement], at: datetime) -> Admissions:
     """Allocate the cards of each placement and notify the owners; an invalid placement is dropped alone.
 
     The number of statements does not depend on the number of placements.
@@ -63,7 +67,7 @@ def claims_admit(*, placements: Sequence[Placement], at: datetime) -> Admissions
     cards = _locked_cards(placements)
     claims = _locked_claims(placements)
     books, nominated = _commit_state(placements, cards, claims)
-    validated: list[tuple[Claim, Placement]] = []
+    validated: list[tuple[Claim, ClaimPlacement]] = []
     conflicts: dict[str, str] = {}
     for placement in placements:
         claim = claims.get(placement.claim)
@@ -77,14 +81,16 @@ def claims_admit(*, placements: Sequence[Placement], at: datetime) -> Admissions
     return Admissions(admitted=tuple(claim.uid for claim, _ in validated), conflicts=conflicts)
 
 
-def _validated(claim: Claim | None, placement: Placement, books: Books) -> tuple[Claim, Placement]:
+def _validated(
+    claim: Claim | None, placement: ClaimPlacement, books: CommitValidator
+) -> tuple[Claim, ClaimPlacement]:
     if claim is None:
         raise PlacementConflict("the claim does not exist")
     if claim.state != ClaimState.PENDING:
         raise PlacementConflict(f"the claim is {claim.state} by now")
     person = claim.person.username if claim.person else ""
-    applicant = Applicant(uid=claim.uid, queue=claim.queue.uid, person=person)
-    return claim, books.enter(applicant, placement)
+    applicant = CommitClaim(uid=claim.uid, queue=claim.queue.uid, person=person)
+    return claim, books.admit(applicant, placement)
 
 
 # -- Validation under locks --
@@ -100,7 +106,7 @@ class _LockedCard(NamedTuple):
     node: int
 
 
-def _locked_cards(placements: Sequence[Placement]) -> list[_LockedCard]:
+def _locked_cards(placements: Sequence[ClaimPlacement]) -> list[_LockedCard]:
     """Cards of the placements, and all cards of nodes that choose cards themselves, locked in the common order."""
     replicas = [replica for placement in placements for replica in placement.replicas]
     named = [uid for replica in replicas for uid in replica.cards]
@@ -114,7 +120,7 @@ def _locked_cards(placements: Sequence[Placement]) -> list[_LockedCard]:
     ]
 
 
-def _locked_claims(placements: Sequence[Placement]) -> dict[str, Claim]:
+def _locked_claims(placements: Sequence[ClaimPlacement]) -> dict[str, Claim]:
     rows = (
         Claim.objects.select_for_update(no_key=True, of=("self",))
         .filter(_any_of("uid", [placement.claim for placement in placements]))
@@ -127,8 +133,8 @@ def _locked_claims(placements: Sequence[Placement]) -> dict[str, Claim]:
 
 
 def _commit_state(
-    placements: Sequence[Placement], cards: Sequence[_LockedCard], claims: Mapping[str, Claim]
-) -> tuple[Books, Mapping[str, str]]:
+    placements: Sequence[ClaimPlacement], cards: Sequence[_LockedCard], claims: Mapping[str, Claim]
+) -> tuple[CommitValidator, Mapping[str, str]]:
     """Current usage for validation, and ``nominated_cards``."""
     hosts = {replica.node for placement in placements for replica in placement.replicas}
     by_node: dict[int, list[_LockedCard]] = {}
@@ -152,7 +158,7 @@ def _commit_state(
     limited = any(queue.running_per_person is not None for queue in queues.values())
     users = {claim.person_id for claim in claims.values() if claim.person_id} if limited else set()
     running = running_claims_of(users) if users else ()
-    return Books(nodes=nodes, queues=queues, running=running), nominated
+    return CommitValidator(nodes=nodes, queues=queues, running=running), nominated
 
 
 def _nodes(uids: Collection[str]) -> list[NodeRow]:
@@ -179,14 +185,14 @@ def _node_view(
     *,
     holders: Mapping[str, str],
     nominated: Mapping[str, str],
-) -> NodeView:
+) -> NodeSnapshot:
     """The node as far as validation needs it; geometry of cards matters only to the plan."""
-    return NodeView(
+    return NodeSnapshot(
         uid=node.uid,
         name=node.name,
         cluster=node.cluster,
         cards=tuple(
-            CardView(
+            CardSnapshot(
                 uid=card.uid,
                 index=card.place,
                 chip=card.chip,
@@ -198,7 +204,7 @@ def _node_view(
         ),
         capacity=Resources(cpu=Millicpu(node.cpu), memory=Bytes(node.memory)),
         schedulable=node.ready and not node.cordoned,
-        binding=Binding(node.binding),
+        binding=CardBinding(node.binding),
     )
 
 
@@ -218,7 +224,10 @@ def _any_of(column: str, values: Sequence[object]) -> Func:
 
 
 def _write(
-    validated: Sequence[tuple[Claim, Placement]], cards: Mapping[str, _LockedCard], *, at: datetime
+    validated: Sequence[tuple[Claim, ClaimPlacement]],
+    cards: Mapping[str, _LockedCard],
+    *,
+    at: datetime,
 ) -> None:
     steps = [
         RowTransition(
@@ -242,7 +251,10 @@ def _write(
 
 
 def _allocate(
-    validated: Sequence[tuple[Claim, Placement]], cards: Mapping[str, _LockedCard], *, at: datetime
+    validated: Sequence[tuple[Claim, ClaimPlacement]],
+    cards: Mapping[str, _LockedCard],
+    *,
+    at: datetime,
 ) -> None:
     """Insert a row per card, thousands in one statement with one JSON parameter."""
     replicas = [
@@ -272,7 +284,7 @@ def _allocate(
 
 
 def _placement_json(
-    placement: Placement, cards: Mapping[str, _LockedCard]
+    placement: ClaimPlacement, cards: Mapping[str, _LockedCard]
 ) -> list[dict[str, object]]:
     return [
         {

@@ -20,16 +20,16 @@ from apps.quotas.selectors.snapshots import queues_locked
 from apps.quotas.services.admissions import nominations_create, nominations_reassign
 from apps.quotas.services.queue_trees import queue_lock_shared
 from apps.quotas.services.usage import usage_record_releases
-from controlplane.domain.claims import (
+from controlplane.domain.quotas.claims import (
     CLAIM,
-    UNTOLD,
+    NOT_EVALUATED_REASON,
     ClaimEvent,
     ClaimState,
     GangShape,
     ReleaseReason,
 )
-from controlplane.domain.scheduling.plans import Refusal, Revocation
-from controlplane.domain.scheduling.snapshots import QueueView
+from controlplane.domain.quotas.queues import QueueSnapshot
+from controlplane.domain.scheduling.plans import PendingClaim, Revocation
 from controlplane.outbox.messages import publish, publish_each
 from controlplane.persistence.bulk_writes import bulk_insert_rows
 from controlplane.persistence.state_transitions import (
@@ -147,7 +147,7 @@ class ClaimRequest:
             runtime=None if terms.runtime is None else round(terms.runtime.total_seconds()),
             preemptible=terms.preemptible,
             in_line_since=terms.in_line_since,
-            explanation=UNTOLD,
+            explanation=NOT_EVALUATED_REASON,
         )
 
 
@@ -236,7 +236,7 @@ def _check_pending_limits(requests: Sequence[ClaimRequest]) -> None:
         pending_limit_check(user=users[key], more=more[key])
 
 
-def claims_reasons_update(*, refusals: Sequence[Refusal]) -> None:
+def claims_reasons_update(*, refusals: Sequence[PendingClaim]) -> None:
     """Store changed reasons of claims that are still pending; one statement for all of them."""
     if not refusals:
         return
@@ -345,7 +345,7 @@ def claim_progress_update(
 def claims_revoke(
     *,
     revocations: Sequence[Revocation],
-    queues: Mapping[str, QueueView],
+    queues: Mapping[str, QueueSnapshot],
     grace: timedelta,
     at: datetime,
 ) -> tuple[str, ...]:
@@ -426,7 +426,7 @@ def claims_evict(
     return tuple(step.row for step in steps)
 
 
-def _unchanged(queues: Mapping[str, QueueView]) -> bool:
+def _unchanged(queues: Mapping[str, QueueSnapshot]) -> bool:
     stated = {uid: replace(view, used={}) for uid, view in queues.items()}
     now = queues_locked(stated)
     return all(now.get(uid) == view for uid, view in stated.items())

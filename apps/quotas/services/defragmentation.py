@@ -27,35 +27,36 @@ from apps.quotas.models import (
 )
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.services.claims import claim_revoke
-from controlplane.domain.claims import ClaimState, ReleaseReason
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.rearrangement_pictures import NodePicture, pictures
-from controlplane.domain.rearrangements import (
-    ACTIVE,
-    GRACE,
-    IN_MOTION,
-    KEPT_FOR,
-    MOVE,
-    MOVE_WITHIN,
-    PROPOSED_FOR,
-    REARRANGEMENT,
-    MoveEvent,
-    MoveState,
-    Purpose,
-    RearrangementEvent,
-    RearrangementState,
-    Sight,
-    cards_of,
-    named,
-)
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.scheduling.defragmentation import (
     DefragmentationPlan,
-    FewerFragments,
-    RoomFor,
-    WholeNodes,
+    EmptyNodes,
+    FitClaim,
+    ReduceFragments,
     defragmentation,
 )
-from controlplane.domain.scheduling.snapshots import Snapshot
+from controlplane.domain.scheduling.defragmentation_runs import (
+    ACTIVE,
+    DEFRAGMENTATION,
+    EVICTION_GRACE,
+    IN_MOTION,
+    NOMINATION_LIFETIME,
+    PROPOSAL_LIFETIME,
+    RELOCATION,
+    RELOCATION_TIMEOUT,
+    DefragmentationEvent,
+    DefragmentationPurpose,
+    DefragmentationState,
+    NodeBeforeAfter,
+    RelocationEvent,
+    RelocationState,
+    RelocationStatus,
+    card_uids,
+    nodes_before_after,
+    with_named_cards,
+)
+from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.state_transitions import apply_transition
 
@@ -76,7 +77,7 @@ class AnotherUnderWay(Exception):
 class DefragmentationRequest:
     """The goal of a defragmentation plan."""
 
-    purpose: Purpose
+    purpose: DefragmentationPurpose
     #: Number of idle nodes.
     nodes: int = 1
     #: Chip of idle nodes; empty for any.
@@ -93,7 +94,7 @@ class DefragmentationProposal:
     plan: DefragmentationPlan
     #: Chip of the freed cards; empty for any.
     chip: str
-    pictures: tuple[NodePicture, ...]
+    pictures: tuple[NodeBeforeAfter, ...]
 
 
 def defragmentation_preview(
@@ -107,28 +108,28 @@ def defragmentation_preview(
     chip, plan = _planned(plan_request, snapshot, at)
     if not plan.moves:
         raise NothingToMove(plan.reason)
-    moves, room = named(plan.moves, plan.room, snapshot, chip=chip)
+    moves, room = with_named_cards(plan.moves, plan.room, snapshot, chip=chip)
     return DefragmentationProposal(
         plan_request=plan_request,
         plan=replace(plan, moves=moves, room=room),
         chip=chip,
-        pictures=pictures(snapshot, moves, room),
+        pictures=nodes_before_after(snapshot, moves, room),
     )
 
 
 def _planned(
-    plan_request: DefragmentationRequest, snapshot: Snapshot, at: datetime
+    plan_request: DefragmentationRequest, snapshot: SchedulingSnapshot, at: datetime
 ) -> tuple[str, DefragmentationPlan]:
     if plan_request.claim is None:
-        if plan_request.purpose is Purpose.WHOLE_NODES:
-            asked = WholeNodes(nodes=plan_request.nodes, chip=plan_request.chip)
+        if plan_request.purpose is DefragmentationPurpose.WHOLE_NODES:
+            asked = EmptyNodes(nodes=plan_request.nodes, chip=plan_request.chip)
             return plan_request.chip, defragmentation(snapshot, asked, at=at)
-        return "", defragmentation(snapshot, FewerFragments(), at=at)
+        return "", defragmentation(snapshot, ReduceFragments(), at=at)
     view = next((one for one in snapshot.claims if one.uid == plan_request.claim.uid), None)
     if view is None:
         raise NothingToMove("the claim does not wait any more")
     plans = (
-        (chip, defragmentation(snapshot, RoomFor(claim=view, chip=chip), at=at))
+        (chip, defragmentation(snapshot, FitClaim(claim=view, chip=chip), at=at))
         for chip in view.chips
     )
     first = next(plans)
@@ -158,11 +159,11 @@ def defragmentation_propose(
         fragments_after=plan.fragments_after,
         cost=plan.cost,
         gain=plan.gain,
-        room=sorted(cards_of(plan.room)),
+        room=sorted(card_uids(plan.room)),
         pictures=[asdict(picture) for picture in proposal.pictures],
         proposed_by=actor,
         proposed_by_name=actor.username,
-        expires_at=at + PROPOSED_FOR,
+        expires_at=at + PROPOSAL_LIFETIME,
     )
     claims = {
         claim.uid: claim
@@ -196,11 +197,11 @@ def defragmentation_approve(*, rearrangement: Rearrangement, actor: User, at: da
     """
     selectors.require_moving(actor, selectors.teams_moved(rearrangement))
     lock_in_transaction(AdvisoryLock.APPROVE_REARRANGEMENT)
-    if rearrangement.expires_at <= at and rearrangement.state == RearrangementState.PROPOSED:
+    if rearrangement.expires_at <= at and rearrangement.state == DefragmentationState.PROPOSED:
         raise IllegalTransition(
-            machine=REARRANGEMENT.name,
-            state=RearrangementState.EXPIRED,
-            event=RearrangementEvent.APPROVE,
+            machine=DEFRAGMENTATION.name,
+            state=DefragmentationState.EXPIRED,
+            event=DefragmentationEvent.APPROVE,
         )
     other = Rearrangement.objects.filter(state__in=ACTIVE).exclude(pk=rearrangement.pk).first()
     if other is not None:
@@ -213,7 +214,7 @@ def defragmentation_approve(*, rearrangement: Rearrangement, actor: User, at: da
         )
     defragmentation_transition(
         rearrangement,
-        RearrangementEvent.APPROVE,
+        DefragmentationEvent.APPROVE,
         at=at,
         reason=f"approved by {actor.username}",
         actor=actor.username,
@@ -233,7 +234,7 @@ def defragmentation_dismiss(*, rearrangement: Rearrangement, actor: User, at: da
     if rearrangement.proposed_by_id != actor.pk:
         selectors.require_moving(actor, selectors.teams_moved(rearrangement))
     _audit(rearrangement, "rearrangement.dismiss", actor)
-    if rearrangement.state == RearrangementState.UNDER_WAY:
+    if rearrangement.state == DefragmentationState.UNDER_WAY:
         Rearrangement.objects.filter(pk=rearrangement.pk, stop_asked_at=None).update(
             stop_asked_at=at, stop_asked_by=actor.username
         )
@@ -241,7 +242,7 @@ def defragmentation_dismiss(*, rearrangement: Rearrangement, actor: User, at: da
         return False
     defragmentation_transition(
         rearrangement,
-        RearrangementEvent.DISMISS,
+        DefragmentationEvent.DISMISS,
         at=at,
         reason=f"dismissed by {actor.username}",
         actor=actor.username,
@@ -276,7 +277,7 @@ def defragmentation_begin(*, row: Rearrangement, at: datetime) -> None:
     _lock({*row.room, *(card for step in moves for card in _target(step))})
     _check(row)
     cards_reserve(row=row, at=at)
-    defragmentation_transition(row, RearrangementEvent.BEGIN, at=at, reason="moving")
+    defragmentation_transition(row, DefragmentationEvent.BEGIN, at=at, reason="moving")
 
 
 def cards_reserve(*, row: Rearrangement, at: datetime) -> None:
@@ -285,17 +286,17 @@ def cards_reserve(*, row: Rearrangement, at: datetime) -> None:
     """
     _reserve_room(row, at)
     for step in selectors.moves_of(row):
-        if step.state in (MoveState.PLANNED, *IN_MOTION):
-            _nominate(_target(step), until=at + KEPT_FOR, work_uid=step.claim.work_uid)
+        if step.state in (RelocationState.PLANNED, *IN_MOTION):
+            _nominate(_target(step), until=at + NOMINATION_LIFETIME, work_uid=step.claim.work_uid)
 
 
 def _reserve_room(row: Rearrangement, at: datetime) -> None:
     work_uid = "" if row.claim is not None else row.uid
-    _nominate(row.room, until=at + KEPT_FOR, claim=row.claim, work_uid=work_uid)
+    _nominate(row.room, until=at + NOMINATION_LIFETIME, claim=row.claim, work_uid=work_uid)
 
 
 def _target(step: RearrangementMove) -> set[str]:
-    return cards_of(selectors.replicas_of(step.target))
+    return card_uids(selectors.replicas_of(step.target))
 
 
 def move_begin(*, step: RearrangementMove, at: datetime) -> None:
@@ -306,36 +307,38 @@ def move_begin(*, step: RearrangementMove, at: datetime) -> None:
     _check(step.rearrangement)
     cards_reserve(row=step.rearrangement, at=at)
     why = f"it goes on elsewhere, so that {step.rearrangement.reason}"
-    claim_revoke(claim=step.claim, reason=ReleaseReason.MOVED, grace=GRACE, at=at, why=why)
-    until = at + MOVE_WITHIN
-    _move(step, MoveEvent.STOP, at=at, reason="told to save and stop", begun_at=at, until=until)
+    claim_revoke(claim=step.claim, reason=ReleaseReason.MOVED, grace=EVICTION_GRACE, at=at, why=why)
+    until = at + RELOCATION_TIMEOUT
+    _move(
+        step, RelocationEvent.STOP, at=at, reason="told to save and stop", begun_at=at, until=until
+    )
 
 
-def move_observation(*, step: RearrangementMove, at: datetime) -> Sight:
+def move_observation(*, step: RearrangementMove, at: datetime) -> RelocationStatus:
     """The observed state of a relocation in progress."""
     claim = Claim.objects.get(pk=step.claim_id)
     successor = _successor(step)
-    return Sight(
+    return RelocationStatus(
         released=claim.state == ClaimState.RELEASED,
         successor=ClaimState(successor.state) if successor else None,
         late=step.until is not None and at > step.until,
     )
 
 
-def move_advance(*, step: RearrangementMove, event: MoveEvent, at: datetime) -> None:
+def move_advance(*, step: RearrangementMove, event: RelocationEvent, at: datetime) -> None:
     """Record an event of a relocation in progress."""
     successor = _successor(step)
-    if event is MoveEvent.LEAVE:
+    if event is RelocationEvent.LEAVE:
         _move(step, event, at=at, reason="stopped; waiting for its cards", successor=successor)
         return
-    if event is MoveEvent.LAND:
+    if event is RelocationEvent.LAND:
         reason = _landing(step, successor)
-    elif event is MoveEvent.END:
+    elif event is RelocationEvent.END:
         reason = "the work is over; its cards are free"
     else:
-        minutes = round(MOVE_WITHIN.total_seconds() / 60)
+        minutes = round(RELOCATION_TIMEOUT.total_seconds() / 60)
         reason = f"it did not go on elsewhere within {minutes} min"
-    if event is not MoveEvent.MISS:
+    if event is not RelocationEvent.MISS:
         # A late workload may still get the cards until the reservation expires.
         _release(_target(step), step.claim.work_uid, successor)
     _move(step, event, at=at, reason=reason, successor=successor, ended_at=at)
@@ -352,15 +355,15 @@ def _landing(step: RearrangementMove, successor: Claim | None) -> str:
 def defragmentation_end(
     *,
     row: Rearrangement,
-    event: RearrangementEvent,
+    event: DefragmentationEvent,
     at: datetime,
     reason: str,
 ) -> None:
     """End the plan and drop relocations that have not begun. Cards freed for a claim stay reserved for a while."""
-    for step in selectors.moves_of(row).filter(state=MoveState.PLANNED):
+    for step in selectors.moves_of(row).filter(state=RelocationState.PLANNED):
         _release(_target(step), step.claim.work_uid, None)
-        _move(step, MoveEvent.DROP, at=at, reason="not begun", ended_at=at)
-    if event is RearrangementEvent.FINISH and row.claim is not None:
+        _move(step, RelocationEvent.DROP, at=at, reason="not begun", ended_at=at)
+    if event is DefragmentationEvent.FINISH and row.claim is not None:
         _reserve_room(row, at)
     else:
         _release(row.room, row.uid, row.claim)
@@ -410,14 +413,14 @@ def _successor(step: RearrangementMove) -> Claim | None:
 
 
 def _move(
-    step: RearrangementMove, event: MoveEvent, *, at: datetime, reason: str, **changes: Any
+    step: RearrangementMove, event: RelocationEvent, *, at: datetime, reason: str, **changes: Any
 ) -> None:
-    apply_transition(step, MOVE, event, into=MoveTransition, at=at, reason=reason, **changes)
+    apply_transition(step, RELOCATION, event, into=MoveTransition, at=at, reason=reason, **changes)
 
 
 def defragmentation_transition(
     row: Rearrangement,
-    event: RearrangementEvent,
+    event: DefragmentationEvent,
     *,
     at: datetime,
     reason: str,
@@ -430,7 +433,7 @@ def defragmentation_transition(
     """
     apply_transition(
         row,
-        REARRANGEMENT,
+        DEFRAGMENTATION,
         event,
         into=RearrangementTransition,
         at=at,

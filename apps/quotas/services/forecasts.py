@@ -13,11 +13,10 @@ from apps.accounts import selectors as accounts
 from apps.accounts.models import User
 from apps.quotas.models import Claim, ClaimForecast, ForecastRun, Queue, WhatIf
 from apps.quotas.selectors.forecasts import HORIZON
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.permissions import Permission
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.forecast import Forecast
-from controlplane.domain.scheduling.questions import WhatIfState, changes_as_json
-from controlplane.domain.scheduling.what_if import Change
+from controlplane.domain.scheduling.what_if import WhatIfChange, WhatIfState, changes_as_json
 from controlplane.outbox.messages import publish
 
 #: Forecast runs that are stored.
@@ -100,7 +99,7 @@ class WhatIfRefused(ValueError):
 class WhatIfRequest:
     """A what-if request."""
 
-    changes: Sequence[Change]
+    changes: Sequence[WhatIfChange]
     queue: Queue
     #: The claim in question; None to compare only the effects on all claims.
     claim: Claim | None = None

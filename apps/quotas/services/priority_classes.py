@@ -10,8 +10,8 @@ from apps.accounts.models import User
 from apps.accounts.selectors import require
 from apps.accounts.services import audit
 from apps.quotas.models import Claim, PriorityClass
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.permissions import Permission
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.quotas.claims import ClaimState
 
 #: Priority classes of a new installation.
 DEFAULT_CLASSES: Mapping[str, tuple[int, str]] = {

@@ -11,9 +11,14 @@ import yaml
 
 from apps.quotas.models import Queue
 from apps.quotas.selectors.queue_trees import tree_documents
-from controlplane.domain.fields import Finding
-from controlplane.domain.queue_edits import TreeAct, TreeEdit, fingerprint
-from controlplane.domain.queue_files import FileRefused, as_file, pruned, read_file
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.quotas.documents import TreeAction, TreeEdit, fingerprint
+from controlplane.domain.quotas.files import (
+    InvalidQueueFile,
+    dump_queue_file,
+    parse_queue_file,
+    with_pruned_queues,
+)
 
 #: Maximum size in bytes; a tree of two thousand queues takes about half.
 MAX_FILE_BYTES = 512 * 1024
@@ -23,7 +28,7 @@ _MAX_DEPTH = 40
 
 def tree_export(*, of: Queue | None = None) -> str:
     """The tree as YAML, or one queue and those below it."""
-    return dump_yaml(as_file(tree_documents(), of=of.uid if of else ""))
+    return dump_yaml(dump_queue_file(tree_documents(), of=of.uid if of else ""))
 
 
 def dump_yaml(file: dict[str, Any]) -> str:
@@ -36,24 +41,24 @@ def dump_yaml(file: dict[str, Any]) -> str:
 def file_edit(text: str, *, prune: bool = False, note: str = "") -> TreeEdit:
     """The edit that makes the tree what the YAML says.
 
-    :raises FileRefused: with every error and its position.
+    :raises InvalidQueueFile: with every error and its position.
     """
     return content_edit(load_yaml(text), prune=prune, note=note)
 
 
 def content_edit(content: Any, *, prune: bool = False, note: str = "", seen: str = "") -> TreeEdit:
-    """The edit that makes the tree what plain values say; see ``controlplane.domain.queue_files``.
+    """The edit that makes the tree what plain values say; see ``controlplane.domain.quotas.files``.
 
     :param prune: retire queues that are missing in it, in the part of the tree that it describes.
     :param seen: fingerprint of the tree that the user saw; empty for the current tree.
-    :raises FileRefused: with every error and its position.
+    :raises InvalidQueueFile: with every error and its position.
     """
     documents = tree_documents()
-    file = read_file(content, documents)
-    queues = pruned(file) if prune else file.queues
+    file = parse_queue_file(content, documents)
+    queues = with_pruned_queues(file) if prune else file.queues
     return TreeEdit(
         queues=dict(queues),
-        act=TreeAct.IMPORT,
+        act=TreeAction.IMPORT,
         note=note,
         seen=seen or fingerprint(documents),
     )
@@ -85,7 +90,7 @@ def _flow_amounts(queue: dict[str, Any]) -> None:
 def load_yaml(text: str) -> Any:
     """Parse YAML to plain values.
 
-    :raises FileRefused: if it is not YAML, too large, too deep, or has anchors.
+    :raises InvalidQueueFile: if it is not YAML, too large, too deep, or has anchors.
     """
     size = len(text.encode("utf-8", errors="replace"))
     if size > MAX_FILE_BYTES:
@@ -100,7 +105,7 @@ def load_yaml(text: str) -> Any:
         line = _line(error.problem_mark or error.context_mark)
         raise _refusal(f"line {line} is no YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        if isinstance(error, FileRefused):
+        if isinstance(error, InvalidQueueFile):
             raise
         raise _refusal(f"the file is no YAML: {error}") from error
 
@@ -108,7 +113,7 @@ def load_yaml(text: str) -> Any:
 def _check_events(text: str) -> None:
     """Check depth and anchors without building values.
 
-    :raises FileRefused: at the first anchor, or where it is too deep.
+    :raises InvalidQueueFile: at the first anchor, or where it is too deep.
     """
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
@@ -123,7 +128,7 @@ def _check_events(text: str) -> None:
 
 
 def _check_keys(node: yaml.Node | None) -> None:
-    """:raises FileRefused: if a mapping has a key twice, of which only the last would count."""
+    """:raises InvalidQueueFile: if a mapping has a key twice, of which only the last would count."""
     if isinstance(node, yaml.SequenceNode):
         for each in node.value:
             _check_keys(each)
@@ -144,5 +149,5 @@ def _line(mark: Any) -> int:
     return mark.line + 1 if mark else 1
 
 
-def _refusal(message: str) -> FileRefused:
-    return FileRefused(Finding(field="", message=message))
+def _refusal(message: str) -> InvalidQueueFile:
+    return InvalidQueueFile(FieldFinding(field="", message=message))

@@ -29,43 +29,39 @@ from apps.quotas.selectors.queue_trees import (
 )
 from apps.quotas.selectors.queues import queues_active
 from apps.quotas.selectors.visibility import visibility_of
-from controlplane.domain.fields import Finding
-from controlplane.domain.queue_documents import (
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.quotas.documents import (
     POLICIES,
     Documents,
     QueueDifference,
     QueueDocument,
-    as_json,
-    changes,
-    from_json,
-)
-from controlplane.domain.queue_edits import (
-    TreeAct,
+    TreeAction,
     TreeEdit,
-    edited,
+    apply_tree_edit,
+    as_json,
     fingerprint,
+    from_json,
     is_new,
-    named,
-    narrowed,
+    tree_differences,
+    with_assigned_uids,
+    without_unchanged,
 )
-from controlplane.domain.queue_previews import (
-    Gain,
-    Reclaim,
+from controlplane.domain.quotas.permissions import permission_errors
+from controlplane.domain.quotas.queues import QueueState
+from controlplane.domain.quotas.validation import validate_tree_change
+from controlplane.domain.scheduling.queue_change_preview import (
+    PreviewedEviction,
     TreePreview,
-    effects,
-    several_cycles,
+    preview_effects,
+    preview_policy,
 )
-from controlplane.domain.queue_rights import refusals
-from controlplane.domain.queue_rules import judged
-from controlplane.domain.queues import QueueState
 from controlplane.outbox.messages import publish
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.models import new_uid
 
 __all__ = [
-    "Gain",
-    "Reclaim",
-    "TreeAct",
+    "PreviewedEviction",
+    "TreeAction",
     "TreeConflict",
     "TreeEdit",
     "TreeOutdated",
@@ -92,7 +88,7 @@ _PLAIN = ("name", "state", "description", "weight", *POLICIES, "running_per_pers
 class TreeRefused(Exception):
     """The tree would be invalid; ``findings`` say why, each with the queue and the numbers."""
 
-    def __init__(self, *findings: Finding) -> None:
+    def __init__(self, *findings: FieldFinding) -> None:
         super().__init__("; ".join(finding.message for finding in findings))
         self.findings = findings
 
@@ -113,12 +109,12 @@ class TreeOutdated(TreeConflict):
     """The tree is not the one that the user saw."""
 
 
-def tree_check(edit: TreeEdit) -> tuple[Finding, ...]:
+def tree_check(edit: TreeEdit) -> tuple[FieldFinding, ...]:
     """Validation errors of the edit, independent of permissions; empty if valid."""
     documents = tree_documents()
     return (
         *_unknown_queues(edit, documents),
-        *judged(documents, edited(documents, edit), surroundings()).findings,
+        *validate_tree_change(documents, apply_tree_edit(documents, edit), surroundings()).findings,
     )
 
 
@@ -128,12 +124,12 @@ def tree_preview(edit: TreeEdit, *, at: datetime, by_person: User) -> TreePrevie
     :raises PermissionRefused: if that user may not make it.
     """
     documents = tree_documents()
-    after = edited(documents, edit)
+    after = apply_tree_edit(documents, edit)
     _require(documents, after, by_person)
     around = surroundings()
-    judgement = judged(documents, after, around)
+    judgement = validate_tree_change(documents, after, around)
     preview = TreePreview(
-        differences=changes(documents, after),
+        differences=tree_differences(documents, after),
         findings=(*_unknown_queues(edit, documents), *judgement.findings),
         warnings=judgement.warnings,
         fingerprint=fingerprint(documents),
@@ -142,7 +138,7 @@ def tree_preview(edit: TreeEdit, *, at: datetime, by_person: User) -> TreePrevie
         return preview
     with transaction.atomic():
         snapshot = selectors.snapshot()
-    effect = effects(snapshot, documents, after, at=at, policy=several_cycles(policy_now()))
+    effect = preview_effects(snapshot, documents, after, at=at, policy=preview_policy(policy_now()))
     return replace(preview, gains=effect.gains, reclaims=_with_names(effect.reclaims, by_person))
 
 
@@ -159,18 +155,18 @@ def tree_apply(
     documents = _locked(edit)
     if edit.seen and edit.seen != fingerprint(documents):
         raise _outdated()
-    edit = narrowed(documents, edit)
-    after = edited(documents, edit)
+    edit = without_unchanged(documents, edit)
+    after = apply_tree_edit(documents, edit)
     _require(documents, after, actor)
     if not edit.queues:
         message = "nothing would change: the queues are like that already"
-        raise TreeUnchanged(Finding(field="", message=message))
+        raise TreeUnchanged(FieldFinding(field="", message=message))
     if wrong := (
         *_unknown_queues(edit, documents),
-        *judged(documents, after, surroundings()).findings,
+        *validate_tree_change(documents, after, surroundings()).findings,
     ):
         raise TreeRefused(*wrong)
-    saved = named(edit, {uid: new_uid() for uid in edit.queues if is_new(uid)})
+    saved = with_assigned_uids(edit, {uid: new_uid() for uid in edit.queues if is_new(uid)})
     rows = _write_queues(saved, at=at)
     change = QueueChange.objects.create(
         actor=actor,
@@ -182,7 +178,7 @@ def tree_apply(
         reverts=reverts,
     )
     # One entry per queue, so that each team sees the changes of its own.
-    action = TreeAct.EDIT if edit.act == TreeAct.BULK else edit.act
+    action = TreeAction.EDIT if edit.act == TreeAction.BULK else edit.act
     for uid in saved:
         audit(
             actor=actor,
@@ -206,13 +202,13 @@ def change_revert_edit(change: QueueChange, *, note: str = "") -> TreeEdit:
     documents = tree_documents()
     left = _documents_of(change.after)
     now = {uid: documents[uid] for uid in change.after if uid in documents}
-    if since := changes(left, now):
+    if since := tree_differences(left, now):
         messages = "; ".join(one.message for one in since)
         raise TreeConflict(f"the queues were changed again since: {messages}", *since)
     before = _documents_of(change.before)
     return TreeEdit(
         queues={uid: before.get(uid) for uid in change.before},
-        act=TreeAct.REVERT,
+        act=TreeAction.REVERT,
         note=note,
         seen=fingerprint(documents),
     )
@@ -249,7 +245,7 @@ def queue_lock_shared(*queues: Queue) -> None:
 
 def queue_retire_edit(document: QueueDocument) -> TreeEdit:
     """The edit that retires a queue."""
-    return TreeEdit(queues={document.uid: None}, act=TreeAct.RETIRE)
+    return TreeEdit(queues={document.uid: None}, act=TreeAction.RETIRE)
 
 
 # -- Internal --
@@ -270,18 +266,20 @@ def _locked(edit: TreeEdit) -> Documents:
 
 def _require(before: Documents, after: Documents, person: User) -> None:
     """:raises PermissionRefused: if that user may not make this change of the tree."""
-    if refused := refusals(before, after, tree_rights(person)):
+    if refused := permission_errors(before, after, tree_rights(person)):
         raise PermissionRefused("; ".join(refused))
 
 
-def _unknown_queues(edit: TreeEdit, documents: Documents) -> tuple[Finding, ...]:
+def _unknown_queues(edit: TreeEdit, documents: Documents) -> tuple[FieldFinding, ...]:
     """Findings for unknown queues of the edit: neither in the tree, nor new, nor retired."""
     unknown = {uid for uid in edit.queues if uid not in documents and not is_new(uid)}
     retired = {uid for uid in unknown if edit.queues[uid] is not None}
     known = Queue.objects.filter(uid__in=retired).exclude(retired_at=None)
     unknown -= set(known.values_list("uid", flat=True))
     return tuple(
-        Finding(field=uid, message=f"there is no queue with the uid {uid}; look at the tree again")
+        FieldFinding(
+            field=uid, message=f"there is no queue with the uid {uid}; look at the tree again"
+        )
         for uid in sorted(unknown)
     )
 
@@ -290,7 +288,7 @@ def _outdated() -> TreeOutdated:
     last = QueueChange.objects.order_by("-id").first()
     if last is None:
         return TreeOutdated("the queues were changed meanwhile; look at them again, then save")
-    since = changes(_documents_of(last.before), _documents_of(last.after))
+    since = tree_differences(_documents_of(last.before), _documents_of(last.after))
     message = f"the queues were changed meanwhile, last by {last.actor_name}; look at them again, then save"
     return TreeOutdated(message, *since)
 
@@ -347,7 +345,9 @@ def _write_entitlements(rows: Mapping[str, Queue], documents: Mapping[str, Queue
     )
 
 
-def _with_names(reclaims: tuple[Reclaim, ...], person: User) -> tuple[Reclaim, ...]:
+def _with_names(
+    reclaims: tuple[PreviewedEviction, ...], person: User
+) -> tuple[PreviewedEviction, ...]:
     """Add team names, and workload names that the user may see."""
     claims = {
         claim.uid: claim
@@ -381,7 +381,7 @@ def queue_state_set(
     if document.state is state:
         return False
     queues = {queue.uid: replace(document, state=state)}
-    tree_apply(TreeEdit(queues=queues, act=TreeAct.EDIT, note=note), actor=actor, at=at)
+    tree_apply(TreeEdit(queues=queues, act=TreeAction.EDIT, note=note), actor=actor, at=at)
     return True
 
 

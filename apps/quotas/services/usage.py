@@ -25,7 +25,7 @@ from apps.quotas.selectors.usage import (
     records_by_day,
     usage_discrepancies,
 )
-from controlplane.domain.usage import Span, cards_by_day, midnight_before
+from controlplane.domain.quotas.usage import TimeSpan, cards_by_day, midnight_before
 from controlplane.persistence.bulk_writes import bulk_insert_rows
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction
 
@@ -114,7 +114,7 @@ def _records(claim: Claim, cards: Mapping[str, int], *, until: datetime) -> Iter
     since = _metered(claim)
     if since is None:
         return
-    span = Span(since=since, until=until)
+    span = TimeSpan(since=since, until=until)
     for chip, count in sorted(cards.items()):
         for part, amount in cards_by_day(cards=count, span=span):
             yield UsageRecord(

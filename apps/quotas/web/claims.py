@@ -30,7 +30,7 @@ from apps.quotas.selectors.quota_bars import quota_bars
 from apps.quotas.selectors.visibility import QueueVisibility
 from controlplane.web.pages import show
 
-#: Labels of the numbers of a reason; see ``controlplane.domain.scheduling.explain`` and ``obstacles``.
+#: Labels of the numbers of a reason; see ``controlplane.domain.scheduling.explanations`` and ``blockers``.
 NUMBERS: Mapping[str, str | Promise] = {
     "wanted": lazy("Cards that it needs"),
     "used": lazy("Cards that the queue holds"),

@@ -22,15 +22,16 @@ from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.selectors.claims import claims_readable
 from apps.quotas.selectors.visibility import QueueVisibility, visibility_of
 from apps.quotas.services import defragmentation as services
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.rearrangement_pictures import NodePicture, Spot
-from controlplane.domain.rearrangements import (
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.scheduling.defragmentation_runs import (
     ACTIVE,
-    REARRANGEMENT,
-    Purpose,
-    RearrangementEvent,
-    RearrangementState,
+    DEFRAGMENTATION,
+    CardOccupancy,
+    DefragmentationEvent,
+    DefragmentationPurpose,
+    DefragmentationState,
+    NodeBeforeAfter,
 )
 from controlplane.web.forms import PlainForm
 from controlplane.web.pages import keyset, row_action, show
@@ -81,7 +82,7 @@ class NodeDrawing:
     after: NodeCardsRow
 
 
-def drawings(pictures: Iterable[NodePicture]) -> list[NodeDrawing]:
+def drawings(pictures: Iterable[NodeBeforeAfter]) -> list[NodeDrawing]:
     """Drawings of a computed plan."""
     return stored_drawings(asdict(picture) for picture in pictures)
 
@@ -100,9 +101,9 @@ def stored_drawings(pictures: Iterable[Mapping[str, Any]]) -> list[NodeDrawing]:
 
 def _row(spots: Sequence[str], room: Sequence[int]) -> NodeCardsRow:
     labels = {
-        Spot.FREE.value: _("free"),
-        Spot.OTHER.value: _("other work"),
-        Spot.UNUSABLE.value: _("not usable"),
+        CardOccupancy.FREE.value: _("free"),
+        CardOccupancy.OTHER.value: _("other work"),
+        CardOccupancy.UNUSABLE.value: _("not usable"),
     }
     named = [labels.get(spot) or _("move %(number)s") % {"number": spot} for spot in spots]
     squares = (
@@ -124,10 +125,10 @@ REFUSALS = (
     services.NothingToMove,
     services.RearrangementStale,
 )
-PURPOSES: Mapping[Purpose, Promise] = {
-    Purpose.WHOLE_NODES: gettext_lazy("Whole nodes for large work"),
-    Purpose.FEWER_FRAGMENTS: gettext_lazy("Fewer fragments"),
-    Purpose.ROOM_FOR: gettext_lazy("Room for work that waits"),
+PURPOSES: Mapping[DefragmentationPurpose, Promise] = {
+    DefragmentationPurpose.WHOLE_NODES: gettext_lazy("Whole nodes for large work"),
+    DefragmentationPurpose.FEWER_FRAGMENTS: gettext_lazy("Fewer fragments"),
+    DefragmentationPurpose.ROOM_FOR: gettext_lazy("Room for work that waits"),
 }
 
 
@@ -135,7 +136,7 @@ class DefragmentationForm(PlainForm):
     purpose = forms.ChoiceField(
         label=gettext_lazy("What for"),
         choices=[(purpose.value, label) for purpose, label in PURPOSES.items()],
-        initial=Purpose.WHOLE_NODES,
+        initial=DefragmentationPurpose.WHOLE_NODES,
     )
     nodes = forms.IntegerField(
         label=gettext_lazy("Whole nodes wanted"),
@@ -154,17 +155,17 @@ class DefragmentationForm(PlainForm):
         labels = (
             PURPOSES
             if claim
-            else {one: PURPOSES[one] for one in PURPOSES if one != Purpose.ROOM_FOR}
+            else {one: PURPOSES[one] for one in PURPOSES if one != DefragmentationPurpose.ROOM_FOR}
         )
         self.choice("purpose").choices = [(one.value, label) for one, label in labels.items()]
 
     def plan_request(self) -> services.DefragmentationRequest:
-        purpose = Purpose(self.cleaned_data["purpose"])
+        purpose = DefragmentationPurpose(self.cleaned_data["purpose"])
         return services.DefragmentationRequest(
             purpose=purpose,
             nodes=self.cleaned_data["nodes"] or 1,
             chip=self.cleaned_data["chip"],
-            claim=self._claim if purpose is Purpose.ROOM_FOR else None,
+            claim=self._claim if purpose is DefragmentationPurpose.ROOM_FOR else None,
         )
 
 
@@ -204,7 +205,10 @@ def defragmentation_new(request: AuthenticatedRequest) -> HttpResponse:
     selectors.require_proposing(request.user)
     given = request.POST or request.GET
     claim = _claim(request, given.get("claim", ""))
-    filled = {"nodes": "1", "purpose": Purpose.ROOM_FOR if claim else Purpose.WHOLE_NODES}
+    filled = {
+        "nodes": "1",
+        "purpose": DefragmentationPurpose.ROOM_FOR if claim else DefragmentationPurpose.WHOLE_NODES,
+    }
     asked = {**filled, **given.dict()} if given else None
     form = DefragmentationForm(asked, claim=claim, initial=filled)
     context: dict[str, Any] = {"form": form, "claim": claim}
@@ -274,8 +278,8 @@ def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpRespo
     visibility = _visibility(request)
     may_move = selectors.may_move(request.user, teams)
     now = timezone.now()
-    state = RearrangementState(found.state)
-    open_still = state is RearrangementState.PROPOSED and found.expires_at > now
+    state = DefragmentationState(found.state)
+    open_still = state is DefragmentationState.PROPOSED and found.expires_at > now
     context = {
         "found": found,
         "plan": found,
@@ -289,7 +293,7 @@ def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpRespo
         "claim_named": found.claim is not None and visibility.can_name(found.claim),
         "may_approve": may_move and open_still,
         "may_dismiss": (may_move or found.proposed_by_id == request.user.pk)
-        and REARRANGEMENT.allows(state, RearrangementEvent.DISMISS)
+        and DEFRAGMENTATION.allows(state, DefragmentationEvent.DISMISS)
         and found.stop_asked_at is None,
         "events": list(found.transitions.order_by("id")),
     }

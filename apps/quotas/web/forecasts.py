@@ -43,16 +43,18 @@ from apps.quotas.web.claims import (
     workload_link,
 )
 from apps.quotas.web.queues import entry_or_404
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.permissions import Permission
-from controlplane.domain.scheduling.questions import MOST_CARDS, MOST_NODES, WhatIfState
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.what_if import (
-    Cancelled,
-    Change,
+    MOST_CARDS,
+    MOST_NODES,
+    AddGuaranteedCards,
+    AddNodes,
+    ChangePriority,
     DrainNode,
-    MoreCards,
-    MoreNodes,
-    Urgent,
+    RemoveClaim,
+    WhatIfChange,
+    WhatIfState,
 )
 from controlplane.web.forms import PlainForm
 from controlplane.web.pages import show
@@ -140,21 +142,23 @@ class WhatIfForm(PlainForm):
             raise ValidationError(_("Nothing would be different; fill in at least one part."))
         return values
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[WhatIfChange]:
         """The changes of a valid form."""
-        given, changes = self.cleaned_data, list[Change]()
+        given, changes = self.cleaned_data, list[WhatIfChange]()
         if given.get("cards"):
             changes.append(
-                MoreCards(queue=self.queue_chosen().uid, chip=given["chip"], cards=given["cards"])
+                AddGuaranteedCards(
+                    queue=self.queue_chosen().uid, chip=given["chip"], cards=given["cards"]
+                )
             )
         if given.get("nodes") and given.get("like"):
-            changes.append(MoreNodes(like=given["like"], nodes=given["nodes"]))
+            changes.append(AddNodes(like=given["like"], nodes=given["nodes"]))
         if given.get("drained"):
             changes.append(DrainNode(node=given["drained"]))
         if self._claim is not None and given.get("priority"):
-            changes.append(Urgent(claim=self._claim.uid, priority=given["priority"].value))
+            changes.append(ChangePriority(claim=self._claim.uid, priority=given["priority"].value))
         if given.get("gone"):
-            changes.append(Cancelled(claim=self._others[given["gone"]]))
+            changes.append(RemoveClaim(claim=self._others[given["gone"]]))
         return changes
 
     def queue_chosen(self) -> Queue:

@@ -36,8 +36,8 @@ from apps.quotas.selectors.queues import QueueEntry, QuotaTree, flatten, queue_t
 from apps.quotas.selectors.quota_bars import fleet_bars, queue_bars, quota_bars
 from apps.quotas.selectors.visibility import QueueVisibility
 from apps.quotas.web.claims import claim_label, format_start_short
-from controlplane.domain.queue_documents import changes, from_json
-from controlplane.domain.quotas import TOTAL
+from controlplane.domain.quotas.documents import from_json, tree_differences
+from controlplane.domain.quotas.queues import TOTAL
 from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import Tab, keyset
 from controlplane.web.tables import Column, FilterForm, Table
@@ -336,7 +336,9 @@ def _change(row: QueueChange, uid: str, names: Mapping[str, str]) -> dict[str, A
     """A change, with its differences for this queue."""
     before = {one: from_json(document) for one, document in row.before.items() if document}
     after = {one: from_json(document) for one, document in row.after.items() if document}
-    messages = [each.message for each in changes(before, after, names=names) if each.uid == uid]
+    messages = [
+        each.message for each in tree_differences(before, after, names=names) if each.uid == uid
+    ]
     return {"change": row, "messages": messages}
 
 

@@ -28,10 +28,10 @@ from apps.quotas.selectors.usage import (
     usage_of_work,
     usage_report,
 )
-from controlplane.domain.usage import (
+from controlplane.domain.quotas.usage import (
     HOUR_MICROSECONDS,
     Cost,
-    Period,
+    DayRange,
     card_hours,
     month_before,
     month_of,
@@ -172,13 +172,13 @@ class ReportForm(FilterForm):
     def interval(self) -> ReportInterval:
         return ReportInterval(self.chosen("per") or ReportInterval.WHOLE)
 
-    def period(self, *, today: date) -> Period:
+    def period(self, *, today: date) -> DayRange:
         """The period; this month if the query string has no valid one."""
         if self.chosen("range") == "last":
             return month_before(today)
         first, last = self.chosen("first"), self.chosen("last")
         if self.custom and first and last:
-            return Period(first=first, last=last)
+            return DayRange(first=first, last=last)
         return month_of(today)
 
 
@@ -236,7 +236,7 @@ def _context(
     }
 
 
-def _fields(form: ReportForm, period: Period) -> list[forms.BoundField]:
+def _fields(form: ReportForm, period: DayRange) -> list[forms.BoundField]:
     """Filter fields; first and last day are shown only for a custom range."""
     for name, value in (("first", period.first), ("last", period.last)):
         form.fields[name].widget.attrs["value"] = value.isoformat()

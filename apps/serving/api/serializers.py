@@ -14,7 +14,7 @@ from apps.quotas import selectors as quotas
 from apps.serving import selectors
 from apps.serving.models import ApiKey, Backend, Deployment, Replica, Revision, UsageRecord
 from apps.serving.selectors.configurations import MAX_REPLICAS, RevisionConfiguration
-from controlplane.domain.claims import MOST_CARDS
+from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.web.rest import (
     LARGEST_INTEGER,

@@ -17,7 +17,7 @@ from apps.serving import selectors
 from apps.serving.api import serializers
 from apps.serving.models import ApiKey, Deployment, Replica, UsageRecord
 from apps.serving.services import deployments, keys
-from controlplane.domain.permissions import Permission, Scope
+from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.rest import ResourceViewSet

@@ -11,11 +11,11 @@ from apps.models import selectors as registry_selectors
 from apps.models.models import ModelVersion
 from apps.models.selectors import catalog
 from apps.serving.models import Revision
-from controlplane.domain.accelerators import Chip, check_cards
 from controlplane.domain.catalog import CatalogTask
-from controlplane.domain.claims import MOST_CARDS
-from controlplane.domain.fields import Finding, Limit
+from controlplane.domain.common.accelerators import Chip, check_cards
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.domain.models import Acceptance, ModelState
+from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.parallelism import (
     architecture_from_config,
     check_replica_parallelism,
@@ -78,7 +78,7 @@ def engine_refusal(engine: Engine, *, chip: Chip, model: ModelFacts | None) -> s
     return next((finding.message for finding in wrong if finding.field == "model"), "")
 
 
-def engine_limits(name: str, *, chip: Chip, model: ModelFacts | None) -> tuple[Limit, ...]:
+def engine_limits(name: str, *, chip: Chip, model: ModelFacts | None) -> tuple[FieldLimit, ...]:
     """Choices of its fields that are unavailable on the chip or for the model."""
     return registry.engine(name).limits(Task.SERVE, chip=chip, model=model)
 
@@ -128,7 +128,7 @@ class RevisionConfiguration:
 
 def configuration_check(
     configuration: RevisionConfiguration, *, replicas: int
-) -> tuple[Finding, ...]:
+) -> tuple[FieldFinding, ...]:
     """Everything invalid in the configuration; empty means that it can be deployed."""
     resolved = configuration.with_engine()
     findings = [*_check_numbers(resolved, replicas=replicas), *_check_chips(resolved)]
@@ -141,58 +141,64 @@ def configuration_check(
     return tuple(dict.fromkeys(findings))
 
 
-def _check_numbers(configuration: RevisionConfiguration, *, replicas: int) -> Iterator[Finding]:
+def _check_numbers(
+    configuration: RevisionConfiguration, *, replicas: int
+) -> Iterator[FieldFinding]:
     version = configuration.model_version
     if version.state != ModelState.READY:
-        yield Finding(field="model_version", message=f"{version} is {version.state}, not ready")
+        yield FieldFinding(
+            field="model_version", message=f"{version} is {version.state}, not ready"
+        )
     if version.acceptance == Acceptance.REJECTED:
         message = (
             f"{version} is not accepted ({version.acceptance_reason}); accept it, or choose another"
         )
-        yield Finding(field="model_version", message=message)
+        yield FieldFinding(field="model_version", message=message)
     if not 1 <= replicas <= MAX_REPLICAS:
-        yield Finding(field="replicas", message=f"must be 1 to {MAX_REPLICAS}, got {replicas}")
+        yield FieldFinding(field="replicas", message=f"must be 1 to {MAX_REPLICAS}, got {replicas}")
     if not 1 <= configuration.cards <= MOST_CARDS:
-        yield Finding(
+        yield FieldFinding(
             field="cards", message=f"must be 1 to {MOST_CARDS}, got {configuration.cards}"
         )
 
 
-def _check_chips(configuration: RevisionConfiguration) -> Iterator[Finding]:
+def _check_chips(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
     known = registry.chips()
     unknown = [chip for chip in configuration.chips if chip not in known]
     if unknown or not configuration.chips:
         given = ", ".join(unknown) or "nothing"
-        yield Finding(field="chips", message=f"{given} is no known chip; use {', '.join(known)}")
+        yield FieldFinding(
+            field="chips", message=f"{given} is no known chip; use {', '.join(known)}"
+        )
         return
     for name in configuration.chips:
         chip = known[name]
         if finding := check_cards(chip, configuration.cards):
             yield finding
         elif 0 < chip.cards_per_node < configuration.cards:
-            yield Finding(
+            yield FieldFinding(
                 field="cards",
                 message=f"a replica stays on one node, and one of {chip.label} has {chip.cards_per_node} cards; "
                 f"got {configuration.cards}",
             )
 
 
-def _check_engine(configuration: RevisionConfiguration) -> Iterator[Finding]:
+def _check_engine(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
     name, names = configuration.engine, registry.engine_names()
     serving = [each for each in names if Task.SERVE in registry.engine(each).tasks]
     if name not in names:
         message = f"no engine is called {name!r}; those that serve are {', '.join(serving)}"
-        yield Finding(field="engine", message=message)
+        yield FieldFinding(field="engine", message=message)
     elif name not in serving:
         message = f"{name} does not serve; those that do are {', '.join(serving)}"
-        yield Finding(field="engine", message=message)
+        yield FieldFinding(field="engine", message=message)
     else:
         yield from _check_engine_chips(configuration, registry.engine(name), serving=serving)
 
 
 def _check_engine_chips(
     configuration: RevisionConfiguration, engine: Engine, *, serving: list[str]
-) -> Iterator[Finding]:
+) -> Iterator[FieldFinding]:
     for chip in _chips(configuration):
         if not (reason := engine_refusal(engine, chip=chip, model=None)):
             continue
@@ -203,10 +209,10 @@ def _check_engine_chips(
         ]
         instead = f"; {', '.join(others)} would" if others else ""
         message = f"{engine.name} does not serve on {chip.name}: {reason}{instead}"
-        yield Finding(field="engine", message=message)
+        yield FieldFinding(field="engine", message=message)
 
 
-def _check_spec(configuration: RevisionConfiguration) -> Iterator[Finding]:
+def _check_spec(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
     engine = registry.engine(configuration.engine)
     facts = registry_selectors.model_facts(configuration.model_version)
     for chip in _chips(configuration):
@@ -216,7 +222,7 @@ def _check_spec(configuration: RevisionConfiguration) -> Iterator[Finding]:
 
 def _check_plan(
     configuration: RevisionConfiguration, engine: Engine, *, chip: Chip, model: ModelFacts
-) -> tuple[Finding, ...]:
+) -> tuple[FieldFinding, ...]:
     group = engine.normalise(Task.SERVE, configuration.spec).get("parallel")
     if group is None or not 1 <= configuration.cards <= MOST_CARDS:
         return ()

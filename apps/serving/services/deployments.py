@@ -31,10 +31,10 @@ from apps.serving.selectors.configurations import (
     RevisionConfiguration,
     configuration_check,
 )
-from controlplane.domain.claims import GangShape, ReleaseReason, RoleShape
-from controlplane.domain.fields import Finding
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.quotas.claims import GangShape, ReleaseReason, RoleShape
 from controlplane.domain.serving.lifecycle import (
     DEPLOYMENT,
     REPLICA,
@@ -61,7 +61,7 @@ def _require_valid(configuration: RevisionConfiguration, *, replicas: int) -> No
 def _require_open_queue(queue: Queue) -> None:
     """:raises SpecRefused: if the queue admits nothing new. Checked when a deployment starts or grows."""
     if refusal := quotas_selectors.intake_refusal(queue):
-        raise SpecRefused([Finding(field="queue", message=refusal)])
+        raise SpecRefused([FieldFinding(field="queue", message=refusal)])
 
 
 def _require_pending_limit(user: User, *, more: int) -> None:
@@ -69,7 +69,7 @@ def _require_pending_limit(user: User, *, more: int) -> None:
     try:
         quotas.pending_limit_check(user=user, more=more)
     except quotas.PendingLimitExceeded as refusal:
-        raise SpecRefused([Finding(field="replicas", message=str(refusal))]) from None
+        raise SpecRefused([FieldFinding(field="replicas", message=str(refusal))]) from None
 
 
 def deployment_create(
@@ -112,7 +112,7 @@ def deployment_create(
             )
             publish("deployment.changed", deployment_uid=deployment.uid)
     except IntegrityError:
-        taken = Finding(
+        taken = FieldFinding(
             field="name",
             message=f"{name!r} is taken; model names are unique across the company, choose another",
         )
@@ -165,7 +165,7 @@ def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: 
     """
     if not 1 <= replicas <= MAX_REPLICAS:
         message = f"must be 1 to {MAX_REPLICAS}, got {replicas}; to serve nothing, stop it"
-        raise SpecRefused([Finding(field="replicas", message=message)])
+        raise SpecRefused([FieldFinding(field="replicas", message=message)])
     row = _locked(deployment)
     if replicas > row.replica_count:
         _require_open_queue(row.queue)

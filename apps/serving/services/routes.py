@@ -17,7 +17,7 @@ from apps.accounts.models import User
 from apps.accounts.services import audit
 from apps.jobs.services import SpecRefused
 from apps.serving.models import Backend, Deployment, Revision, Route, RouteBackend
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.serving.routes import check_weights
 
 
@@ -89,7 +89,7 @@ def _lock(route: Route, backends: Collection[Backend]) -> None:
     if deleted:
         raise SpecRefused(
             [
-                Finding(field="weights", message=f"the deployment {name} was deleted")
+                FieldFinding(field="weights", message=f"the deployment {name} was deleted")
                 for name in deleted
             ]
         )
@@ -106,7 +106,7 @@ def _check_deployments(
     current: Collection[Backend],
     wanted: Collection[Backend],
     remove: Collection[Deployment],
-) -> Iterator[Finding]:
+) -> Iterator[FieldFinding]:
     """Findings where a deployment of the route is missing, or the route's own deployment is removed."""
     given = {backend.revision.deployment for backend in wanted}
     for deployment in remove:
@@ -115,22 +115,22 @@ def _check_deployments(
                 f"the route {route.name} belongs to the deployment {owner.name}; give it weight 0 "
                 "instead of removing it"
             )
-            yield Finding(field="remove", message=message)
+            yield FieldFinding(field="remove", message=message)
         elif deployment in given:
             message = f"{deployment.name} is both given a weight and removed; choose one of them"
-            yield Finding(field="remove", message=message)
+            yield FieldFinding(field="remove", message=message)
     before = {backend.revision.deployment for backend in current} | {owner}
     for deployment in sorted(before - given - set(remove), key=lambda one: one.name):
         message = (
             f"{deployment.name} is a backend of the route {route.name} and is missing; give it a weight "
             "(0 for no requests) or remove it by name"
         )
-        yield Finding(field="weights", message=message)
+        yield FieldFinding(field="weights", message=message)
 
 
 def _check_backends(
     route: Route, owner: Deployment, wanted: Collection[Backend]
-) -> Iterator[Finding]:
+) -> Iterator[FieldFinding]:
     newest = dict(
         Revision.objects.filter(deployment__in=[one.revision.deployment_id for one in wanted])
         .order_by()
@@ -146,7 +146,7 @@ def _check_backends(
                 f"{name} has {count} backends in the weights; a deployment has one backend in a route, "
                 "since its newest revision takes all of its requests"
             )
-            yield Finding(field="weights", message=message)
+            yield FieldFinding(field="weights", message=message)
     for backend in wanted:
         revision, deployment = backend.revision, backend.revision.deployment
         if deployment.team_id != owner.team_id:
@@ -154,10 +154,10 @@ def _check_backends(
                 f"{deployment.name} belongs to the team {deployment.team.name}; backends of the route "
                 f"{route.name} must belong to the team {owner.team.name}"
             )
-            yield Finding(field="weights", message=message)
+            yield FieldFinding(field="weights", message=message)
         if backend.pk not in weighted and revision.number < newest[deployment.pk]:
             message = (
                 f"revision {revision.number} of {deployment.name} is no longer served; "
                 f"use revision {newest[deployment.pk]}"
             )
-            yield Finding(field="weights", message=message)
+            yield FieldFinding(field="weights", message=message)

@@ -25,7 +25,7 @@ from apps.models.models import ModelLine, ModelVersion
 from apps.models.web.tabs import models_tabs
 from apps.serving.selectors import catalog as selectors
 from apps.serving.web.lineage import versions_lineage
-from controlplane.domain.resources import bytes_in_words
+from controlplane.domain.common.resources import format_bytes
 from controlplane.web.pages import Tab
 from controlplane.web.tables import Column, FilterForm, Table
 
@@ -58,7 +58,7 @@ class LineFilter(FilterForm):
 
 
 def _bytes(row: Any) -> str:
-    return bytes_in_words(row.size) if row.size else ""
+    return format_bytes(row.size) if row.size else ""
 
 
 LINES = (
@@ -90,7 +90,7 @@ VERSIONS = (
         label=lazy("Size"),
         sort="artifact__size",
         numeric=True,
-        csv=lambda row: bytes_in_words(row.artifact.size) if row.artifact else "",
+        csv=lambda row: format_bytes(row.artifact.size) if row.artifact else "",
     ),
     Column(key="deployments", label=lazy("Serves in")),
     Column(key="created_at", label=lazy("Made"), sort="pk"),

@@ -29,8 +29,8 @@ from apps.serving.selectors.configurations import RevisionConfiguration, configu
 from apps.serving.services import deployments as services
 from apps.serving.web.deployments import visible_deployment
 from apps.serving.web.forms import ConfigurationForm, DeploymentForm, RevisionForm
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.permissions import Permission
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.forms import only_unfilled
 from controlplane.web.pages import row_action, run_action
 

@@ -38,7 +38,7 @@ from apps.serving.selectors.usage import (
     usage_steps,
     usage_window,
 )
-from controlplane.domain.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, allows
 from controlplane.domain.serving.lifecycle import (
     DEPLOYMENT,
     DeploymentEvent,

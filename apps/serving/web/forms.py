@@ -20,10 +20,10 @@ from apps.accounts.web.forms import EXPIRIES, TeamForm
 from apps.fleet import selectors as fleet
 from apps.jobs.web.form_fields import (
     LimitedSelect,
-    PlacedField,
-    flat,
+    SpecFormField,
+    disable_choices,
+    flatten_fields,
     form_field,
-    limit,
     limit_field,
     show_default,
 )
@@ -38,8 +38,8 @@ from apps.serving.selectors.configurations import (
     engine_choices,
     engine_limits,
 )
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Field, at_path, put_at
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import SpecField, at_path, put_at
 from controlplane.domain.specs.serving import SERVE
 from controlplane.ports import registry
 from controlplane.ports.engines import ModelFacts, Task
@@ -49,9 +49,9 @@ from controlplane.web.forms import PlainForm
 _SET_BY_NINEFOLD = frozenset({"model_name"})
 
 
-def _settable_fields(fields: Sequence[Field]) -> dict[str, PlacedField]:
+def _settable_fields(fields: Sequence[SpecField]) -> dict[str, SpecFormField]:
     """Fields that a user may set, by dotted path."""
-    return {each.path: each for each in flat(fields) if each.path not in _SET_BY_NINEFOLD}
+    return {each.path: each for each in flatten_fields(fields) if each.path not in _SET_BY_NINEFOLD}
 
 
 #: Every field that some serving engine supports.
@@ -68,7 +68,7 @@ def engine_field(*, chip: Chip | None, model: ModelFacts | None) -> forms.Choice
     choices = engine_choices(chip=chip, model=model)
     best = gettext("automatic: %(engine)s") % {"engine": choices[0].title}
     field.choices = [("", best), *((each.name, each.title) for each in choices)]
-    limit(
+    disable_choices(
         field, {each.name: each.unavailable_reason for each in choices if each.unavailable_reason}
     )
     return field

@@ -33,7 +33,7 @@ from apps.serving.selectors.keys import (
 )
 from apps.serving.services import keys as services
 from apps.serving.web.forms import KeyForm, RotationForm
-from controlplane.domain.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, allows
 from controlplane.web.message_translation import translate_message
 from controlplane.web.pages import show
 from controlplane.web.tables import Column, FilterForm, Table

@@ -37,7 +37,7 @@ from apps.serving.selectors.keys import PLAYGROUND_KEY_LIFETIME, PLAYGROUND_KEY_
 from apps.serving.services.keys import key_create
 from apps.serving.web.deployments import action_blockers
 from apps.serving.web.forms import PlaygroundForm
-from controlplane.domain.permissions import Permission, allows
+from controlplane.domain.common.permissions import Permission, allows
 from controlplane.domain.serving.lifecycle import DeploymentState
 from controlplane.persistence.encryption import Undecryptable, decrypt, encrypt
 from controlplane.web.message_translation import translate_message

@@ -29,10 +29,10 @@ from apps.models.web.catalog import catalog_part
 from apps.serving.selectors import catalog as selectors
 from apps.serving.selectors import route_name_available
 from apps.serving.web.lineage import versions_lineage
+from controlplane.domain.common.permissions import Permission, allows
+from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.models import Acceptance, ModelState
-from controlplane.domain.permissions import Permission, allows
 from controlplane.domain.quantization import Judged
-from controlplane.domain.resources import bytes_in_words
 from controlplane.web.pages import Tab, show
 from controlplane.web.templatetags.ninefold import figure, humanized
 
@@ -206,8 +206,8 @@ def _comparison_rows(found: Quantization) -> Iterator[QuantizationComparisonRow]
 def _size_row(label: str, pair: Pair, hint: str = "") -> QuantizationComparisonRow:
     return QuantizationComparisonRow(
         label=label,
-        before=bytes_in_words(int(pair.before or 0)),
-        after=bytes_in_words(int(pair.after or 0)),
+        before=format_bytes(int(pair.before or 0)),
+        after=format_bytes(int(pair.after or 0)),
         difference=_ratio(pair),
         hint=hint,
     )

@@ -12,8 +12,8 @@ from apps.quotas import selectors as quotas
 from apps.serving.selectors.configurations import MAX_REPLICAS
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.services import LONGEST_REASON, PipelineRequest, StepRequest
-from controlplane.domain.claims import MOST_CARDS
 from controlplane.domain.pipelines import Gate, Otherwise, PipelineState, StepKind
+from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.specs.evaluation import METRICS
 from controlplane.web.rest import (
     Filters,

@@ -17,7 +17,7 @@ from apps.accounts.models import Team
 from apps.workflows import selectors, services
 from apps.workflows.api import serializers
 from apps.workflows.models import Pipeline
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from controlplane.domain.pipelines import StepKind
 from controlplane.web.rest import ResourceViewSet
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline, Step
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.pipelines import (
     MOST_STEPS,
     RESTS,

@@ -16,8 +16,8 @@ from apps.models.services.acceptances import version_accept
 from apps.workflows import selectors
 from apps.workflows.models import Pipeline, PipelineTransition, Step, StepTransition
 from apps.workflows.services.requests import PipelineRequest, pipeline_check, replicas_of
-from controlplane.domain.fields import Finding
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.models import Acceptance
 from controlplane.domain.pipelines import (
     PIPELINE,
@@ -145,7 +145,7 @@ def gate_wave(*, pipeline: Pipeline, actor: User, reason: str, at: datetime) -> 
     given = reason.strip()
     if not given or len(given) > LONGEST_REASON:
         message = f"say in 1 to {LONGEST_REASON} characters why it may go on, got {len(given)}"
-        raise SpecRefused([Finding(field="reason", message=message)])
+        raise SpecRefused([FieldFinding(field="reason", message=message)])
     row = _locked(pipeline)
     steps = selectors.steps_of(row)
     step = selectors.held_step(steps)

@@ -15,7 +15,7 @@ from apps.serving.models import Deployment
 from apps.serving.selectors.configurations import RevisionConfiguration, configuration_check
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.selectors import task_of
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.pipelines import Gate, StepKind, gate_refusal, order_refusal
 from controlplane.domain.quantization import SCHEMES
@@ -64,18 +64,18 @@ class PipelineRequest:
         return tuple(step.kind for step in self.steps)
 
 
-def pipeline_check(request: PipelineRequest, *, team: Team) -> tuple[Finding, ...]:
+def pipeline_check(request: PipelineRequest, *, team: Team) -> tuple[FieldFinding, ...]:
     """Everything wrong with the request; empty means that it can be submitted.
 
     What is wrong with a step is told by the step's number, from 1: ``steps.2.learning_rate``. A step that works
     on what an earlier one will make is checked with a likeness of that: the version as it is now, in the
     format that it will have.
     """
-    findings: list[Finding] = []
+    findings: list[FieldFinding] = []
     if not request.name.strip():
-        findings.append(Finding(field="name", message="give the pipeline a name"))
+        findings.append(FieldFinding(field="name", message="give the pipeline a name"))
     if refusal := order_refusal(request.kinds):
-        findings.append(Finding(field="steps", message=refusal))
+        findings.append(FieldFinding(field="steps", message=refusal))
     likeness = request.model_version
     for number, step in enumerate(request.steps, start=1):
         for finding in _step_findings(step, request=request, team=team, version=likeness):
@@ -89,7 +89,7 @@ def pipeline_check(request: PipelineRequest, *, team: Team) -> tuple[Finding, ..
 
 def _step_findings(
     step: StepRequest, *, request: PipelineRequest, team: Team, version: ModelVersion
-) -> Iterator[Finding]:
+) -> Iterator[FieldFinding]:
     if step.kind is StepKind.DEPLOY:
         yield from _deployment_findings(step, team=team)
         yield from configuration_check(_configuration(step, version), replicas=replicas_of(step))
@@ -102,7 +102,7 @@ def _step_findings(
         return
     measured = _measured(step) if step.kind is StepKind.EVALUATE else None
     if refusal := gate_refusal(step.kind, step.gate, measured=measured):
-        yield Finding(field="gate", message=refusal)
+        yield FieldFinding(field="gate", message=refusal)
 
 
 def _measured(step: StepRequest) -> list[str] | None:
@@ -114,26 +114,26 @@ def _measured(step: StepRequest) -> list[str] | None:
     return metrics if isinstance(metrics, list) and metrics else None
 
 
-def _deployment_findings(step: StepRequest, *, team: Team) -> Iterator[Finding]:
+def _deployment_findings(step: StepRequest, *, team: Team) -> Iterator[FieldFinding]:
     name = step.deployment_name
     if not name:
-        yield Finding(field="deployment_name", message="name the deployment")
+        yield FieldFinding(field="deployment_name", message="name the deployment")
         return
     found = Deployment.objects.filter(name=name, deleted_at=None).first()
     if found is None:
         return
     if found.team_id != team.pk:
         message = f"{name!r} is taken; model names are unique across the company, choose another"
-        yield Finding(field="deployment_name", message=message)
+        yield FieldFinding(field="deployment_name", message=message)
     elif not DEPLOYMENT.allows(DeploymentState(found.state), DeploymentEvent.CHANGE):
         message = f"the deployment {name} is {found.state}; start it first, or choose another name"
-        yield Finding(field="deployment_name", message=message)
+        yield FieldFinding(field="deployment_name", message=message)
     elif step.replicas not in (None, found.replica_count):
         message = (
             f"must be {found.replica_count}, as the deployment {name} has now, got {step.replicas}; "
             "a pipeline scales no deployment that is there: scale it on its own page"
         )
-        yield Finding(field="replicas", message=message)
+        yield FieldFinding(field="replicas", message=message)
 
 
 def replicas_of(step: StepRequest) -> int:

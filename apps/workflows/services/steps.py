@@ -27,8 +27,8 @@ from apps.workflows import selectors
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.services.lives import step_move, steps_require
 from apps.workflows.services.requests import configuration_of, job_of
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES, JOB, JobEvent, JobState
-from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.models import Acceptance
 from controlplane.domain.pipelines import (
     MAKING,

@@ -23,7 +23,7 @@ from apps.models.models import DatasetVersion, ModelVersion
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.services import PipelineRequest, StepRequest
 from apps.workflows.web.sections import PLACES, SectionForm
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.pipelines import MAKING
 from controlplane.web.forms import PlainForm
 
@@ -118,7 +118,7 @@ class PipelineForm:
             steps=tuple(steps),
         )
 
-    def add_findings(self, findings: Iterable[Finding]) -> None:
+    def add_findings(self, findings: Iterable[FieldFinding]) -> None:
         """Each beside its field: of a step in its section, of what all steps share in the head."""
         wanted = self.wanted
         for finding in findings:

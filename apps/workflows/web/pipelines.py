@@ -24,8 +24,8 @@ from apps.workflows import selectors, services
 from apps.workflows.models import Pipeline, Step
 from apps.workflows.web.forms import fits
 from apps.workflows.web.words import row_of
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.permissions import allows
+from controlplane.domain.common.permissions import allows
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.pipelines import PipelineState, permissions_of
 from controlplane.web.pages import Tab, row_action, run_action, show
 from controlplane.web.state_badges import state_badge

@@ -19,8 +19,8 @@ from apps.workflows.models import Step
 from apps.workflows.selectors import task_of
 from apps.workflows.services import StepRequest
 from apps.workflows.web.words import Told, settings_told
+from controlplane.domain.common.spec_fields import at_path
 from controlplane.domain.datasets.splits import Split
-from controlplane.domain.fields import at_path
 from controlplane.domain.pipelines import ACCEPTED, Gate, Otherwise, StepKind
 from controlplane.domain.specs.evaluation import METRICS, SCHEMES
 from controlplane.ports import registry

@@ -19,7 +19,7 @@ from apps.models.services import datasets, outputs
 from apps.quotas.models import Queue
 from config import simulated_clusters
 from controlplane.adapters.clusters.simulated import SimulatedCluster
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.simulation.reports import placeholder_model
 
 #: Median hours of a training on one card.
@@ -190,7 +190,7 @@ def _demo_team(description: TeamDescription, *, admin: User) -> DemoTeam:
     slug = description.name.lower()
     engineer, head = (_demo_user(name, admin=admin) for name in description.members)
     team = team_ensure(name=description.name, slug=slug, administrator=head)
-    membership_set(team=team, user=engineer, roles=frozenset({Role.ENGINEER}), actor=None)
+    membership_set(team=team, user=engineer, roles=frozenset({TeamRole.ENGINEER}), actor=None)
     queue = _queue(
         f"{slug}-training",
         entitlements=description.entitlements,

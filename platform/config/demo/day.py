@@ -37,7 +37,7 @@ from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.adapters.clusters.simulated.records import Report
 from controlplane.adapters.clusters.simulated.reporting import NotHeard
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox import messages
 
 INTERVAL = timedelta(minutes=15)
@@ -78,7 +78,7 @@ class DemoDay:
             cluster.hold(at)
         with time_frozen_at(at):
             self._inject_faults(after=before, at=at)
-            cycle_run(policy=Policy(), at=at)
+            cycle_run(policy=SchedulingPolicy(), at=at)
             _relay()
             simulated_clusters.report_processes(
                 listener=DirectReporter(), interval=_REPORTS, limit=_ALL

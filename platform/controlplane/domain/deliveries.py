@@ -13,7 +13,7 @@ from __future__ import annotations
 from datetime import timedelta
 from enum import StrEnum
 
-from controlplane.domain.machines import Machine
+from controlplane.domain.common.state_machine import StateMachine
 
 
 class DeliveryState(StrEnum):
@@ -28,10 +28,10 @@ class DeliveryEvent(StrEnum):
     AGAIN = "be sent again"
 
 
-DELIVERY = Machine(
+DELIVERY = StateMachine(
     name="delivery",
     initial=DeliveryState.WAITING,
-    arrows={
+    transitions={
         (DeliveryState.WAITING, DeliveryEvent.ARRIVE): DeliveryState.ARRIVED,
         (DeliveryState.WAITING, DeliveryEvent.GIVE_UP): DeliveryState.GIVEN_UP,
         (DeliveryState.ARRIVED, DeliveryEvent.AGAIN): DeliveryState.WAITING,

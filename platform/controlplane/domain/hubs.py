@@ -18,8 +18,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
+from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.models import ModelRefused, check_files
-from controlplane.domain.resources import bytes_in_words
 
 #: Owner and name, as both hubs allow them.
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
@@ -113,7 +113,7 @@ def check_file(file: HubFile) -> None:
         raise HubRefused(f"the repository names a file {file.path[:80]!r}, which is no plain name")
     if not 0 <= file.size <= LARGEST_FILE:
         raise HubRefused(
-            f"{file.path} is said to have {file.size} bytes; at most {bytes_in_words(LARGEST_FILE)} "
+            f"{file.path} is said to have {file.size} bytes; at most {format_bytes(LARGEST_FILE)} "
             "are taken"
         )
     known = _SHA256.fullmatch(file.sha256) or _SHA1.fullmatch(file.git_sha1)

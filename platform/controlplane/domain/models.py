@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from controlplane.domain.machines import Machine
+from controlplane.domain.common.state_machine import StateMachine
 
 
 class ModelState(StrEnum):
@@ -48,10 +48,10 @@ class Acceptance(StrEnum):
     OVERRIDDEN = "overridden"
 
 
-MODEL = Machine(
+MODEL = StateMachine(
     name="model version",
     initial=ModelState.IMPORTING,
-    arrows={
+    transitions={
         (ModelState.IMPORTING, ModelEvent.IMPORT): ModelState.READY,
         (ModelState.IMPORTING, ModelEvent.FAIL): ModelState.FAILED,
         (ModelState.FAILED, ModelEvent.RETRY): ModelState.IMPORTING,

@@ -27,9 +27,9 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from controlplane.domain.machines import Machine
+from controlplane.domain.common.permissions import Permission
+from controlplane.domain.common.state_machine import StateMachine
 from controlplane.domain.models import Acceptance
-from controlplane.domain.permissions import Permission
 from controlplane.domain.specs.evaluation import METRICS
 
 MOST_STEPS = 12
@@ -65,10 +65,10 @@ class PipelineEvent(StrEnum):
     GO_ON = "go_on"
 
 
-PIPELINE = Machine(
+PIPELINE = StateMachine(
     name="pipeline",
     initial=PipelineState.RUNNING,
-    arrows={
+    transitions={
         (PipelineState.RUNNING, PipelineEvent.SUCCEED): PipelineState.SUCCEEDED,
         (PipelineState.RUNNING, PipelineEvent.HOLD): PipelineState.HELD,
         (PipelineState.RUNNING, PipelineEvent.FAIL): PipelineState.FAILED,
@@ -106,10 +106,10 @@ class StepEvent(StrEnum):
     RESUME = "resume"
 
 
-STEP = Machine(
+STEP = StateMachine(
     name="step",
     initial=StepState.WAITING,
-    arrows={
+    transitions={
         (StepState.WAITING, StepEvent.BEGIN): StepState.RUNNING,
         (StepState.WAITING, StepEvent.FAIL): StepState.FAILED,
         (StepState.WAITING, StepEvent.SKIP): StepState.SKIPPED,

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.models import Acceptance
 
 #: What weights are written as by llm-compressor, and read by vLLM, SGLang and transformers.
@@ -61,19 +61,19 @@ def is_calibrated(scheme: Any) -> bool:
     return known is not None and known.calibrated
 
 
-def check_plain(*, name: str, scheme: str, why: str) -> tuple[Finding, ...]:
+def check_plain(*, name: str, scheme: str, why: str) -> tuple[FieldFinding, ...]:
     """A finding if the model called ``name`` is quantized; ``why`` says what wants plain weights."""
     if not scheme:
         return ()
     message = (
         f"{name} is quantized to {scheme} already; {why}: choose the version that it was made from"
     )
-    return (Finding(field="model", message=message),)
+    return (FieldFinding(field="model", message=message),)
 
 
 def check_loadable(
     *, name: str, scheme: str, written: str, engine: str, formats: Collection[str]
-) -> tuple[Finding, ...]:
+) -> tuple[FieldFinding, ...]:
     """A finding if weights that are written so cannot be loaded by an engine that reads those formats."""
     if not written or written in formats:
         return ()
@@ -82,7 +82,7 @@ def check_loadable(
         f"{name} is quantized to {scheme or 'a scheme of its own'} and written as {written}; "
         f"{engine} reads {reads}: choose another engine, or a version that it reads"
     )
-    return (Finding(field="model", message=message),)
+    return (FieldFinding(field="model", message=message),)
 
 
 def widths_of(config: Mapping[str, Any]) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ def widths_of(config: Mapping[str, Any]) -> tuple[int, ...]:
 
 def check_group_size(
     *, scheme: str, group_size: int | None, config: Mapping[str, Any]
-) -> tuple[Finding, ...]:
+) -> tuple[FieldFinding, ...]:
     """A finding if the layers of that ``config.json`` cannot be divided into groups of that size.
 
     Without a size the largest usual one that fits is meant.
@@ -122,7 +122,7 @@ def check_group_size(
             f"no group size of {', '.join(map(str, GROUP_SIZES))} divides the widths {in_words} of the "
             "model's layers; use a scheme without groups"
         )
-        return (Finding(field="group_size", message=message),)
+        return (FieldFinding(field="group_size", message=message),)
     odd = [width for width in widths if width % group_size]
     if not odd:
         return ()
@@ -130,7 +130,7 @@ def check_group_size(
         f"group_size must divide the widths of the model's layers ({in_words}), got {group_size}; "
         f"{right or 'none of the usual sizes'} would"
     )
-    return (Finding(field="group_size", message=message),)
+    return (FieldFinding(field="group_size", message=message),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

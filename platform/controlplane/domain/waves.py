@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controlplane.domain.machines import Machine
+from controlplane.domain.common.state_machine import StateMachine
 
 
 class RolloutState(StrEnum):
@@ -39,10 +39,10 @@ class RolloutEvent(StrEnum):
     FAIL = "fail"
 
 
-ROLLOUT = Machine(
+ROLLOUT = StateMachine(
     name="rollout",
     initial=RolloutState.RUNNING,
-    arrows={
+    transitions={
         (RolloutState.RUNNING, RolloutEvent.PAUSE): RolloutState.PAUSED,
         (RolloutState.PAUSED, RolloutEvent.RESUME): RolloutState.RUNNING,
         (RolloutState.RUNNING, RolloutEvent.CANCEL): RolloutState.CANCELLED,
@@ -74,10 +74,10 @@ class NodeEvent(StrEnum):
     SKIP = "skip"
 
 
-NODE = Machine(
+NODE = StateMachine(
     name="node of a rollout",
     initial=NodeState.WAITING,
-    arrows={
+    transitions={
         (NodeState.WAITING, NodeEvent.BEGIN): NodeState.DRAINING,
         (NodeState.WAITING, NodeEvent.SKIP): NodeState.SKIPPED,
         (NodeState.WAITING, NodeEvent.FAIL): NodeState.FAILED,

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from django.db import models, transaction
 
-from controlplane.domain.machines import IllegalTransition, Machine
+from controlplane.domain.common.state_machine import IllegalTransition, StateMachine
 from controlplane.persistence.bulk_writes import bulk_insert_rows, bulk_update_rows
 from controlplane.persistence.models import Transition
 from controlplane.persistence.transactions import pipelined
@@ -26,7 +26,7 @@ class LeaseLost(Exception):
 
 def apply_transition(
     entity: models.Model,
-    machine: Machine[State, Event],
+    machine: StateMachine[State, Event],
     event: Event,
     *,
     into: type[Transition],
@@ -78,7 +78,7 @@ class RowTransition(Generic[Row]):
 
 def apply_transitions(
     row_transitions: Sequence[RowTransition[Row]],
-    machine: Machine[State, Event],
+    machine: StateMachine[State, Event],
     event: Event,
     *,
     into: type[Transition],
@@ -151,7 +151,7 @@ def _locked(rows: Sequence[models.Model], *, leased: bool) -> dict[Any, str]:
 
 def _rejection(
     entity: models.Model,
-    machine: Machine[State, Event],
+    machine: StateMachine[State, Event],
     event: Event,
     *,
     lease_token: int | None,

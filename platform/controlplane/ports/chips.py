@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
-from controlplane.domain.accelerators import Chip
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.topology import Geometry
 from controlplane.domain.faults import FaultMap
-from controlplane.domain.geometry import Geometry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

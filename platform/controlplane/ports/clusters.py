@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from controlplane.domain.fields import Finding
-from controlplane.domain.queue_documents import Documents
-from controlplane.domain.resources import Bytes, Resources
+from controlplane.domain.common.resources import Bytes, Resources
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.quotas.documents import Documents
 from controlplane.ports.launches import Launch
 
 
@@ -402,7 +402,7 @@ class QueueKeeper(Protocol):
     alone. None of them is quick enough to be called inside a transaction.
     """
 
-    def keep_queues(self, documents: Documents) -> tuple[Finding, ...]:
+    def keep_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
         """Let it have the queues of the tree, and no others of ours.
 
         :return: what it would refuse of the tree, in which case nothing was changed; else what of the tree it does

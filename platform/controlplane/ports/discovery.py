@@ -1,8 +1,8 @@
 """Which cards a node has, read from what its cluster says of it: pure functions over labels and resources.
 
 What the node says goes before what is usual for its chip. NUMA and NIC groups come from the node's agent
-(``controlplane.domain.locality``). A label or annotation of the node overrides both (groups as in
-``controlplane.domain.geometry.groups_of``)::
+(``controlplane.domain.common.topology``). A label or annotation of the node overrides both (groups as in
+``controlplane.domain.common.topology.groups_of``)::
 
     ninefold.io/rings = 0-3_4-7      cards with a direct link
     ninefold.io/numa  = 0-3_4-7      cards beside the same memory of the host
@@ -15,9 +15,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.geometry import Geometry, groups_of
-from controlplane.domain.resources import MIB, Bytes
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.resources import MIB, Bytes
+from controlplane.domain.common.topology import Geometry, parse_card_groups
 from controlplane.ports.chips import ChipPlugin, VendorProfile
 
 RINGS = "ninefold.io/rings"
@@ -138,9 +138,9 @@ def _geometry(profile: VendorProfile, usual: Geometry, said: Mapping[str, str]) 
     layout = profile.layouts.get(said.get(profile.layout_label, "")) if said else None
     geometry = layout or usual
     if text := said.get(RINGS):
-        geometry = replace(geometry, rings=groups_of(text))
+        geometry = replace(geometry, rings=parse_card_groups(text))
     if text := said.get(NUMA):
-        geometry = replace(geometry, numa=groups_of(text))
+        geometry = replace(geometry, numa=parse_card_groups(text))
     if text := said.get(NICS):
-        geometry = replace(geometry, nics=groups_of(text))
+        geometry = replace(geometry, nics=parse_card_groups(text))
     return geometry

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Field, Finding, Limit
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
 from controlplane.domain.sizing import USUAL, EngineMemory
 from controlplane.ports.launches import EngineEnvironment, InputTree, Launch, Placement
 
@@ -143,7 +143,7 @@ class Engine(Protocol):
         """Software that a cluster without images installs; None where the engine comes as an image only."""
         ...
 
-    def fields(self, task: Task) -> tuple[Field, ...]:
+    def fields(self, task: Task) -> tuple[SpecField, ...]:
         """What can be set, with labels, limits and defaults, for forms and API descriptions."""
         ...
 
@@ -153,13 +153,13 @@ class Engine(Protocol):
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]:
+    ) -> tuple[FieldLimit, ...]:
         """Choices of the fields that this engine, chip or model cannot honour, with the reason of each."""
         ...
 
     def check(
         self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Finding, ...]:
+    ) -> tuple[FieldFinding, ...]:
         """Everything wrong with the spec, its limits included; empty means that it can be rendered."""
         ...
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Self
 
-from controlplane.domain.resources import Resources
+from controlplane.domain.common.resources import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

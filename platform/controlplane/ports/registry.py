@@ -14,8 +14,8 @@ from inspect import signature
 from types import MappingProxyType
 from typing import Any, cast
 
-from controlplane.domain.accelerators import Chip, ChipKind
-from controlplane.domain.geometry import Geometry, MalformedGroups
+from controlplane.domain.common.accelerators import Chip, ChipKind
+from controlplane.domain.common.topology import Geometry, InvalidCardGroups
 from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.ports.artifacts import ArtifactStore
 from controlplane.ports.chips import ChipPlugin
@@ -255,7 +255,7 @@ def geometries_on(labels: Mapping[str, str], names: Iterable[str]) -> Mapping[st
         if chip := known.get(name):
             try:
                 geometry = geometry_on(chip_plugin(chip), chip, labels)
-            except MalformedGroups:
+            except InvalidCardGroups:
                 geometry = chip.geometry
             if not geometry.plain:
                 found[name] = geometry

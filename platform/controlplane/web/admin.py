@@ -14,7 +14,7 @@ from django.forms import CharField
 from django.forms import Field as FormField
 from django.http import HttpRequest
 
-from controlplane.domain.names import is_name_field
+from controlplane.domain.common.name_validation import is_name_field
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.models import Lease, LoopState
 from controlplane.web.forms import validate_name

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from controlplane.domain.accelerators import ChipKind
+from controlplane.domain.common.accelerators import ChipKind
 from controlplane.outbox.models import OutboxMessage
 from controlplane.web.forms import PlainForm
 from controlplane.web.pages import HtmxRequest, KeysetPage, Tab, ToastLevel, is_fragment, toast

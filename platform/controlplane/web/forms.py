@@ -9,8 +9,8 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from controlplane.domain.fields import Finding
-from controlplane.domain.names import NameRefused, is_name_field, normalize_name
+from controlplane.domain.common.name_validation import InvalidName, is_name_field, normalize_name
+from controlplane.domain.common.spec_fields import FieldFinding
 
 Declared = TypeVar("Declared", bound=forms.Field)
 
@@ -28,7 +28,7 @@ def validate_name(text: str) -> None:
     """
     try:
         normalize_name(text)
-    except NameRefused as refusal:
+    except InvalidName as refusal:
         if not refusal.character:
             raise ValidationError(_("A name must not begin or end with white space.")) from None
         raise ValidationError(
@@ -115,7 +115,7 @@ class PlainForm(forms.Form):
         """Something folded away is wrong or was filled in, so it must be seen."""
         return any(field.errors or (self.is_bound and field.data) for field in self.more_fields)
 
-    def add_findings(self, findings: Iterable[Finding]) -> None:
+    def add_findings(self, findings: Iterable[FieldFinding]) -> None:
         """Add each finding to its field, or to the form if there is no such field."""
         for finding in findings:
             name = self.finding_fields.get(finding.field, finding.field.replace(".", "_"))

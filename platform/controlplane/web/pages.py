@@ -19,7 +19,7 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 from django_htmx.middleware import HtmxDetails
 
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.message_translation import translate_message
 
 Row = TypeVar("Row", bound=Model)

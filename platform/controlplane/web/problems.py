@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from rest_framework import exceptions
 from rest_framework.views import set_rollback
 
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.ports.artifacts import BlobMissing, StorageFull
 from controlplane.web import logs
 

@@ -26,8 +26,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.domain.names import is_name_field, normalize_name
-from controlplane.domain.resources import bytes_in_words
+from controlplane.domain.common.name_validation import is_name_field, normalize_name
+from controlplane.domain.common.resources import format_bytes
 from controlplane.web.forms import validate_name
 from controlplane.web.pagination import KeysetPagination
 
@@ -45,7 +45,7 @@ class BodyTooLarge(exceptions.APIException):
 
     def __init__(self, *, size: int, limit: int) -> None:
         super().__init__(
-            f"the body has {bytes_in_words(size)}; at most {bytes_in_words(limit)} are taken here"
+            f"the body has {format_bytes(size)}; at most {format_bytes(limit)} are taken here"
         )
 
 

@@ -15,9 +15,9 @@ from datetime import datetime, timedelta
 
 from apps.quotas import reconcilers, services
 from apps.quotas.models import Claim
-from controlplane.domain.claims import ClaimState, ReleaseReason
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import ClaimView, RunningView, Snapshot
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
+from controlplane.domain.scheduling.plans import SchedulingPolicy
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
 from tests.benchmarks.queues.processors import Spent, spent
 from tests.benchmarks.queues.rows import record, waiting_again
 from tests.benchmarks.scheduling.companies import NOW
@@ -86,7 +86,7 @@ def turns(*, nodes: int, waiting: int, rounds: int = ROUNDS) -> list[Turn]:
                 _let_end(at)
                 _top_up(snapshot.claims, waiting, number)
             before = spent()
-            reconcilers.cycle_run(policy=Policy(), at=at)
+            reconcilers.cycle_run(policy=SchedulingPolicy(), at=at)
             listener.turns[-1] = replace(listener.turns[-1], spent=spent().since(before))
     finally:
         log.removeHandler(listener)
@@ -100,7 +100,7 @@ def _let_end(at: datetime) -> None:
         services.claim_release(uid=uid, reason=ReleaseReason.FINISHED, at=at)
 
 
-def _top_up(claims: tuple[ClaimView, ...], waiting: int, number: int) -> None:
+def _top_up(claims: tuple[ClaimSnapshot, ...], waiting: int, number: int) -> None:
     """As many ask as were placed, for the same as the first ones."""
     missing = waiting - Claim.objects.filter(state=ClaimState.PENDING).count()
     waiting_again(
@@ -108,7 +108,7 @@ def _top_up(claims: tuple[ClaimView, ...], waiting: int, number: int) -> None:
     )
 
 
-def with_known_chips(snapshot: Snapshot) -> Snapshot:
+def with_known_chips(snapshot: SchedulingSnapshot) -> SchedulingSnapshot:
     """The same company with chips whose geometry the product knows."""
     return replace(
         snapshot,
@@ -133,7 +133,7 @@ def with_known_chips(snapshot: Snapshot) -> Snapshot:
     )
 
 
-def _known(view: ClaimView | RunningView) -> tuple[str, ...]:
+def _known(view: ClaimSnapshot | RunningClaim) -> tuple[str, ...]:
     return tuple(CHIPS[chip] for chip in view.chips)
 
 

@@ -22,7 +22,7 @@ from django.utils import timezone
 from apps.accounts.models import Team
 from apps.quotas import services
 from apps.quotas.models import Queue
-from controlplane.domain.claims import ReleaseReason
+from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.outbox import messages
 from tests.benchmarks.queues.bells import Bell
 from tests.benchmarks.queues.companies import CHIP, leaf, shape_of

@@ -17,7 +17,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from apps.quotas.models import Allocation, Claim, UsageRecord
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.outbox import messages
 from tests.benchmarks.queues.bells import Bell
 from tests.benchmarks.queues.companies import company

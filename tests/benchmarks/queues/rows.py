@@ -10,17 +10,17 @@ from django.db import transaction
 from apps.accounts.models import Team
 from apps.fleet.models import Card, Cluster, Node
 from apps.quotas.models import Allocation, Claim, Entitlement, Queue
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.network import labels_of
-from controlplane.domain.quotas import TOTAL
-from controlplane.domain.scheduling.snapshots import ClaimView, QueueView, RunningView, Snapshot
+from controlplane.domain.common.topology import network_labels
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.quotas.queues import TOTAL, QueueSnapshot
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
 
 #: Rows of one statement.
 BATCH = 2000
 
 
 @transaction.atomic
-def record(snapshot: Snapshot, *, at: datetime) -> Team:
+def record(snapshot: SchedulingSnapshot, *, at: datetime) -> Team:
     """Write it into an empty database, every claim for one team, which comes back."""
     team = Team.objects.create(name="Company", slug="company")
     _fleet(snapshot, at=at)
@@ -32,7 +32,7 @@ def record(snapshot: Snapshot, *, at: datetime) -> Team:
 
 
 @transaction.atomic
-def waiting_again(views: Sequence[ClaimView]) -> None:
+def waiting_again(views: Sequence[ClaimSnapshot]) -> None:
     """More that wait, in queues that are there."""
     queues = {queue.uid: queue for queue in Queue.objects.select_related("team")}
     team = Team.objects.get()
@@ -41,7 +41,7 @@ def waiting_again(views: Sequence[ClaimView]) -> None:
     )
 
 
-def _fleet(snapshot: Snapshot, *, at: datetime) -> None:
+def _fleet(snapshot: SchedulingSnapshot, *, at: datetime) -> None:
     cluster = Cluster.objects.create(name="company", kind="simulated", last_seen_at=at)
     nodes = Node.objects.bulk_create(
         (
@@ -51,7 +51,7 @@ def _fleet(snapshot: Snapshot, *, at: datetime) -> None:
                 name=view.name,
                 cpu=view.capacity.cpu,
                 memory=view.capacity.memory,
-                labels={**view.labels, **labels_of(view.domains)},
+                labels={**view.labels, **network_labels(view.domains)},
                 last_seen_at=at,
             )
             for view in snapshot.nodes
@@ -68,7 +68,7 @@ def _fleet(snapshot: Snapshot, *, at: datetime) -> None:
     )
 
 
-def _queues(views: Mapping[str, QueueView]) -> Mapping[str, Queue]:
+def _queues(views: Mapping[str, QueueSnapshot]) -> Mapping[str, Queue]:
     """By uid. Those above come before those below."""
     queues: dict[str, Queue] = {}
     left = dict(views)
@@ -104,7 +104,7 @@ def _queues(views: Mapping[str, QueueView]) -> Mapping[str, Queue]:
     return queues
 
 
-def _waiting(view: ClaimView, *, team: Team, queue: Queue) -> Claim:
+def _waiting(view: ClaimSnapshot, *, team: Team, queue: Queue) -> Claim:
     where = {"within": view.within, "near": view.near}
     return Claim(
         uid=view.uid,
@@ -123,7 +123,7 @@ def _waiting(view: ClaimView, *, team: Team, queue: Queue) -> Claim:
     )
 
 
-def _running(snapshot: Snapshot, *, team: Team, queues: Mapping[str, Queue]) -> None:
+def _running(snapshot: SchedulingSnapshot, *, team: Team, queues: Mapping[str, Queue]) -> None:
     cards = {card.uid: card for card in Card.objects.select_related("node")}
     indices = {uid: card.index for uid, card in cards.items()}
     claims = Claim.objects.bulk_create(
@@ -143,7 +143,7 @@ def _running(snapshot: Snapshot, *, team: Team, queues: Mapping[str, Queue]) -> 
     )
 
 
-def _admitted(view: RunningView, indices: Mapping[str, int], *, team: Team, queue: Queue) -> Claim:
+def _admitted(view: RunningClaim, indices: Mapping[str, int], *, team: Team, queue: Queue) -> Claim:
     return Claim(
         uid=view.uid,
         state=ClaimState.ADMITTED,
@@ -174,7 +174,7 @@ def _admitted(view: RunningView, indices: Mapping[str, int], *, team: Team, queu
 
 
 def _allocations(
-    claim: Claim, view: RunningView, cards: Mapping[str, Card]
+    claim: Claim, view: RunningClaim, cards: Mapping[str, Card]
 ) -> Iterator[Allocation]:
     for replica in view.replicas:
         for uid in replica.cards:

@@ -15,14 +15,14 @@ from django.utils import timezone
 
 from apps.quotas import reconcilers
 from apps.quotas.selectors.cycles import CYCLE_BUDGET
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox import messages
 from tests.benchmarks.queues.bells import Bell
 from tests.benchmarks.queues.processors import Spent, spent
 
 #: Seconds after which it looks without being woken.
 BEAT = 1.0
-POLICY = Policy(cycle=CYCLE_BUDGET)
+POLICY = SchedulingPolicy(cycle=CYCLE_BUDGET)
 
 
 @dataclass(slots=True)

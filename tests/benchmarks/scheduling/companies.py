@@ -8,22 +8,21 @@ from functools import cache
 
 import numpy as np
 
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import GangShape, RoleShape
-from controlplane.domain.geometry import Geometry
-from controlplane.domain.quotas import Entitlement
-from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.topology import Geometry
+from controlplane.domain.quotas.claims import GangShape, RoleShape
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import SchedulingPolicy
+from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import (
-    CardView,
-    ClaimView,
-    NodeView,
-    QueueView,
-    RunningView,
-    Snapshot,
+    CardSnapshot,
+    ClaimSnapshot,
+    NodeSnapshot,
+    RunningClaim,
+    SchedulingSnapshot,
 )
-from controlplane.domain.scheduling.timelines import Timeline
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CHIPS = ("gpu", "npu")
@@ -51,7 +50,7 @@ HOURS = (1, 2, 4, 8, 12, 24)
 #: One of so many claims has just ended in a fleet that is nearly full.
 JUST_ENDED = 25
 #: Neither more placements nor more searches than one cycle would do to fill an empty fleet.
-UNBOUNDED = Policy(placements_per_cycle=1 << 30, attempts_per_cycle=1 << 30)
+UNBOUNDED = SchedulingPolicy(placements_per_cycle=1 << 30, attempts_per_cycle=1 << 30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,25 +60,25 @@ class Company:
     nodes: int
     seed: int = 7
 
-    def fleet(self) -> tuple[NodeView, ...]:
+    def fleet(self) -> tuple[NodeSnapshot, ...]:
         """Half of the nodes with each chip, leaf by leaf."""
         return tuple(self._node(number) for number in range(self.nodes))
 
-    def queues(self) -> dict[str, QueueView]:
+    def queues(self) -> dict[str, QueueSnapshot]:
         """Every team and queue is guaranteed its part of nine tenths of the cards."""
         part = self.nodes * CARDS * 9 // 10 // len(CHIPS) // TEAMS
-        queues: dict[str, QueueView] = {}
+        queues: dict[str, QueueSnapshot] = {}
         for team in range(TEAMS):
-            above = QueueView(uid=f"team-{team}", name=f"team {team}", entitlements=_even(part))
+            above = QueueSnapshot(uid=f"team-{team}", name=f"team {team}", entitlements=_even(part))
             queues[above.uid] = above
             for number in range(QUEUES_OF_TEAM):
                 uid = f"queue-{team}-{number}"
-                queues[uid] = QueueView(
+                queues[uid] = QueueSnapshot(
                     uid=uid, name=uid, parent=above.uid, entitlements=_even(part // QUEUES_OF_TEAM)
                 )
         return queues
 
-    def claims(self, count: int, *, name: str) -> tuple[ClaimView, ...]:
+    def claims(self, count: int, *, name: str) -> tuple[ClaimSnapshot, ...]:
         """So many that wait, submitted one second after the other."""
         hours = np.random.default_rng(self.seed).choice(
             HOURS, size=(TEAMS, QUEUES_OF_TEAM, len(SHAPES))
@@ -104,13 +103,13 @@ class Company:
             for place in range(count)
         )
 
-    def empty(self) -> Snapshot:
-        return Snapshot(nodes=self.fleet(), claims=(), queues=self.queues())
+    def empty(self) -> SchedulingSnapshot:
+        return SchedulingSnapshot(nodes=self.fleet(), claims=(), queues=self.queues())
 
-    def nearly_full(self, *, waiting: int) -> Snapshot:
+    def nearly_full(self, *, waiting: int) -> SchedulingSnapshot:
         """A fleet that was filled by the real cycle until it placed no more, and so many claims that wait."""
         filling = self.claims(self.nodes * 4, name="filling")
-        world = Timeline(replace(self.empty(), claims=filling))
+        world = SnapshotSimulator(replace(self.empty(), claims=filling))
         decided = plan(world.snapshot(), UNBOUNDED, NOW)
         while decided.placements:
             for placement in decided.placements:
@@ -128,15 +127,15 @@ class Company:
             running=tuple(saved(running) for running in full.running),
         )
 
-    def _node(self, number: int) -> NodeView:
+    def _node(self, number: int) -> NodeSnapshot:
         chip = CHIPS[number // NODES_OF_LEAF % len(CHIPS)]
         leaf = number // NODES_OF_LEAF
-        return NodeView(
+        return NodeSnapshot(
             uid=f"node-{number:05d}",
             name=f"node-{number:05d}",
             cluster="one",
             cards=tuple(
-                CardView(
+                CardSnapshot(
                     uid=f"card-{number:05d}-{index}",
                     index=index,
                     chip=chip,
@@ -172,9 +171,9 @@ def _claim(
     priority: int,
     place: int,
     runtime: timedelta,
-) -> ClaimView:
+) -> ClaimSnapshot:
     replicas, cards = shape
-    return ClaimView(
+    return ClaimSnapshot(
         uid=uid,
         queue=queue,
         shape=_gang(replicas, cards),
@@ -186,6 +185,6 @@ def _claim(
     )
 
 
-def saved(running: RunningView) -> RunningView:
+def saved(running: RunningClaim) -> RunningClaim:
     """As it would be in the middle of its run: it saved its work ten minutes ago."""
     return replace(running, checkpointed_at=NOW - timedelta(minutes=10))

@@ -18,13 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-from controlplane.domain.scheduling.defragmentation import Bounds
-from controlplane.domain.scheduling.moves import Mover
+from controlplane.domain.scheduling.defragmentation import CapacityMaker, DefragmentationLimits
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.rooms import Rooms
-from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
-from tests.benchmarks.scheduling import ours, references
+from controlplane.domain.scheduling.relocation import Relocator
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim
+from tests.benchmarks.scheduling import ninefold, references
 from tests.benchmarks.scheduling.invariants import Ledger
 from tests.benchmarks.scheduling.references import allocation
 from tests.benchmarks.scheduling.traces import (
@@ -75,38 +74,40 @@ class Migration:
     placer: Placer
     ledger: Ledger
     #: Pods that run, by uid, with their shapes.
-    running: dict[str, tuple[RunningView, PodShape]] = field(default_factory=dict)
+    running: dict[str, tuple[RunningClaim, PodShape]] = field(default_factory=dict)
     moves: int = 0
-    _mover: Mover | None = None
+    _mover: Relocator | None = None
     #: Shapes for which there was no room, and how many moves had been made then.
     _failed: dict[PodShape, int] = field(default_factory=dict)
 
-    def place(self, shape: PodShape, claim: ClaimView) -> bool:
+    def place(self, shape: PodShape, claim: ClaimSnapshot) -> bool:
         """Whether the pod got room, by itself or by moves."""
-        seats = self.placer.place(claim, ours.ANY_CHIP) or self._room(shape, claim)
+        seats = self.placer.place(claim, ninefold.ANY_CHIP) or self._room(shape, claim)
         if not seats:
             return False
         self.ledger.enter(shape, seats)
         self.running[claim.uid] = _running(claim, seats), shape
         return True
 
-    def _room(self, shape: PodShape, claim: ClaimView) -> tuple[ReplicaPlacement, ...] | None:
+    def _room(self, shape: PodShape, claim: ClaimSnapshot) -> tuple[ReplicaPlacement, ...] | None:
         left = math.floor(MOVED * len(self.running)) - self.moves
         most = min(left, MOST_MOVES, shape.demand // LEAST_GAIN)
         if most < 1 or self._failed.get(shape) == self.moves:
             return None
         if self._mover is None:
             pods = [running for running, _ in self.running.values()]
-            self._mover = Mover(self.placer, pods, at=ours.START, restart=Bounds().restart)
-        rooms = Rooms(self._mover, moves=most, tries=Bounds().tries)
-        seats = rooms.make(claim, ours.ANY_CHIP, worth=math.inf)
+            self._mover = Relocator(
+                self.placer, pods, at=ninefold.START, restart=DefragmentationLimits().restart
+            )
+        rooms = CapacityMaker(self._mover, moves=most, tries=DefragmentationLimits().tries)
+        seats = rooms.make(claim, ninefold.ANY_CHIP, worth=math.inf)
         if seats is None:
             self._failed[shape] = self.moves
         else:
             self._moved(self._mover)
         return seats
 
-    def _moved(self, mover: Mover) -> None:
+    def _moved(self, mover: Relocator) -> None:
         for move in mover.moves:
             pod, shape = self.running[move.claim]
             self.ledger.leave(shape, move.source)
@@ -116,15 +117,15 @@ class Migration:
         self._mover = None
 
 
-def _running(claim: ClaimView, seats: tuple[ReplicaPlacement, ...]) -> RunningView:
-    return RunningView(
+def _running(claim: ClaimSnapshot, seats: tuple[ReplicaPlacement, ...]) -> RunningClaim:
+    return RunningClaim(
         uid=claim.uid,
         queue=claim.queue,
         shape=claim.shape,
-        chip=ours.ANY_CHIP,
+        chip=ninefold.ANY_CHIP,
         priority=claim.priority,
-        admitted_at=ours.START - timedelta(hours=1),
-        checkpointed_at=ours.START,
+        admitted_at=ninefold.START - timedelta(hours=1),
+        checkpointed_at=ninefold.START,
         replicas=seats,
         selector=claim.selector,
     )
@@ -132,10 +133,12 @@ def _running(claim: ClaimView, seats: tuple[ReplicaPlacement, ...]) -> RunningVi
 
 def run(trace: Trace, seed: int) -> tuple[Numbers, Numbers, Migration]:
     """As ``ours.run``, with moves; and the cluster at the end."""
-    _fleet, placer = ours.fleet(trace, seed)
+    _fleet, placer = ninefold.fleet(trace, seed)
     cluster = Migration(placer, Ledger.of(trace.nodes))
     models = sorted({each.model for each in trace.nodes})
-    claims = [ours.labelled(shape, ours.claim(shape, "pod", models)) for shape in trace.shapes]
+    claims = [
+        ninefold.labelled(shape, ninefold.claim(shape, "pod", models)) for shape in trace.shapes
+    ]
     arrivals = trace.arrivals(seed)
     placed = np.zeros(len(arrivals), dtype=np.int64)
     for arrival, place in enumerate(arrivals):
@@ -149,7 +152,7 @@ def run(trace: Trace, seed: int) -> tuple[Numbers, Numbers, Migration]:
 def measure(trace: Trace, seed: int) -> Migrated:
     """The gradient policy, ours, and ours with moves."""
     gradient = allocation(*references.run("FGD", trace, seed), cards=trace.cards)
-    off = allocation(*ours.run(trace, seed), cards=trace.cards)
+    off = allocation(*ninefold.run(trace, seed), cards=trace.cards)
     begin = time.process_time()
     asked, used, cluster = run(trace, seed)
     return Migrated(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.benchmarks.scheduling import ours, references
+from tests.benchmarks.scheduling import ninefold, references
 from tests.benchmarks.scheduling.references import allocation
 from tests.benchmarks.scheduling.traces import (
     SEEDS,
@@ -50,7 +50,7 @@ def _reference(policy: str) -> Run:
 
 POLICIES: Mapping[str, Run] = {
     **{policy: _reference(policy) for policy in references.MAKERS},
-    OURS: ours.run,
+    OURS: ninefold.run,
 }
 
 

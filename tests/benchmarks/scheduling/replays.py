@@ -16,27 +16,25 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import GangShape, RoleShape
-from controlplane.domain.quotas import Entitlement
-from controlplane.domain.resources import Resources
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import Resources
+from controlplane.domain.quotas.claims import GangShape, RoleShape
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import Placement
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.runtimes import PastRun, RuntimeHistory
+from controlplane.domain.scheduling.plans import ClaimPlacement, SchedulingPolicy
+from controlplane.domain.scheduling.runtime_estimates import CompletedRun, RuntimeHistory
+from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
 from controlplane.domain.scheduling.snapshots import (
-    CardView,
-    ClaimView,
-    NodeView,
-    QueueView,
-    Snapshot,
+    CardSnapshot,
+    ClaimSnapshot,
+    NodeSnapshot,
+    SchedulingSnapshot,
 )
-from controlplane.domain.scheduling.timelines import Timeline
 from tests.benchmarks.scheduling.invariants import Broken
 from tests.benchmarks.scheduling.philly import CARDS_OF_NODE, Job, Seconds
 
 #: Shown a snapshot, the seconds since the first arrival, and runtimes of what has ended.
-Watch = Callable[[Snapshot, float, RuntimeHistory], None]
+Watch = Callable[[SchedulingSnapshot, float, RuntimeHistory], None]
 
 CHIP = "gpu"
 START = datetime(2017, 9, 1, tzinfo=UTC)
@@ -44,7 +42,7 @@ DAY = 86_400.0
 #: Part of the cards that one queue may hold at most.
 CAP = 0.75
 #: The trace says nothing of checkpoints, so nothing is ever stopped.
-POLICY = Policy(preemption=False)
+POLICY = SchedulingPolicy(preemption=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,27 +54,27 @@ class Cluster:
     def cap(self) -> int:
         return int(self.nodes * CARDS_OF_NODE * CAP)
 
-    def empty(self) -> Snapshot:
+    def empty(self) -> SchedulingSnapshot:
         """Each queue is guaranteed the same, lends what it does not use, and may hold no more than the cap."""
         even = self.nodes * CARDS_OF_NODE // len(self.queues)
         entitlement = Entitlement(guaranteed=even, cap=self.cap)
-        return Snapshot(
+        return SchedulingSnapshot(
             nodes=tuple(_node(number) for number in range(self.nodes)),
             claims=(),
             queues={
-                name: QueueView(uid=name, name=name, entitlements={CHIP: entitlement})
+                name: QueueSnapshot(uid=name, name=name, entitlements={CHIP: entitlement})
                 for name in self.queues
             },
         )
 
 
-def _node(number: int) -> NodeView:
-    return NodeView(
+def _node(number: int) -> NodeSnapshot:
+    return NodeSnapshot(
         uid=f"node-{number:04d}",
         name=f"node-{number:04d}",
         cluster="philly",
         cards=tuple(
-            CardView(
+            CardSnapshot(
                 uid=f"card-{number:04d}-{index}", index=index, chip=CHIP, state=CardState.USABLE
             )
             for index in range(CARDS_OF_NODE)
@@ -93,7 +91,7 @@ class Books:
     cards: dict[str, str] = field(default_factory=dict)
     of_queue: Counter[str] = field(default_factory=Counter)
 
-    def enter(self, job: Job, placement: Placement) -> None:
+    def enter(self, job: Job, placement: ClaimPlacement) -> None:
         """:raises Broken: if the gang is not whole, a card has a holder, or the queue gets above its cap."""
         cards = [card for replica in placement.replicas for card in replica.cards]
         nodes = {replica.node for replica in placement.replicas}
@@ -120,7 +118,7 @@ class Estimates:
     """Runtimes of jobs that have ended, learnt once a day."""
 
     learnt_at: float = -DAY
-    ended: list[PastRun] = field(default_factory=list)
+    ended: list[CompletedRun] = field(default_factory=list)
     history: RuntimeHistory = field(default_factory=RuntimeHistory)
 
     def at(self, now: float) -> RuntimeHistory:
@@ -131,7 +129,7 @@ class Estimates:
 
     def learn(self, job: Job) -> None:
         self.ended.append(
-            PastRun(queue=job.queue, cards=job.cards, runtime=timedelta(seconds=job.duration))
+            CompletedRun(queue=job.queue, cards=job.cards, runtime=timedelta(seconds=job.duration))
         )
 
 
@@ -148,7 +146,7 @@ class Replay:
         self._jobs = jobs
         self._every = every
         self._watch = watch
-        self._world = Timeline(cluster.empty())
+        self._world = SnapshotSimulator(cluster.empty())
         self._books = Books(cluster.cap)
         self._estimates = Estimates()
         self._free = nodes * CARDS_OF_NODE
@@ -188,7 +186,7 @@ class Replay:
         self._waiting += 1
         self._world.submit(claim_of(job, history=self._estimates.at(now)))
 
-    def _start(self, placement: Placement, now: float) -> None:
+    def _start(self, placement: ClaimPlacement, now: float) -> None:
         job = self._jobs[number_of(placement.claim)]
         runtime = self._world.claim(placement.claim).runtime
         self._books.enter(job, placement)
@@ -208,10 +206,10 @@ class Replay:
         self._estimates.learn(job)
 
 
-def claim_of(job: Job, *, history: RuntimeHistory) -> ClaimView:
+def claim_of(job: Job, *, history: RuntimeHistory) -> ClaimSnapshot:
     """The job as it is submitted, with what is known of such jobs."""
     role = RoleShape(name="worker", replicas=job.replicas, cards=job.cards_of_replica)
-    return ClaimView(
+    return ClaimSnapshot(
         uid=uid_of(job),
         queue=job.queue,
         shape=GangShape(roles=(role,)),

@@ -15,16 +15,15 @@ from pathlib import Path
 
 import numpy as np
 
-from controlplane.domain.claims import GangShape
-from controlplane.domain.resources import Bytes
+from controlplane.domain.common.resources import Bytes
+from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.scheduling.cycle import Cycle, plan
-from controlplane.domain.scheduling.fleet import Fleet
-from controlplane.domain.scheduling.ordering import Order
+from controlplane.domain.scheduling.demand import typical_requests
+from controlplane.domain.scheduling.node_table import NodeTable
+from controlplane.domain.scheduling.pending_queues import ClaimOrder
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import Plan
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.shapes import typical_of
-from controlplane.domain.scheduling.snapshots import Snapshot
+from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.benchmarks.scheduling.companies import NOW, UNBOUNDED, Company
 
 RESULTS = Path(__file__).resolve().parents[3] / "var" / "bench" / "scheduling-speed.json"
@@ -55,20 +54,20 @@ class Limit:
         return f"| {self.name} | {self.value:,.3g} {self.unit} | {goal} {self.unit} |"
 
 
-def cycle(snapshot: Snapshot, *, rounds: int = ROUNDS) -> tuple[float, Plan]:
+def cycle(snapshot: SchedulingSnapshot, *, rounds: int = ROUNDS) -> tuple[float, SchedulingPlan]:
     """Seconds of one cycle, the median, and its plan. Garbage is collected between cycles, as in the product."""
     took: list[float] = []
     for _round in range(rounds):
         gc.collect()
         gc.disable()
         begin = time.process_time()
-        found = plan(snapshot, Policy(), NOW)
+        found = plan(snapshot, SchedulingPolicy(), NOW)
         took.append(time.process_time() - begin)
         gc.enable()
     return statistics.median(took), found
 
 
-def distinct(snapshot: Snapshot, *, more: int) -> Snapshot:
+def distinct(snapshot: SchedulingSnapshot, *, more: int) -> SchedulingSnapshot:
     """The same, but no two claims ask for the same memory.
 
     :param more: bytes that each role asks for beside what it did.
@@ -103,7 +102,7 @@ def decisions(company: Company, *, waiting: int) -> tuple[list[float], list[floa
     placed: list[float] = []
     refused: list[float] = []
     begin = time.process_time()
-    for claim in Order(claims, growing.tree):
+    for claim in ClaimOrder(claims, growing.tree):
         took = placed if growing.decide(claim) else refused
         end = time.process_time()
         took.append(end - begin)
@@ -114,8 +113,8 @@ def decisions(company: Company, *, waiting: int) -> tuple[list[float], list[floa
 def rate(company: Company, *, placements: int) -> float:
     """Placements a second on an empty fleet that stays roomy."""
     claims = company.claims(placements, name="waiting")
-    snapshot = Snapshot(nodes=company.fleet(), claims=claims, queues={})
-    placer = Placer(Fleet(snapshot), typical_of(snapshot))
+    snapshot = SchedulingSnapshot(nodes=company.fleet(), claims=claims, queues={})
+    placer = Placer(NodeTable(snapshot), typical_requests(snapshot))
     begin = time.process_time()
     placed = sum(placer.place(claim, claim.chips[0]) is not None for claim in claims)
     return placed / (time.process_time() - begin)
@@ -128,7 +127,7 @@ def measure() -> list[Limit]:
     seconds, found = cycle(snapshot)
     print(
         f"{held:,} of {NODES * 8:,} cards held; {len(found.placements)} placements, "
-        f"{len(found.revocations)} revocations, {len(found.refusals):,} refusals"
+        f"{len(found.revocations)} revocations, {len(found.pending):,} refusals"
     )
     seconds_distinct, _plan = cycle(distinct(snapshot, more=0))
     seconds_hopeless, hopeless = cycle(distinct(snapshot, more=NO_NODE_HAS))
@@ -154,11 +153,11 @@ def measure() -> list[Limit]:
         *(
             Limit(
                 name=f"a claim is {kind}, {name}",
-                value=float(np.quantile(times, part)) * 1e3,
+                value=float(np.quantile(replica_counts, part)) * 1e3,
                 unit="ms",
                 most=10,
             )
-            for kind, times in (("placed", placed), ("refused", refused))
+            for kind, replica_counts in (("placed", placed), ("refused", refused))
             for name, part in (("median", 0.5), ("99th percentile", 0.99))
         ),
         Limit(name="cost of 10,000 nodes against 1,000", value=small / large, unit="times", most=2),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from controlplane.domain.architectures import read
+from controlplane.domain.common.resources import GIB, Bytes
 from controlplane.domain.jobs.parallelism import ParallelPlan
-from controlplane.domain.resources import GIB, Bytes
 from controlplane.domain.sizing import (
     Adapter,
     Mixed,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.domain.architectures import read
-from controlplane.domain.resources import Bytes
+from controlplane.domain.common.resources import Bytes
 from controlplane.domain.sizing import (
     Adapter,
     Mixed,

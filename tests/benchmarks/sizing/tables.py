@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from controlplane.domain.resources import GIB
+from controlplane.domain.common.resources import GIB
 from tests.benchmarks.sizing.comparing import estimated_gib
 from tests.benchmarks.sizing.published import PUBLISHED
 from tests.benchmarks.sizing.running import compare, engine_python, measure, measure_real

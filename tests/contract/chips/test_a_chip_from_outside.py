@@ -29,10 +29,10 @@ from apps.jobs.web.forms import ScriptForm
 from apps.quotas.models import Claim, Queue
 from apps.serving.web.forms import DeploymentForm
 from controlplane.adapters.engines import images, torchrun
-from controlplane.domain.accelerators import Dtype
+from controlplane.domain.common.accelerators import Dtype
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.telemetry import Metric
 from controlplane.ports import registry
 from controlplane.ports.clusters import ObservedCard, ObservedNode

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from importlib.metadata import entry_points
 
-from controlplane.domain.accelerators import Chip, ChipKind, Confidence, Dtype, check_cards
+from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence, Dtype, check_cards
+from controlplane.domain.common.resources import GIB
+from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.faults import FaultLevel
-from controlplane.domain.geometry import Geometry, choose
-from controlplane.domain.resources import GIB
 from controlplane.domain.telemetry import Metric
 from controlplane.ports import registry
 from controlplane.ports.chips import ChipPlugin
@@ -177,4 +177,4 @@ def assert_sound(geometry: Geometry, *, cards: int = 0) -> None:
     assert set(linked) <= set(range(count))
     assert list(geometry.sizes) == sorted(set(geometry.sizes))
     for size in geometry.sizes:
-        assert choose(range(count), size, geometry) is not None
+        assert choose_cards(range(count), size, geometry) is not None

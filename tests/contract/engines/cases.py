@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Field
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import SpecField
 from controlplane.domain.specs.evaluation import EVALUATE, QUANTIZE
 from controlplane.domain.specs.scripts import SCRIPT
 from controlplane.domain.specs.serving import SERVE
@@ -17,7 +17,7 @@ from controlplane.ports.registry import chips, engine, engine_names
 from tests.unit.engines.orders import DATASET, MODEL_TREE, QWEN3_8B
 
 #: The product's tables: an engine takes fields from them and has none of its own.
-TABLES: Mapping[Task, tuple[Field, ...]] = {
+TABLES: Mapping[Task, tuple[SpecField, ...]] = {
     Task.FINETUNE: FINETUNE,
     Task.EVALUATE: EVALUATE,
     Task.QUANTIZE: QUANTIZE,

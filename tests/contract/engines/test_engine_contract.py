@@ -10,7 +10,7 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
-from controlplane.domain.fields import Field, Kind, Limit, default_at
+from controlplane.domain.common.spec_fields import FieldKind, FieldLimit, SpecField, default_at
 from controlplane.ports.engines import ROLES, Engine, FlagsChecked, RenderRequest, Task
 from controlplane.ports.launches import Launch
 from controlplane.ports.registry import chip_plugin, chip_plugins, chips, engine
@@ -130,7 +130,9 @@ def test_every_limit_names_a_choice_that_exists_and_is_kept(
         for value in limit.values or (another(field, default_at(found.fields(task), limit.field)),):
             if field.choices:
                 assert value in field.choices, f"{limit.field} has no choice {value!r}"
-            spec = asking(limit, value=[value] if field.kind is Kind.CHOICES else value, task=task)
+            spec = asking(
+                limit, value=[value] if field.kind is FieldKind.CHOICES else value, task=task
+            )
             wrong = checked(found, task, spec, chip=chips()[chip])
             assert repr(value) in wrong[limit.field]
 
@@ -191,7 +193,7 @@ def outcome(name: str, request: RenderRequest) -> tuple[Launch | None, str]:
         return None, str(refusal)
 
 
-def field_at(fields: tuple[Field, ...], path: str) -> Field:
+def field_at(fields: tuple[SpecField, ...], path: str) -> SpecField:
     """The field that a limit is about.
 
     :raises StopIteration: if there is none.
@@ -201,19 +203,19 @@ def field_at(fields: tuple[Field, ...], path: str) -> Field:
     return field_at(field.fields, rest) if rest else field
 
 
-def another(field: Field, default: Any) -> Any:
+def another(field: SpecField, default: Any) -> Any:
     """A value of the field that asks for something: neither its default nor the least."""
     if field.choices:
         return next(choice for choice in field.choices if choice != default)
-    if field.kind is Kind.TEXT:
+    if field.kind is FieldKind.TEXT:
         return "1.2.3"
     least = field.least or 0
-    step = 0.25 if field.kind is Kind.NUMBER else 1
+    step = 0.25 if field.kind is FieldKind.NUMBER else 1
     value = least + step if least + step != default else least + 2 * step
-    return value if field.kind is Kind.NUMBER else int(value)
+    return value if field.kind is FieldKind.NUMBER else int(value)
 
 
-def asking(limit: Limit, *, value: Any, task: Task) -> dict[str, Any]:
+def asking(limit: FieldLimit, *, value: Any, task: Task) -> dict[str, Any]:
     """The least spec, and the value that is out of reach."""
     first, _, rest = limit.field.partition(".")
     return {**SPECS[task], first: {rest: value} if rest else value}

@@ -8,8 +8,8 @@ from datetime import timedelta
 from apps.jobs import services
 from apps.jobs.models import Job
 from apps.models.models import ModelVersion
-from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent, JobKind
+from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.ports.clusters import ExitCause
 from tests.e2e.demo.clock import ago, before
 from tests.e2e.demo.fleet import GPU, NPU, Fleet

@@ -10,9 +10,9 @@ from apps.fleet import services
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.services import clusters
 from apps.quotas.models import Queue
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.locality import CardLocality
-from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.topology import CardLocality
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests.e2e.demo.clock import before
 from tests.e2e.demo.people import People

@@ -16,11 +16,11 @@ from apps.monitoring.services.isolations import isolations_order
 from apps.monitoring.services.node_tokens import token_issue
 from apps.monitoring.services.sources import push_source
 from apps.quotas.models import Allocation, Claim
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import GIB
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.signals import Origin
-from controlplane.domain.resources import GIB
 from tests import factories
 from tests.e2e.demo.clock import NOW, ago
 from tests.e2e.demo.fleet import GPU, Fleet

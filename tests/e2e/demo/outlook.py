@@ -6,25 +6,25 @@ from apps.jobs.models import Job
 from apps.quotas.models import Claim, Queue, WhatIf
 from apps.quotas.reconcilers import forecasts_refresh, what_ifs_reconcile
 from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.what_if import MoreNodes
+from controlplane.domain.scheduling.plans import SchedulingPolicy
+from controlplane.domain.scheduling.what_if import AddNodes
 from tests.e2e.demo.clock import NOW, before
 
 
 def foretold(waiting: Job) -> WhatIf:
     """Foretell all that waits, and answer what two more nodes would change for one of them."""
     Queue.objects.update(created_at=before(days=180))
-    forecasts_refresh(policy=Policy(), at=NOW)
+    forecasts_refresh(policy=SchedulingPolicy(), at=NOW)
     claim = claim_of(waiting)
     running = Claim.objects.filter(chip__in=claim.chips).exclude(placement=[]).latest("id")
     node = running.placement[0]["node"]
     asked = what_if_create(
         question=WhatIfRequest(
-            changes=[MoreNodes(like=node, nodes=2)], queue=claim.queue, claim=claim
+            changes=[AddNodes(like=node, nodes=2)], queue=claim.queue, claim=claim
         ),
         actor=waiting.created_by,
     )
-    what_ifs_reconcile(policy=Policy(), at=NOW)
+    what_ifs_reconcile(policy=SchedulingPolicy(), at=NOW)
     asked.refresh_from_db()
     return asked
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from apps.accounts.models import Team, User
 from apps.accounts.services import company_roles_set, membership_set, token_create, token_revoke
-from controlplane.domain.permissions import CompanyRole, Role, Scope
+from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
 from tests import factories
 from tests.e2e.demo.clock import ago, before
 
@@ -38,14 +38,14 @@ def people() -> People:
         )
     made = {}
     for name, first, last, team, role in (
-        ("ada", "Ada", "Okafor", maps, Role.ENGINEER),
-        ("wei", "伟", "魏", maps, Role.ADMINISTRATOR),
-        ("vera", "Vera", "Lindqvist", maps, Role.VIEWER),
-        ("quinn", "Quinn", "Abara", maps, Role.QUEUE_ADMIN),
-        ("otto", "Otto", "Brandt", maps, Role.VIEWER),
-        ("noor", "Noor", "Haddad", search, Role.ENGINEER),
-        ("lin", "琳", "林", voice, Role.ENGINEER),
-        ("nova", "Nova", "Petrov", research, Role.ENGINEER),
+        ("ada", "Ada", "Okafor", maps, TeamRole.ENGINEER),
+        ("wei", "伟", "魏", maps, TeamRole.ADMINISTRATOR),
+        ("vera", "Vera", "Lindqvist", maps, TeamRole.VIEWER),
+        ("quinn", "Quinn", "Abara", maps, TeamRole.QUEUE_ADMIN),
+        ("otto", "Otto", "Brandt", maps, TeamRole.VIEWER),
+        ("noor", "Noor", "Haddad", search, TeamRole.ENGINEER),
+        ("lin", "琳", "林", voice, TeamRole.ENGINEER),
+        ("nova", "Nova", "Petrov", research, TeamRole.ENGINEER),
     ):
         with ago(days=190):
             made[name] = factories.person(name)

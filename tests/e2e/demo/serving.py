@@ -18,8 +18,8 @@ from apps.serving.selectors.configurations import RevisionConfiguration
 from apps.serving.services import deployments as services
 from apps.serving.services.gateways import usage_batch_record
 from apps.serving.services.keys import key_create, key_revoke
-from controlplane.domain.claims import ReleaseReason
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.quotas.claims import ReleaseReason
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.serving.lifecycle import DeploymentEvent, ReplicaEvent
 from tests.e2e.demo.clock import NOW, ago, before
 from tests.e2e.demo.fleet import Fleet
@@ -101,7 +101,7 @@ def _replica(
 ) -> Replica:
     row = services.replica_create(backend=_newest(deployment), deployment=deployment)
     at = before(days=at_days)
-    cycle_run(policy=Policy(), at=at)
+    cycle_run(policy=SchedulingPolicy(), at=at)
     claim = Claim.objects.get(uid=row.claim_uid)
     Replica.objects.filter(pk=row.pk).update(cluster=fleet.cluster, chip="cpu")
     row.refresh_from_db()

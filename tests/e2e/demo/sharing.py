@@ -9,10 +9,8 @@ from django.utils import timezone
 from apps.quotas.models import QueueChange
 from apps.quotas.selectors.queue_trees import tree_documents
 from apps.quotas.services.queue_trees import tree_apply
-from controlplane.domain.queue_documents import QueueDocument
-from controlplane.domain.queue_edits import TreeAct, TreeEdit
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quotas import TOTAL, Entitlement
+from controlplane.domain.quotas.documents import QueueDocument, TreeAction, TreeEdit
+from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
 from tests.e2e.demo.people import People
 
@@ -31,7 +29,9 @@ def shared(people: People, fleet: Fleet) -> QueueChange:
         },
     )
     tree_apply(
-        TreeEdit(queues={research.uid: research}, act=TreeAct.CREATE, note="agreed for the year"),
+        TreeEdit(
+            queues={research.uid: research}, act=TreeAction.CREATE, note="agreed for the year"
+        ),
         actor=people.admin,
         at=timezone.now(),
     )
@@ -53,7 +53,7 @@ def shared(people: People, fleet: Fleet) -> QueueChange:
                     },
                 ),
             },
-            act=TreeAct.BULK,
+            act=TreeAction.BULK,
             note="both now lend to each other first; nights are closed until the move",
         ),
         actor=people.admin,

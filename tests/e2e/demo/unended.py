@@ -9,7 +9,7 @@ from apps.jobs.models import Attempt, AttemptTransition, Job
 from apps.quotas.models import Claim
 from apps.quotas.reconcilers import cycle_run
 from controlplane.domain.jobs.lifecycle import AttemptEvent
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from tests.e2e.demo.clock import NOW, ago, before
 from tests.e2e.demo.fleet import GPU, NPU, Fleet
 from tests.e2e.demo.people import People
@@ -100,7 +100,7 @@ def pressure(work: Work, people: People, fleet: Fleet, known: Registry) -> Job:
     for owner, name, chip, cards, hours in asked:
         with ago(hours=hours):
             job = submit(replace(owner, chip=chip, cards=cards), name, output="scratch")
-    cycle_run(policy=Policy(), at=NOW)
+    cycle_run(policy=SchedulingPolicy(), at=NOW)
     for attempt in Attempt.objects.filter(state="pending"):
         claim = Claim.objects.get(uid=attempt.claim_uid)
         Attempt.objects.filter(pk=attempt.pk).update(message=claim.explanation)

@@ -17,9 +17,9 @@ from apps.models.services import outputs
 from apps.quotas.models import Claim, Queue
 from apps.quotas.reconcilers import cycle_run
 from apps.quotas.selectors import cluster_of
-from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent, JobKind
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.quotas.claims import ReleaseReason
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.ports import registry as ports
 from controlplane.ports.engines import Task
 from tests import factories
@@ -86,7 +86,7 @@ def start(
     job: Job, *, at: datetime, fleet: Fleet, until: AttemptEvent = AttemptEvent.RUN
 ) -> Attempt:
     """Its newest attempt, with cards, as far as ``until``."""
-    cycle_run(policy=Policy(), at=at)
+    cycle_run(policy=SchedulingPolicy(), at=at)
     attempt = job.attempts.latest("number")
     claim = Claim.objects.get(uid=attempt.claim_uid)
     ready = at + timedelta(seconds=95)

@@ -11,7 +11,7 @@ from django.core.cache import cache
 from django.test import Client
 
 from apps.accounts.models import Team, User
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from tests import factories
 
 
@@ -20,7 +20,7 @@ class Staffed:
     maps: Team
     search: Team
     #: By role, in maps.
-    of: dict[Role, User]
+    of: dict[TeamRole, User]
     #: Administrator of search.
     other: User
     #: Administrator of the company.
@@ -28,11 +28,11 @@ class Staffed:
 
     @property
     def lead(self) -> User:
-        return self.of[Role.ADMINISTRATOR]
+        return self.of[TeamRole.ADMINISTRATOR]
 
     @property
     def engineer(self) -> User:
-        return self.of[Role.ENGINEER]
+        return self.of[TeamRole.ENGINEER]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -53,8 +53,8 @@ def staffed(db: None) -> Staffed:
     return Staffed(
         maps=maps,
         search=search,
-        of={role: factories.person(f"a-{role.value}", team=maps, role=role) for role in Role},
-        other=factories.person("other", team=search, role=Role.ADMINISTRATOR),
+        of={role: factories.person(f"a-{role.value}", team=maps, role=role) for role in TeamRole},
+        other=factories.person("other", team=search, role=TeamRole.ADMINISTRATOR),
         root=factories.person("root", admin=True),
     )
 

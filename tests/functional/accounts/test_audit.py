@@ -21,7 +21,7 @@ from apps.accounts import services
 from apps.accounts.models import AuditEntry, Team
 from apps.accounts.selectors import can_view_audit_log
 from apps.accounts.web.audit_log import AUDIT_MESSAGES, audit_message
-from controlplane.domain.permissions import Role, Scope
+from controlplane.domain.common.permissions import Scope, TeamRole
 from tests.functional.accounts.conftest import Staffed, browser
 from tests.functional.api.callers import API, caller, wrong_fields
 
@@ -52,8 +52,8 @@ def test_administrators_see_the_entries_of_their_teams(happened: Staffed) -> Non
     assert "other submitted the job train search" in root
 
 
-@pytest.mark.parametrize("role", [one for one in Role if one is not Role.ADMINISTRATOR])
-def test_other_roles_cannot_see_the_audit_log(happened: Staffed, role: Role) -> None:
+@pytest.mark.parametrize("role", [one for one in TeamRole if one is not TeamRole.ADMINISTRATOR])
+def test_other_roles_cannot_see_the_audit_log(happened: Staffed, role: TeamRole) -> None:
     assert browser(happened.of[role]).get("/audit").status_code == 403
     rows = caller(happened.of[role]).get(f"{API}/audit").json()["results"]
     assert rows == []
@@ -99,10 +99,10 @@ def test_the_filters_look_through_no_trail(happened: Staffed) -> None:
     assert not [one["sql"] for one in asked if "DISTINCT" in one["sql"]]
 
 
-@pytest.mark.parametrize("role", list(Role))
-def test_the_menu_leads_to_the_trail_whom_it_is_for(happened: Staffed, role: Role) -> None:
+@pytest.mark.parametrize("role", list(TeamRole))
+def test_the_menu_leads_to_the_trail_whom_it_is_for(happened: Staffed, role: TeamRole) -> None:
     page = browser(happened.of[role]).get("/profile").text
-    assert ('href="/audit"' in page) is (role is Role.ADMINISTRATOR)
+    assert ('href="/audit"' in page) is (role is TeamRole.ADMINISTRATOR)
     assert 'href="/people"' not in page
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from apps.accounts import services
 from apps.accounts.models import AuditEntry, Membership, Team, User
-from controlplane.domain.permissions import Role, Scope
+from controlplane.domain.common.permissions import Scope, TeamRole
 from tests import factories
 from tests.functional.accounts.conftest import Staffed, browser
 from tests.functional.api.callers import API, caller, problem
@@ -36,15 +36,15 @@ def test_other_teams_are_not_found(staffed: Staffed) -> None:
 
 
 def test_every_member_sees_who_is_in_the_team_and_what_roles_mean(staffed: Staffed) -> None:
-    page = browser(staffed.of[Role.VIEWER]).get("/teams/maps").text
-    for role in Role:
+    page = browser(staffed.of[TeamRole.VIEWER]).get("/teams/maps").text
+    for role in TeamRole:
         assert f"a-{role.value}" in page
     assert "submit, cancel and retry jobs" in page
     assert "Add somebody" not in page
 
 
-@pytest.mark.parametrize("role", [one for one in Role if one is not Role.ADMINISTRATOR])
-def test_only_administrators_change_members(staffed: Staffed, role: Role) -> None:
+@pytest.mark.parametrize("role", [one for one in TeamRole if one is not TeamRole.ADMINISTRATOR])
+def test_only_administrators_change_members(staffed: Staffed, role: TeamRole) -> None:
     client = browser(staffed.of[role])
     target = f"/teams/maps/members/{staffed.engineer.uid}"
     assert client.get(target).status_code == 403
@@ -57,7 +57,7 @@ def test_only_administrators_change_members(staffed: Staffed, role: Role) -> Non
 
 
 def test_users_without_permission_cannot_probe_user_names(staffed: Staffed) -> None:
-    client = browser(staffed.of[Role.VIEWER])
+    client = browser(staffed.of[TeamRole.VIEWER])
     for person in ("other", "nobody at all"):
         form = {"person": person, "roles": ["viewer"]}
         assert client.post("/teams/maps", form).status_code == 403, person
@@ -93,7 +93,7 @@ def test_the_last_administrator_cannot_leave(staffed: Staffed) -> None:
     assert "is the last administrator of maps" in refused.text
     assert roles(staffed.lead, staffed.maps) == {"administrator"}
     # One who is deactivated keeps no team.
-    second = factories.person("second", team=staffed.maps, role=Role.ADMINISTRATOR)
+    second = factories.person("second", team=staffed.maps, role=TeamRole.ADMINISTRATOR)
     User.objects.filter(pk=second.pk).update(is_active=False)
     client.post(f"/teams/maps/members/{staffed.lead.uid}/remove")
     assert roles(staffed.lead, staffed.maps) == {"administrator"}
@@ -105,7 +105,7 @@ def test_the_administrator_of_the_company_may_leave_a_team_without_one(staffed: 
 
 
 def test_lowering_oneself_asks_first(staffed: Staffed) -> None:
-    factories.person("second", team=staffed.maps, role=Role.ADMINISTRATOR)
+    factories.person("second", team=staffed.maps, role=TeamRole.ADMINISTRATOR)
     client = browser(staffed.lead)
     address = f"/teams/maps/members/{staffed.lead.uid}"
     asked = client.post(address, {"roles": ["viewer"]})
@@ -135,8 +135,8 @@ def test_who_may_enter_the_admin_follows_from_roles(staffed: Staffed) -> None:
         assert user.is_staff is (role in services.ADMIN_ROLES), role
     services.membership_set(
         team=staffed.maps,
-        user=staffed.of[Role.QUEUE_ADMIN],
-        roles=frozenset({Role.ENGINEER}),
+        user=staffed.of[TeamRole.QUEUE_ADMIN],
+        roles=frozenset({TeamRole.ENGINEER}),
         actor=staffed.lead,
     )
     assert not User.objects.get(username="a-queue_admin").is_staff

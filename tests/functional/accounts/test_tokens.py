@@ -21,7 +21,7 @@ from rest_framework.views import APIView
 from apps.accounts import services
 from apps.accounts.api.authentication import WithinScope
 from apps.accounts.models import PersonalToken
-from controlplane.domain.permissions import SCOPE_GRANTS, Permission, Role, Scope, within
+from controlplane.domain.common.permissions import SCOPE_GRANTS, Permission, Scope, TeamRole, within
 from tests.functional.accounts.conftest import Staffed, browser
 from tests.functional.api.callers import API, caller, problem, wrong_fields
 
@@ -110,7 +110,7 @@ def test_without_scopes_a_new_token_only_reads(staffed: Staffed) -> None:
 
 
 def test_a_scope_grants_nothing_that_its_owner_has_not(staffed: Staffed) -> None:
-    viewer = caller(staffed.of[Role.VIEWER], Scope.ALL)
+    viewer = caller(staffed.of[TeamRole.VIEWER], Scope.ALL)
     body = {"name": "x", "slug": "x"}
     problem(viewer.post(f"{API}/teams", body), 403, "permission-refused")
 

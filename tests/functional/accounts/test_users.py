@@ -16,7 +16,7 @@ from pytest_django import Settings
 from apps.accounts.models import AuditEntry, User
 from apps.accounts.services import user_sign_in
 from controlplane.domain.accounts.single_sign_on import Identity, Provider
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from tests.functional.accounts.conftest import Staffed, browser
 from tests.functional.api.callers import API, caller, problem
 
@@ -279,8 +279,8 @@ def test_a_reset_is_offered_only_where_mail_is_configured(
     assert [one.to for one in mail.outbox] == [["ada@acme.example"]]
 
 
-@pytest.mark.parametrize("role", [Role.VIEWER, Role.ENGINEER])
-def test_the_admin_says_who_it_is_for(staffed: Staffed, role: Role) -> None:
+@pytest.mark.parametrize("role", [TeamRole.VIEWER, TeamRole.ENGINEER])
+def test_the_admin_says_who_it_is_for(staffed: Staffed, role: TeamRole) -> None:
     refused = browser(staffed.of[role]).get("/admin/", follow=True)
     assert refused.status_code == 403
     assert Client().get("/admin/", follow=True).redirect_chain[-1][0].startswith("/login?next=")

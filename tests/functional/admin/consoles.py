@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Team, User
 from apps.quotas.models import Claim, Queue
-from controlplane.domain.quotas import TOTAL
+from controlplane.domain.quotas.queues import TOTAL
 from tests.factories import usage
 from tests.functional.admin.pages import page
 from tests.integration.company import Company, entitle

@@ -7,8 +7,8 @@ from django.test import Client
 
 from apps.accounts.models import AuditEntry, User
 from apps.quotas.models import Claim, Queue, QueueChange
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.quotas.queues import QueueState
 from tests.factories import usage
 from tests.functional.admin import consoles
 from tests.functional.admin.consoles import at, edit_page, filled, look, save

@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apps.quotas.models import Queue, QueueChange
-from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas.queues import QueueState
 from tests.functional.admin import consoles
 from tests.functional.admin.consoles import at, edit_page, filled, look, save
 from tests.functional.admin.pages import page

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from apps.quotas.models import Queue, QueueChange
-from controlplane.domain.permissions import Role
-from controlplane.domain.queues import QueueState
+from controlplane.domain.common.permissions import TeamRole
+from controlplane.domain.quotas.queues import QueueState
 from tests import factories
 from tests.functional.admin import consoles
 from tests.functional.admin.consoles import at, edit_page, look, save
@@ -29,7 +29,7 @@ def given(company: Company) -> Queue:
 def quinn(company: Company) -> Client:
     """A queue admin of the team."""
     client = Client()
-    client.force_login(factories.person("quinn", team=company.team, role=Role.QUEUE_ADMIN))
+    client.force_login(factories.person("quinn", team=company.team, role=TeamRole.QUEUE_ADMIN))
     return client
 
 
@@ -45,14 +45,14 @@ def pages_of(queue: Queue) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("role", "status"),
     [
-        (Role.VIEWER, 403),
-        (Role.ENGINEER, 403),
-        (Role.QUEUE_ADMIN, 200),
-        (Role.ADMINISTRATOR, 200),
+        (TeamRole.VIEWER, 403),
+        (TeamRole.ENGINEER, 403),
+        (TeamRole.QUEUE_ADMIN, 200),
+        (TeamRole.ADMINISTRATOR, 200),
     ],
 )
 def test_access_to_the_console_by_role(
-    company: Company, given: Queue, role: Role, status: int
+    company: Company, given: Queue, role: TeamRole, status: int
 ) -> None:
     client = Client()
     client.force_login(factories.person("somebody", team=company.team, role=role))

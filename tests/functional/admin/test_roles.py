@@ -12,7 +12,7 @@ from apps.accounts.models import Membership, Team, User
 from apps.fleet.models import Card, Node
 from apps.jobs.models import Job
 from apps.quotas.models import Queue
-from controlplane.domain.permissions import CompanyRole, Role
+from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from tests import factories
 from tests.functional.admin.pages import MODELS, act, page
 from tests.integration.company import Company
@@ -68,9 +68,9 @@ TEAMS_THINGS = {
     "workflows.StepTransition",
 }
 SEES = {
-    Role.VIEWER: set(),
-    Role.ENGINEER: set(),
-    Role.QUEUE_ADMIN: {
+    TeamRole.VIEWER: set(),
+    TeamRole.ENGINEER: set(),
+    TeamRole.QUEUE_ADMIN: {
         "quotas.CardRate",
         "quotas.Claim",
         "quotas.ClaimForecast",
@@ -79,7 +79,7 @@ SEES = {
         "quotas.UsageDay",
         "quotas.UsageRecord",
     },
-    Role.ADMINISTRATOR: TEAMS_THINGS,
+    TeamRole.ADMINISTRATOR: TEAMS_THINGS,
     CompanyRole.OPERATOR: FLEET,
 }
 
@@ -94,9 +94,9 @@ class Shared:
     my_job: Job
     their_job: Job
 
-    def as_(self, role: Role | CompanyRole) -> Client:
+    def as_(self, role: TeamRole | CompanyRole) -> Client:
         client = Client()
-        if isinstance(role, Role):
+        if isinstance(role, TeamRole):
             person = factories.person(f"a-{role}", team=self.company.team, role=role)
         else:
             person = factories.person(f"a-{role}", operator=role is CompanyRole.OPERATOR)
@@ -115,8 +115,8 @@ def shared(company: Company) -> Shared:
     return Shared(company=company, mine=mine, theirs=theirs, my_job=my_job, their_job=their_job)
 
 
-@pytest.mark.parametrize("role", Role)
-def test_each_role_sees_its_tables_and_no_others(shared: Shared, role: Role) -> None:
+@pytest.mark.parametrize("role", TeamRole)
+def test_each_role_sees_its_tables_and_no_others(shared: Shared, role: TeamRole) -> None:
     client = shared.as_(role)
     if not SEES[role]:
         assert client.get("/admin/", follow=True).status_code == 403
@@ -127,8 +127,8 @@ def test_each_role_sees_its_tables_and_no_others(shared: Shared, role: Role) -> 
         assert status == (200 if label in SEES[role] else 403), label
 
 
-@pytest.mark.parametrize("role", [Role.QUEUE_ADMIN, Role.ADMINISTRATOR])
-def test_rows_of_other_teams_are_not_visible(shared: Shared, role: Role) -> None:
+@pytest.mark.parametrize("role", [TeamRole.QUEUE_ADMIN, TeamRole.ADMINISTRATOR])
+def test_rows_of_other_teams_are_not_visible(shared: Shared, role: TeamRole) -> None:
     client = shared.as_(role)
     listed = client.get(page(Queue)).content.decode()
     assert ">mine<" in listed
@@ -147,7 +147,7 @@ def test_rows_of_other_teams_are_not_visible(shared: Shared, role: Role) -> None
 
 
 def test_an_action_reaches_rows_of_ones_own_team_only(shared: Shared) -> None:
-    client = shared.as_(Role.ADMINISTRATOR)
+    client = shared.as_(TeamRole.ADMINISTRATOR)
     act(client, Job, "cancel", shared.my_job, shared.their_job)
     for job in (shared.my_job, shared.their_job):
         job.refresh_from_db()
@@ -156,7 +156,7 @@ def test_an_action_reaches_rows_of_ones_own_team_only(shared: Shared) -> None:
 
 
 def test_choices_offer_nothing_of_other_teams(shared: Shared) -> None:
-    client = shared.as_(Role.ADMINISTRATOR)
+    client = shared.as_(TeamRole.ADMINISTRATOR)
     choices = reverse("admin:autocomplete")
     for field in ("team", "parent"):
         answer = client.get(
@@ -178,8 +178,8 @@ def test_an_operator_cordons_nodes_and_adds_no_cluster(shared: Shared) -> None:
 
 
 def test_a_role_in_another_team_gives_no_access(shared: Shared) -> None:
-    user = factories.person("mixed", team=shared.company.team, role=Role.VIEWER)
-    Membership.objects.create(user=user, team=shared.company.other_team, role=Role.QUEUE_ADMIN)
+    user = factories.person("mixed", team=shared.company.team, role=TeamRole.VIEWER)
+    Membership.objects.create(user=user, team=shared.company.other_team, role=TeamRole.QUEUE_ADMIN)
     client = Client()
     client.force_login(User.objects.get(pk=user.pk))
     listed = client.get(page(Queue)).content.decode()

@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 from apps.accounts import services as accounts
 from apps.accounts.models import Team, User
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 
 API = "/api/v1"
 

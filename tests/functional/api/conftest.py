@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from apps.accounts import services as accounts
 from apps.accounts.models import User
 from controlplane.adapters.engines.transformers import TransformersEngine
-from controlplane.domain.permissions import CompanyRole, Role
+from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from controlplane.ports import registry
 from controlplane.ports.engines import Engine
 from tests.functional.api.callers import caller
@@ -58,16 +58,16 @@ def stranger(company: Company) -> APIClient:
 @pytest.fixture
 def viewer(company: Company) -> APIClient:
     """Somebody who may look at the engineer's team and no more."""
-    return _colleague(company, "vera", role=Role.VIEWER)
+    return _colleague(company, "vera", role=TeamRole.VIEWER)
 
 
 @pytest.fixture
 def operator(company: Company) -> APIClient:
     """Somebody of the engineer's team who operates the fleet."""
-    return _colleague(company, "olga", role=Role.VIEWER, operator=True)
+    return _colleague(company, "olga", role=TeamRole.VIEWER, operator=True)
 
 
-def _colleague(company: Company, name: str, *, role: Role, operator: bool = False) -> APIClient:
+def _colleague(company: Company, name: str, *, role: TeamRole, operator: bool = False) -> APIClient:
     user = User.objects.create(username=name)
     accounts.membership_set(team=company.team, user=user, roles=frozenset({role}), actor=None)
     if operator:

@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 from apps.accounts import services as accounts
 from apps.accounts.models import PersonalToken
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from tests.functional.api.callers import API, caller, problem, wrong_fields
 from tests.integration.company import Company
 

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from apps.accounts.services import company_roles_set
 from apps.monitoring.models import AlertReceiver, AlertSilence
-from controlplane.domain.permissions import CompanyRole
+from controlplane.domain.common.permissions import CompanyRole
 from tests import factories
 from tests.factories.alerts import Alerts
 from tests.functional.api.callers import API, caller, problem

@@ -11,8 +11,8 @@ from rest_framework.test import APIClient
 
 from apps.quotas.models import Claim, Queue, WhatIf
 from apps.quotas.reconcilers import forecasts_refresh, what_ifs_reconcile
-from controlplane.domain.permissions import Scope
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.common.permissions import Scope
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from tests import factories
 from tests.factories import usage
 from tests.functional.api.callers import API, caller, problem, wrong_fields
@@ -58,7 +58,7 @@ def test_a_forecast_is_empty_before_the_first_run(client: APIClient, waiting: Cl
     past = usage.waiting(queue=waiting.queue, team=waiting.team, cards=2)
     usage.admit(past, at=now - timedelta(hours=2))
     usage.release(past, at=now)
-    forecasts_refresh(policy=Policy(), at=now)
+    forecasts_refresh(policy=SchedulingPolicy(), at=now)
     told = found(client, f"claims/{waiting.uid}/forecast")
     assert told["starts_at"] is not None
     assert told["place"] == 1
@@ -75,7 +75,7 @@ def test_a_what_if_is_stored_and_computed(client: APIClient, waiting: Claim) -> 
     assert answer.status_code == 202
     uid = answer.json()["asked"]["uid"]
     assert answer.json()["answer"] is None
-    what_ifs_reconcile(policy=Policy(), at=timezone.now())
+    what_ifs_reconcile(policy=SchedulingPolicy(), at=timezone.now())
     told = found(client, f"what-ifs/{uid}")
     assert told["answer"]["own"]["after"]["starts_at"] is not None
     assert told["asked"]["state"] == "answered"

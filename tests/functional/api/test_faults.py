@@ -15,7 +15,7 @@ from apps.monitoring.models import CardFigures, CardHistory, Fault, HealthRule, 
 from apps.monitoring.reconcilers.health import health_turn
 from apps.monitoring.reconcilers.health_rules import rules_turn
 from apps.monitoring.services.faults import signals_record
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company
 from tests.integration.monitoring.wards import sign

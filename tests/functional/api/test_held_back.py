@@ -11,7 +11,7 @@ from apps.fleet.models import Card, Node
 from apps.monitoring.models import Fault, HealthPolicy
 from apps.monitoring.reconcilers.health import health_turn
 from apps.monitoring.services.faults import signals_record
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from tests.functional.api.callers import API, problem, wrong_fields
 from tests.integration.company import Company
 from tests.integration.monitoring.wards import sign

@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 from apps.accounts.services import membership_set
 from apps.monitoring.models import Webhook, WebhookDelivery
 from apps.monitoring.services.notifications import trial_send
-from controlplane.domain.permissions import Role, Scope
+from controlplane.domain.common.permissions import Scope, TeamRole
 from tests.functional.api.callers import API, caller, problem
 from tests.integration.company import Company
 
@@ -16,7 +16,7 @@ HOOK = {"name": "chat", "url": "https://203.0.114.7/hook", "kinds": ["job.failed
 
 
 def administrator(company: Company) -> APIClient:
-    roles = frozenset({Role.ENGINEER, Role.ADMINISTRATOR})
+    roles = frozenset({TeamRole.ENGINEER, TeamRole.ADMINISTRATOR})
     membership_set(team=company.team, user=company.engineer, roles=roles, actor=None)
     return caller(company.engineer)
 

@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 from apps.jobs.models import Job
 from apps.workflows.models import Pipeline
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from tests.functional.api.callers import API, caller, problem, wrong_fields
 from tests.integration.company import ENGINE, Company
 from tests.integration.workflows.lines import drive, gated, submit

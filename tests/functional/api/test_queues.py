@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from apps.accounts.models import User
 from apps.quotas.models import Claim, PriorityClass, Queue, QueueChange
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from tests.functional.api.callers import API, caller, problem, wrong_fields
 from tests.integration.company import Company
 

@@ -53,7 +53,7 @@ from apps.quotas.models import Claim, PriorityClass, Queue, QueueChange, WhatIf
 from apps.serving.models import ApiKey, Deployment
 from apps.workflows.models import Pipeline
 from config.wsgi import application
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, fill
 

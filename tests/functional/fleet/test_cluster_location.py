@@ -13,7 +13,7 @@ from apps.fleet import services as fleet
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.services import clusters as services
 from apps.jobs.models import Attempt
-from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.persistence.encryption import decrypt, encrypt
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests import factories

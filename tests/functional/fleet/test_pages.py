@@ -12,7 +12,7 @@ from django.utils import timezone
 from apps.fleet import selectors
 from apps.fleet.models import Cluster, Node
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from controlplane.ports.clusters import (
     Check,
     ClusterEvent,
@@ -107,7 +107,7 @@ def test_options_and_checks_are_for_operators(client: Client, cluster: Cluster) 
     Cluster.objects.filter(pk=cluster.pk).update(options={"node": "secret-place"})
     team = factories.team()
     for name, sees in (("vera", False), ("olga", True)):
-        client.force_login(factories.person(name, team=team, role=Role.VIEWER, operator=sees))
+        client.force_login(factories.person(name, team=team, role=TeamRole.VIEWER, operator=sees))
         shown = text(client, f"/fleet/clusters/{cluster.uid}")
         assert ("secret-place" in shown) is sees
         assert ("Checks of the connection" in shown) is sees
@@ -169,7 +169,7 @@ def test_a_node_shows_where_its_cards_are_attached(client: Client, cluster: Clus
     node = Node.objects.get(cluster=cluster, name="east-1")
     assert client.get(f"/api/v1/nodes/{node.uid}").json()["locality"] == documents
 
-    client.force_login(factories.person("vera", team=team, role=Role.VIEWER))
+    client.force_login(factories.person("vera", team=team, role=TeamRole.VIEWER))
     assert "Card topology" not in text(client, address)
 
 
@@ -210,7 +210,7 @@ def test_an_operator_cordons_a_node_and_opens_it_again(client: Client, cluster: 
     client.force_login(factories.person("ada", team=team))
     assert client.post(f"{address}/cordon").status_code == 403
 
-    client.force_login(factories.person("olga", team=team, role=Role.VIEWER, operator=True))
+    client.force_login(factories.person("olga", team=team, role=TeamRole.VIEWER, operator=True))
     assert client.post(f"{address}/cordon")["Location"] == address
     assert Node.objects.get(name="east-1").cordoned
     assert f'action="{address}/uncordon"' in text(client, address)
@@ -221,7 +221,7 @@ def test_an_operator_cordons_a_node_and_opens_it_again(client: Client, cluster: 
 def test_an_isolated_node_cannot_be_uncordoned(client: Client, cluster: Cluster) -> None:
     address = f"/fleet/clusters/{cluster.uid}/nodes/east-1"
     client.force_login(
-        factories.person("olga", team=factories.team(), role=Role.VIEWER, operator=True)
+        factories.person("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
     )
     client.post(f"{address}/isolate", {"reason": "new fans"})
     assert f'action="{address}/uncordon"' not in text(client, address)

@@ -14,7 +14,7 @@ from django.urls import ResolverMatch
 
 from apps.accounts.services import token_create
 from apps.monitoring.web.readiness import READINESS
-from controlplane.domain.permissions import Scope
+from controlplane.domain.common.permissions import Scope
 from controlplane.web import logs
 from controlplane.web.middleware import RequestMiddleware, route_of
 from tests import factories

@@ -23,7 +23,7 @@ from apps.monitoring.models import NodeToken
 from apps.monitoring.services.node_tokens import token_issue
 from apps.monitoring.web.status import lagging_controllers
 from apps.serving.models import Gateway, GatewaySnapshot
-from controlplane.domain.permissions import CompanyRole, Role
+from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence import reconcile_runs
 from controlplane.persistence.leases import leader_lease
@@ -221,16 +221,16 @@ def test_the_page_costs_few_queries(
     ("role", "code"),
     [
         (CompanyRole.OPERATOR, 200),
-        (Role.ADMINISTRATOR, 200),
-        (Role.ENGINEER, 403),
-        (Role.QUEUE_ADMIN, 200),
-        (Role.VIEWER, 403),
+        (TeamRole.ADMINISTRATOR, 200),
+        (TeamRole.ENGINEER, 403),
+        (TeamRole.QUEUE_ADMIN, 200),
+        (TeamRole.VIEWER, 403),
     ],
 )
 def test_it_is_for_operators_and_administrators_of_all_kinds(
-    client: Client, home: Path, db: None, role: Role | CompanyRole, code: int
+    client: Client, home: Path, db: None, role: TeamRole | CompanyRole, code: int
 ) -> None:
-    if isinstance(role, Role):
+    if isinstance(role, TeamRole):
         person = factories.person("mei", team=factories.team(), role=role)
     else:
         person = factories.person("mei", operator=role is CompanyRole.OPERATOR)

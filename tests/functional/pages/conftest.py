@@ -11,7 +11,7 @@ from django.test import Client
 
 from apps.accounts.models import Team
 from apps.fleet.models import Cluster
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany, empty_company
 
@@ -60,7 +60,9 @@ def outsider(empty: EmptyCompany) -> Client:
     return client
 
 
-def logged_in(name: str, *, team: Team, role: Role = Role.VIEWER, operator: bool = False) -> Client:
+def logged_in(
+    name: str, *, team: Team, role: TeamRole = TeamRole.VIEWER, operator: bool = False
+) -> Client:
     """Logged in as somebody new in the team, who by default may only look."""
     client = Client()
     client.force_login(factories.person(name, team=team, role=role, operator=operator))
@@ -76,7 +78,7 @@ def viewer(team: Team) -> Client:
 @pytest.fixture
 def operator(team: Team) -> Client:
     """Logged in as somebody who operates the fleet."""
-    return logged_in("otto", team=team, role=Role.VIEWER, operator=True)
+    return logged_in("otto", team=team, role=TeamRole.VIEWER, operator=True)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from apps.models.selectors import catalog as selectors
 from apps.models.selectors.catalog_matrix import Claim
 from apps.models.selectors.renderable import TASKS, facts_of, installed_engines
 from controlplane.domain.catalog import CatalogTask, Modality, Support
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from controlplane.ports import registry
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
@@ -286,7 +286,7 @@ def test_somebody_who_may_only_look_is_told_so(
     client: Client, filled: FilledCompany, published_catalog: None
 ) -> None:
     linked(filled, "qwen3-8b")
-    client.force_login(factories.person("vera", team=filled.team, role=Role.VIEWER))
+    client.force_login(factories.person("vera", team=filled.team, role=TeamRole.VIEWER))
     told = reasons(client.get("/models/catalog/qwen3-8b"))
     assert set(told.values()) == {
         "Your roles let you look; an administrator of a team can change that."

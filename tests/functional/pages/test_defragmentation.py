@@ -9,7 +9,7 @@ from django.test import Client
 
 from apps.accounts.models import AuditEntry, Team, User
 from apps.quotas.models import Claim, Rearrangement
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from tests import factories
 from tests.factories.crowds import crowd
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def head(team: Team) -> User:
-    return factories.person("hana", team=team, role=Role.QUEUE_ADMIN)
+    return factories.person("hana", team=team, role=TeamRole.QUEUE_ADMIN)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_user_without_permission_is_refused_with_the_required_roles(
     team: Team, scattered: None
 ) -> None:
     client = Client()
-    client.force_login(factories.person("vera", team=team, role=Role.VIEWER))
+    client.force_login(factories.person("vera", team=team, role=TeamRole.VIEWER))
     assert client.get("/rearrangements/new").status_code == 403
     assert "Look for moves" not in client.get("/rearrangements").text
 
@@ -89,7 +89,7 @@ def test_a_user_without_permission_is_refused_with_the_required_roles(
 def test_a_queue_admin_of_another_team_can_view_but_not_approve(
     browser: Client, scattered: None
 ) -> None:
-    other = factories.person("otto", team=factories.team("search"), role=Role.QUEUE_ADMIN)
+    other = factories.person("otto", team=factories.team("search"), role=TeamRole.QUEUE_ADMIN)
     client = Client()
     client.force_login(other)
     text = client.get("/rearrangements/new", WISH).text

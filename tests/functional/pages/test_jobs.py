@@ -11,7 +11,7 @@ from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.web.logs import log_tail
 from controlplane.domain.jobs.lifecycle import JobEvent, JobKind
-from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas.queues import QueueState
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 

@@ -14,9 +14,9 @@ from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.estimates import FinetuneEstimate
 from apps.models.models import ModelVersion
+from controlplane.domain.common.permissions import TeamRole
+from controlplane.domain.common.resources import Bytes
 from controlplane.domain.jobs.lifecycle import AttemptState
-from controlplane.domain.permissions import Role
-from controlplane.domain.resources import Bytes
 from controlplane.domain.sizing import PROCESS
 from controlplane.ports import registry
 from tests import factories
@@ -222,7 +222,7 @@ def test_a_fine_tune_form_selects_a_trainable_model_and_the_team_of_the_dataset(
     """Quantized weights, which are newest here, cannot learn."""
     ModelVersion.objects.filter(pk=filled.tuned.pk).update(scheme="w8a8")
     other = factories.team("other")
-    Membership.objects.create(user=filled.user, team=other, role=Role.ENGINEER)
+    Membership.objects.create(user=filled.user, team=other, role=TeamRole.ENGINEER)
     rows = factories.dataset_version(actor=filled.user, team=other, name="theirs")
     form = browser.get(f"/jobs/new/finetune?dataset={rows.uid}").context["form"]
     assert form["model_version"].value() == filled.base.uid

@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from apps.jobs import services
 from apps.jobs.models import Attempt, Job
-from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs.lifecycle import AttemptEvent, JobEvent
 from controlplane.domain.jobs.retries import Retry, RetryCause
+from controlplane.domain.quotas.claims import ReleaseReason
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
 

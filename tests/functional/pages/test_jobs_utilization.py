@@ -11,7 +11,7 @@ from django.test import Client
 from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors.progress import attempt_utilization, jobs_scaling_efficiency
 from apps.models.models import ModelVersion
-from controlplane.domain.accelerators import Dtype
+from controlplane.domain.common.accelerators import Dtype
 from controlplane.ports import registry
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany

@@ -12,7 +12,7 @@ from apps.accounts.models import Membership
 from apps.accounts.services import digest_of
 from apps.serving.models import ApiKey, Gateway
 from apps.serving.services.gateways import usage_batch_record
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from tests import factories
 from tests.functional.sample_rows import FilledCompany
 
@@ -75,7 +75,7 @@ def test_a_key_for_another_teams_deployment_is_refused_beside_the_field(
     browser: Client, filled: FilledCompany
 ) -> None:
     other = factories.team("search")
-    Membership.objects.create(user=filled.user, team=other, role=Role.ENGINEER)
+    Membership.objects.create(user=filled.user, team=other, role=TeamRole.ENGINEER)
     form = {"team": other.uid, "name": "ci", "expires": "30", "routes": ["parcels"]}
     response = browser.post("/keys/new", form)
     assert response.status_code == 422

@@ -11,9 +11,9 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.monitoring.models import Notification, Webhook, WebhookDelivery
+from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.news import NewsKind
 from controlplane.domain.outbound.egress import EgressPolicy
-from controlplane.domain.permissions import Role
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany
 from tests.integration.monitoring.news import tell
@@ -37,7 +37,7 @@ def fail(empty: EmptyCompany, number: int = 0, *, seconds: int = 0) -> None:
 @pytest.fixture
 def administrator(empty: EmptyCompany) -> Client:
     client = Client()
-    client.force_login(factories.person("vera", team=empty.team, role=Role.ADMINISTRATOR))
+    client.force_login(factories.person("vera", team=empty.team, role=TeamRole.ADMINISTRATOR))
     return client
 
 

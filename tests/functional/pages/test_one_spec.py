@@ -12,8 +12,8 @@ from django.utils import timezone
 from apps.accounts.models import Membership
 from apps.fleet import services as fleet
 from apps.jobs.models import Job
-from controlplane.domain.permissions import Role
-from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.permissions import TeamRole
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
@@ -133,7 +133,7 @@ def test_priorities_are_offered_by_name_and_the_urgent_ones_to_queue_admins_only
     assert f'<option value="100" disabled>{urgent}; not available: for queue admins' in text
 
     membership = Membership.objects.get(user=empty.user)
-    membership.role = Role.QUEUE_ADMIN
+    membership.role = TeamRole.QUEUE_ADMIN
     membership.save()
     assert f'<option value="100">{urgent}</option>' in browser.get(FORM).text
 

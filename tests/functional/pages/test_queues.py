@@ -15,9 +15,9 @@ from apps.accounts.models import Team, User
 from apps.fleet.models import Cluster
 from apps.quotas.models import Claim, ClaimForecast, Queue, WhatIf
 from apps.quotas.reconcilers import forecasts_refresh, what_ifs_reconcile
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.questions import WhatIfState
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.scheduling.plans import SchedulingPolicy
+from controlplane.domain.scheduling.what_if import WhatIfState
 from tests import factories
 from tests.factories import usage
 from tests.functional.pages.test_every_page import check
@@ -183,7 +183,7 @@ def test_a_forecast_is_shown_with_range_and_blocking_workloads(
         past = usage.waiting(queue=small.queue, team=small.team, cards=2)
         usage.admit(past, at=now - timedelta(hours=hours))
         usage.release(past, at=now)
-    assert forecasts_refresh(policy=Policy(), at=now) == 1
+    assert forecasts_refresh(policy=SchedulingPolicy(), at=now) == 1
     told = ClaimForecast.objects.get(claim=small.waiting)
     assert told.starts_at is not None
     assert told.place == 1
@@ -200,7 +200,7 @@ def test_a_what_if_shows_its_result(browser: Client, small: Small) -> None:
     assert answer.status_code == 302
     asked = answer["Location"]
     assert "being played forward" in browser.get(asked).text
-    assert what_ifs_reconcile(policy=Policy(), at=timezone.now()) == 1
+    assert what_ifs_reconcile(policy=SchedulingPolicy(), at=timezone.now()) == 1
     assert WhatIf.objects.get().state == WhatIfState.ANSWERED
     said = browser.get(asked).text
     check(said)

@@ -19,7 +19,7 @@ from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
 
 from apps.accounts.models import Team, User
 from apps.quotas.models import Claim, ClaimForecast, ForecastRun, Queue
-from controlplane.domain.claims import ClaimState, GangShape, RoleShape
+from controlplane.domain.quotas.claims import ClaimState, GangShape, RoleShape
 from tests import factories
 from tests.factories.crowds import crowd
 from tests.functional.roles.conftest import Undone

@@ -15,9 +15,9 @@ from django.utils import timezone
 from apps.accounts.models import Team, User
 from apps.quotas.models import CardRate, UsageRecord
 from apps.quotas.services.usage import usage_roll_up
+from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.permissions import Role
-from controlplane.domain.usage import month_of
+from controlplane.domain.quotas.usage import month_of
 from tests import factories
 from tests.factories import usage
 
@@ -107,9 +107,9 @@ def test_a_queue_admin_sees_usage_of_queues_below_theirs(
     since = timezone.now() - HOUR
     usage.holding(since=since, queue=below, team=zebra)
     usage.holding(since=since, queue=elsewhere, team=zebra, cards=2)
-    entered(client, factories.person("mary", team=maps, role=Role.QUEUE_ADMIN))
+    entered(client, factories.person("mary", team=maps, role=TeamRole.QUEUE_ADMIN))
     assert hours(rows(client, by="queue"), "Queue") == {"maps-lent": 1.0}
-    entered(client, factories.person("vera", team=maps, role=Role.ENGINEER))
+    entered(client, factories.person("vera", team=maps, role=TeamRole.ENGINEER))
     assert rows(client, by="queue") == []
 
 

@@ -13,7 +13,7 @@ from apps.accounts.models import AuditEntry
 from apps.models.models import Artifact, ModelLine, RetentionRule, StorageQuota
 from apps.models.services.storage_garbage import garbage_collect, storage_measure
 from apps.models.services.storage_retention import retention_run
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from tests import factories
 from tests.functional.sample_rows import EmptyCompany, FilledCompany
 
@@ -113,7 +113,7 @@ def test_only_the_company_sets_quotas(
 def test_the_form_of_rules_shows_what_would_go_before_they_apply(
     client: Client, filled: FilledCompany
 ) -> None:
-    client.force_login(factories.person("ann", team=filled.team, role=Role.ADMINISTRATOR))
+    client.force_login(factories.person("ann", team=filled.team, role=TeamRole.ADMINISTRATOR))
     for _ in range(2):
         factories.model_version(actor=filled.user, team=filled.team, name="old-line")
     address = f"/storage/rules/{filled.team.uid}"

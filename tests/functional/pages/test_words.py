@@ -8,7 +8,7 @@ import pytest
 from django.template import TemplateSyntaxError
 from django.utils import timezone, translation
 
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.models import ModelState
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState

@@ -26,17 +26,17 @@ from apps.monitoring.services.node_tokens import token_issue
 from apps.monitoring.services.sources import push_source
 from apps.quotas.models import Claim, PriorityClass, Queue, WhatIf
 from apps.quotas.reconcilers import what_ifs_reconcile
-from apps.quotas.services.forecasts import Question, what_if_create
+from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
 from apps.serving.models import ApiKey, Deployment, Replica
 from apps.serving.services import deployments
 from apps.serving.services.gateways import usage_batch_record
 from apps.serving.services.keys import key_create
+from controlplane.domain.common.permissions import CompanyRole, Scope, TeamRole
 from controlplane.domain.deliveries import DeliveryState
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.news import NewsKind, Severity, Subject
-from controlplane.domain.permissions import CompanyRole, Role, Scope
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.what_if import Urgent
+from controlplane.domain.scheduling.plans import SchedulingPolicy
+from controlplane.domain.scheduling.what_if import ChangePriority
 from controlplane.domain.serving.lifecycle import DeploymentEvent
 from controlplane.persistence.encryption import encrypt
 from tests import factories
@@ -47,12 +47,12 @@ RANDOM = "0123456789abcdef" * 2
 
 #: Who asks, by the role in the own team.
 ROLES = {
-    "viewer": Role.VIEWER,
-    "engineer": Role.ENGINEER,
-    "queue_admin": Role.QUEUE_ADMIN,
+    "viewer": TeamRole.VIEWER,
+    "engineer": TeamRole.ENGINEER,
+    "queue_admin": TeamRole.QUEUE_ADMIN,
     # Of the team no more than a viewer; the company role is granted below.
-    "operator": Role.VIEWER,
-    "administrator": Role.ADMINISTRATOR,
+    "operator": TeamRole.VIEWER,
+    "administrator": TeamRole.ADMINISTRATOR,
 }
 
 
@@ -130,7 +130,7 @@ def side(word: str, company: Shared) -> TeamData:
 
 def _gone(word: str, team: Team) -> None:
     """Somebody who was an administrator of the team and may not log in any more."""
-    gone = factories.person(f"{word}-gone", team=team, role=Role.ADMINISTRATOR)
+    gone = factories.person(f"{word}-gone", team=team, role=TeamRole.ADMINISTRATOR)
     User.objects.filter(pk=gone.pk).update(is_active=False)
 
 
@@ -193,11 +193,11 @@ def _work(word: str, team: Team, maker: User, company: Shared) -> dict[str, str]
 
 def _asked(claim: Claim, asker: User) -> WhatIf:
     """A question about the claim, answered."""
-    question = Question(
-        changes=[Urgent(claim=claim.uid, priority=5)], queue=claim.queue, claim=claim
+    question = WhatIfRequest(
+        changes=[ChangePriority(claim=claim.uid, priority=5)], queue=claim.queue, claim=claim
     )
     asked = what_if_create(question=question, actor=asker)
-    what_ifs_reconcile(policy=Policy(), at=timezone.now())
+    what_ifs_reconcile(policy=SchedulingPolicy(), at=timezone.now())
     return asked
 
 

@@ -13,8 +13,8 @@ from apps.accounts.selectors import company_roles_of
 from apps.accounts.services import administrator_ensure
 from apps.fleet.models import Node
 from apps.fleet.selectors import operates
+from controlplane.domain.common.permissions import Scope, TeamRole
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.permissions import Role, Scope
 from tests import factories
 from tests.functional.accounts.conftest import browser
 from tests.functional.api.callers import API, caller, problem
@@ -50,7 +50,7 @@ def test_an_administrator_of_the_company_grants_the_role_on_the_page_of_a_person
 
 def test_roles_of_the_company_over_rest() -> None:
     root, team = factories.person("root", admin=True), factories.team()
-    otto = factories.person("otto", team=team, role=Role.ADMINISTRATOR)
+    otto = factories.person("otto", team=team, role=TeamRole.ADMINISTRATOR)
     address = f"{API}/company-roles/{otto.uid}"
     client = caller(root, Scope.ADMIN)
     body = client.put(address, {"roles": ["operator"]}).json()
@@ -126,7 +126,7 @@ def test_a_row_that_an_earlier_version_writes_during_the_upgrade_grants_nothing(
 def test_the_refusal_says_which_role_is_missing_and_who_grants_it() -> None:
     factories.cluster(cards=1)
     team = factories.team()
-    lead = factories.person("lead", team=team, role=Role.ADMINISTRATOR)
+    lead = factories.person("lead", team=team, role=TeamRole.ADMINISTRATOR)
     operator = factories.person("olga", team=team, operator=True)
     address = f"{API}/isolations"
     body = {"nodes": [Node.objects.get().uid], "reason": "why"}

@@ -22,7 +22,7 @@ from apps.accounts.admin import ScopedAdmin
 from apps.accounts.models import User
 from apps.models.models import ModelVersion
 from apps.quotas.models import Queue
-from controlplane.domain.permissions import Role, Scope
+from controlplane.domain.common.permissions import Scope, TeamRole
 from tests import factories
 from tests.functional.roles.conftest import Undone, World
 from tests.functional.roles.permission_rules import MEMBERS, Outcome, PermissionRow, Whose
@@ -234,9 +234,9 @@ def test_no_team_role_and_no_confined_token_changes_what_belongs_to_every_team(
     undone: World, owner: Owner
 ) -> None:
     team = undone.own.team
-    operator = factories.person("olga", team=team, role=Role.VIEWER, operator=True)
-    root = factories.person("rita", team=team, role=Role.ADMINISTRATOR, admin=True)
-    people = {role: User.objects.get(username=f"maps-{role}") for role in Role}
+    operator = factories.person("olga", team=team, role=TeamRole.VIEWER, operator=True)
+    root = factories.person("rita", team=team, role=TeamRole.ADMINISTRATOR, admin=True)
+    people = {role: User.objects.get(username=f"maps-{role}") for role in TeamRole}
     programs = {
         "operator's token of one team": _bearer(operator, Scope.ALL, team=team),
         "operator's token for jobs": _bearer(operator, Scope.JOBS),
@@ -276,7 +276,7 @@ def test_an_operator_of_the_company_operates_the_fleet_in_no_team_at_all(undone:
 
 
 def test_the_admin_changes_nothing_of_the_company_for_a_team_role(undone: World) -> None:
-    people = [User.objects.get(username=f"maps-{role}") for role in Role]
+    people = [User.objects.get(username=f"maps-{role}") for role in TeamRole]
     allowed = []
     for model, table in admin.site._registry.items():
         if isinstance(table, ScopedAdmin) and table.team_path:

@@ -13,8 +13,8 @@ from apps.models.services.hub_pieces import PieceSource
 from apps.monitoring.models import Source, Webhook
 from controlplane.adapters.hubs.huggingface import HuggingFaceHub
 from controlplane.adapters.outbound.http import HttpOutbound
+from controlplane.domain.common.permissions import Scope, TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy, is_same_origin
-from controlplane.domain.permissions import Role, Scope
 from controlplane.persistence.encryption import decrypt
 from controlplane.ports.hubs import HubUnreachable
 from tests import factories
@@ -114,7 +114,7 @@ def test_the_page_of_a_metric_source_says_so_at_the_token(cluster: Cluster) -> N
 @pytest.mark.django_db
 def test_a_webhook_that_leads_to_another_host_gets_a_new_secret() -> None:
     team = factories.team()
-    lead = factories.person("lead", team=team, role=Role.ADMINISTRATOR)
+    lead = factories.person("lead", team=team, role=TeamRole.ADMINISTRATOR)
     client = caller(lead, Scope.ADMIN)
     first = "https://hooks.example.com/a"
     given = {"team": team.uid, "name": "hook", "url": first, "kinds": ["job.failed"]}

@@ -18,7 +18,7 @@ from rest_framework import serializers
 
 import apps
 from apps.accounts.models import PersonalToken, Team
-from controlplane.domain.names import is_name_field
+from controlplane.domain.common.name_validation import is_name_field
 from controlplane.web.forms import PlainForm, validate_name
 from controlplane.web.rest import StrictSerializer
 from tests import factories

@@ -15,7 +15,7 @@ from apps.accounts import services as accounts
 from apps.fleet.models import Card, Cluster, Node
 from apps.monitoring.models import CardFigures
 from apps.monitoring.services.node_tokens import token_issue
-from controlplane.domain.permissions import Role, Scope
+from controlplane.domain.common.permissions import Scope, TeamRole
 from tests import factories
 from tests.functional.security.slow_clients import received, slow_clients
 from tests.functional.security.web_process import web_process
@@ -36,7 +36,7 @@ SHORT = {"NINEFOLD_HEADER_SECONDS": "1", "NINEFOLD_CLIENT_GRACE_SECONDS": "1"}
 @pytest.fixture
 def token(transactional_db: None) -> str:
     """A personal token of an engineer."""
-    user = factories.person(team=factories.team(), role=Role.ENGINEER)
+    user = factories.person(team=factories.team(), role=TeamRole.ENGINEER)
     _, text = accounts.token_create(
         user=user, name="test", scopes=frozenset({Scope.ALL}), team=None
     )

@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from apps.accounts.models import Team
 from controlplane.domain.accounts.single_sign_on import GroupGrant, Provider
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from tests import factories
 
 
@@ -114,10 +114,10 @@ def sign_on(issuer: str, settings: Settings, maps: Team, search: Team) -> SignOn
         client_secret="not checked by this provider",
         name="Acme ID",
         groups=(
-            GroupGrant(group="ml", team="maps", role=Role.ENGINEER),
-            GroupGrant(group="leads", team="maps", role=Role.ADMINISTRATOR),
-            GroupGrant(group="leads", team="search", role=Role.VIEWER),
-            GroupGrant(group="ghosts", team="nowhere", role=Role.VIEWER),
+            GroupGrant(group="ml", team="maps", role=TeamRole.ENGINEER),
+            GroupGrant(group="leads", team="maps", role=TeamRole.ADMINISTRATOR),
+            GroupGrant(group="leads", team="search", role=TeamRole.VIEWER),
+            GroupGrant(group="ghosts", team="nowhere", role=TeamRole.VIEWER),
         ),
         admin_group="root",
         operator_group="sre",

@@ -12,14 +12,14 @@ from django.utils import timezone
 from apps.accounts import services
 from apps.accounts.models import Membership, Team, User
 from controlplane.domain.accounts.single_sign_on import Identity, Provider
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from tests import factories
 from tests.contract.waiting import until
 from tests.integration.threads import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ENGINEER = frozenset({Role.ENGINEER})
+ENGINEER = frozenset({TeamRole.ENGINEER})
 ACME = Provider(
     issuer="https://acme.example", client_id="ninefold", client_secret="-", name="Acme ID"
 )

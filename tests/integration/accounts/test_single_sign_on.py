@@ -14,7 +14,7 @@ from django.test import Client
 from apps.accounts import services
 from apps.accounts.models import AuditEntry, ExternalIdentity, Membership, Team, User
 from apps.accounts.selectors import company_roles_of
-from controlplane.domain.permissions import CompanyRole, Role
+from controlplane.domain.common.permissions import CompanyRole, TeamRole
 from tests import factories
 from tests.integration.accounts.conftest import SignOn, query_of, running_provider
 
@@ -95,7 +95,7 @@ def test_group_roles_are_synced_at_each_sign_in_and_local_roles_stay(
     sign_on.log_in(client, subject)
     user = User.objects.get(username=subject)
     services.membership_set(
-        team=maps, user=user, roles=frozenset({Role.ENGINEER, Role.QUEUE_ADMIN}), actor=None
+        team=maps, user=user, roles=frozenset({TeamRole.ENGINEER, TeamRole.QUEUE_ADMIN}), actor=None
     )
     sign_on.person(subject, groups=["leads"])
     sign_on.log_in(Client(), subject)
@@ -181,7 +181,7 @@ def test_a_role_of_the_provider_cannot_be_taken_away_here(
 ) -> None:
     sign_on.person(subject, groups=["ml"])
     sign_on.log_in(client, subject)
-    lead = factories.person("lead", team=maps, role=Role.ADMINISTRATOR)
+    lead = factories.person("lead", team=maps, role=TeamRole.ADMINISTRATOR)
     with pytest.raises(services.MembershipRefused, match="take them out of the group there"):
         services.membership_set(
             team=maps, user=User.objects.get(username=subject), roles=frozenset(), actor=lead

@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 
 from apps.quotas.models import Allocation, Claim, UsageRecord
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.outbox import messages
 from tests.benchmarks.queues import cycles, players, schedulers
 from tests.benchmarks.queues.bells import Bell

@@ -21,7 +21,7 @@ from apps.fleet import reconcilers as fleet_loops
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Cluster
 from apps.quotas.models import Queue
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from controlplane.ports import registry
 from tests.contract.cluster_harness import ended, open_folder
 from tests.integration.broker import plain_scripts
@@ -101,7 +101,7 @@ def product(
         gate=home / "gate",
     )
     accounts.membership_set(
-        team=made.team, user=made.engineer, roles=frozenset({Role.ENGINEER}), actor=None
+        team=made.team, user=made.engineer, roles=frozenset({TeamRole.ENGINEER}), actor=None
     )
     cluster = Cluster.objects.create(name="here", kind="local", options={"cards": 2})
     fleet_loops.inventories_sync(at=timezone.now())

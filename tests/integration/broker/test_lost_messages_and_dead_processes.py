@@ -10,7 +10,7 @@ import pytest
 from django.db import connection, transaction
 
 from apps.quotas.models import Claim, Queue
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.outbox.models import OutboxMessage
 from tests.contract.waiting import until
 from tests.integration.broker.brokers import RedisBroker

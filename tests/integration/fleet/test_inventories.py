@@ -13,9 +13,9 @@ from apps.fleet import reconcilers, selectors, services
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.services import card_availability
 from apps.quotas.selectors.snapshots import cached_nodes
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.permissions import Role
-from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.permissions import TeamRole
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests import factories
 from tests.integration.company import Company
@@ -221,7 +221,7 @@ def test_a_cordoned_node_stays_cordoned(company: Company, cluster: Cluster) -> N
     row = Node.objects.get(cluster=cluster)
     with pytest.raises(PermissionRefused, match="company role operator"):
         services.node_cordon(node=row, cordoned=True, actor=company.engineer)
-    operator = factories.person("olga", team=company.team, role=Role.VIEWER, operator=True)
+    operator = factories.person("olga", team=company.team, role=TeamRole.VIEWER, operator=True)
     assert services.node_cordon(node=row, cordoned=True, actor=operator)
     assert not services.node_cordon(node=row, cordoned=True, actor=operator)
 

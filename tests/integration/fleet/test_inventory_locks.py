@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.fleet import services
 from apps.fleet.models import Card, Cluster, Node
-from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests.contract.waiting import until
 from tests.integration.accounts.test_concurrency import somebody_waits

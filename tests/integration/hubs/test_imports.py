@@ -26,10 +26,10 @@ from apps.models.services.hub_imports import (
 )
 from apps.models.services.versions import model_version_retry
 from config.settings.outbound import HubAccess
+from controlplane.domain.common.resources import MIB
 from controlplane.domain.hubs import HubRefused
 from controlplane.domain.models import ModelState
 from controlplane.domain.outbound.egress import EgressPolicy, EgressRefused
-from controlplane.domain.resources import MIB
 from controlplane.domain.storage.usage import StorageQuotaExceeded
 from controlplane.ports.hubs import HubUnreachable
 from tests.hubs import COMMIT, LocalHub, local_hub

@@ -17,8 +17,8 @@ from apps.jobs.reconcilers import attempts, context, termination
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.persistence.leases import lease_rows
 from controlplane.ports.clusters import ExitCause, LogChunk, ObservedLaunch
 from tests.integration.company import Company

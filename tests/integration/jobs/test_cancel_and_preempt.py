@@ -14,9 +14,9 @@ from apps.jobs.models import Attempt, Job
 from apps.jobs.reconcilers import cleanup
 from apps.quotas import services as quotas
 from apps.quotas.models import Allocation
-from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.ports.clusters import Phase
 from tests.integration.company import Company
 from tests.integration.jobs.records import claim_of

@@ -15,8 +15,8 @@ from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, ModelVersion
 from apps.quotas import services as quotas
 from apps.quotas.models import Allocation
-from controlplane.domain.claims import ReleaseReason
 from controlplane.domain.jobs.lifecycle import ENDED_JOB_STATES, AttemptState, JobState
+from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.outbox.models import OutboxMessage
 from controlplane.ports.clusters import ExitCause, Phase
 from tests.integration.company import Company

@@ -10,8 +10,8 @@ from apps.jobs.models import Attempt, Job
 from apps.models.models import Artifact, Evaluation, ModelVersion
 from apps.models.selectors import lineage_of
 from apps.quotas.models import Allocation, Claim
-from controlplane.domain.claims import ClaimState, ReleaseReason
 from controlplane.domain.jobs.lifecycle import AttemptState, JobKind, JobState
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.outbox.models import OutboxMessage
 from controlplane.ports.clusters import Phase
 from tests.integration.company import Company, stored

@@ -7,8 +7,8 @@ from apps.jobs import services
 from apps.jobs.models import Attempt, Job
 from apps.jobs.reconcilers import attempts
 from apps.models.models import ModelVersion
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import JobState
-from controlplane.domain.machines import IllegalTransition
 from tests.integration.company import Company
 from tests.integration.threads import at_once, raised
 

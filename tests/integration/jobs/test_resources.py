@@ -15,9 +15,9 @@ from apps.jobs.services.resources import chips_expand, engine_for
 from apps.quotas.models import Claim
 from apps.quotas.selectors import snapshots
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.domain.claims import GangShape
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.quotas.claims import GangShape
 from controlplane.ports import registry
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from controlplane.ports.engines import Task

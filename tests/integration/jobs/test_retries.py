@@ -13,9 +13,9 @@ from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors import latest_attempt
 from apps.models.models import ModelVersion
 from apps.quotas.models import Claim
-from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.ports.clusters import ExitCause
 from tests.integration.company import Company
 from tests.integration.jobs.records import claim_of, transition_events

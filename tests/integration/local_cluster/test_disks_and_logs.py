@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
-from controlplane.domain.resources import MIB
+from controlplane.domain.common.resources import MIB
 from controlplane.ports.artifacts import BlobMissing, StorageFull
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause, Phase
 from tests.contract.cluster_harness import SLEEPS, ended, observed, phase_is

@@ -16,7 +16,7 @@ import pytest
 
 from controlplane.adapters.clusters.local.folders import HomeFolder
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
-from controlplane.domain.resources import MIB, Bytes, Resources
+from controlplane.domain.common.resources import MIB, Bytes, Resources
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause, Phase
 from controlplane.ports.launches import Launch, Probe
 from tests.contract.cluster_harness import (

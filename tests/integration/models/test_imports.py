@@ -17,7 +17,7 @@ from apps.models import reconcilers, selectors
 from apps.models.models import Artifact, ModelVersion
 from apps.models.services import versions
 from apps.models.services.artifacts import RegistrationRefused, code_archive_name
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.models import ModelRefused, ModelState
 from controlplane.persistence.models import Lease
 from controlplane.ports.artifacts import Blob, StorageFull

@@ -13,8 +13,8 @@ from pytest_django import Settings
 
 from apps.accounts.models import Team, User
 from apps.quotas.models import Queue
+from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy
-from controlplane.domain.permissions import Role
 from tests import factories
 from tests.contract.web_servers import WebServer, web_server
 
@@ -38,10 +38,10 @@ def office(db: None) -> Office:
         # Vera also operates the fleet, by the company role.
         name: factories.person(name, team=where, role=role, operator=name == "vera")
         for name, where, role in (
-            ("ada", team, Role.ENGINEER),
-            ("bob", team, Role.ENGINEER),
-            ("vera", team, Role.ADMINISTRATOR),
-            ("eve", factories.team("search"), Role.ADMINISTRATOR),
+            ("ada", team, TeamRole.ENGINEER),
+            ("bob", team, TeamRole.ENGINEER),
+            ("vera", team, TeamRole.ADMINISTRATOR),
+            ("eve", factories.team("search"), TeamRole.ADMINISTRATOR),
         )
     }
     for name, user in people.items():
@@ -53,7 +53,9 @@ def office(db: None) -> Office:
 @pytest.fixture
 def operator(db: None) -> User:
     """Somebody who operates the fleet, of a team that has nothing else."""
-    return factories.person("olga", team=factories.team("plant"), role=Role.VIEWER, operator=True)
+    return factories.person(
+        "olga", team=factories.team("plant"), role=TeamRole.VIEWER, operator=True
+    )
 
 
 class Postbox:

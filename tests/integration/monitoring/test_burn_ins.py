@@ -18,7 +18,7 @@ from apps.monitoring.services.burn_ins import burn_in_spec
 from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.isolations import burn_ins_ask, isolations_order
 from apps.quotas.models import Allocation
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.news import NewsKind
 from controlplane.ports import registry

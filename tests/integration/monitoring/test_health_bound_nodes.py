@@ -14,9 +14,9 @@ from apps.monitoring.reconcilers.health import health_turn
 from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.isolations import isolations_order
 from apps.quotas.models import Claim
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.faults import FaultLevel
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from tests.integration.company import Company
 from tests.integration.founding import company, installation
 from tests.integration.monitoring.wards import sign

@@ -21,9 +21,9 @@ from apps.monitoring.services.isolations import (
 )
 from apps.quotas.models import Claim
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.news import NewsKind
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.ports.clusters import ClusterUnavailable
 from tests.integration.company import Company
 from tests.integration.founding import company, installation

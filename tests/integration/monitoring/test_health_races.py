@@ -13,9 +13,9 @@ from apps.monitoring.reconcilers.health import LEASE, health_turn
 from apps.monitoring.services.decisions import LeaseGone, decisions_apply, notes_keep
 from apps.monitoring.services.faults import signals_record
 from apps.quotas.models import Allocation, Claim
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.decisions import Action, Decided
+from controlplane.domain.quotas.claims import ClaimState
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.leases import leader_lease
 from tests.integration.company import Company

@@ -13,13 +13,13 @@ from apps.monitoring.models import Decision, Fault, HealthPolicy, Isolation
 from apps.monitoring.reconcilers.health import BY_PEOPLE, health_turn
 from apps.monitoring.services.faults import signals_record
 from apps.quotas.models import Claim
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.health.signals import Origin, Signal
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from tests.integration.company import Company
 from tests.integration.founding import company, installation
 from tests.integration.monitoring.wards import NOON, card, seconds_later, sign, ward

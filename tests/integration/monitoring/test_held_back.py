@@ -30,11 +30,11 @@ from apps.monitoring.services.isolations import (
     isolations_order,
     isolations_release,
 )
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.permissions import TeamRole
+from controlplane.domain.common.topology import network_labels
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin, Signal
-from controlplane.domain.network import labels_of
-from controlplane.domain.permissions import Role
 from tests import factories
 from tests.integration.company import Company
 from tests.integration.founding import committed_company, company, installation
@@ -49,7 +49,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def operator() -> User:
     team = factories.team("watch")
-    return factories.person("olga", team=team, role=Role.VIEWER, operator=True)
+    return factories.person("olga", team=team, role=TeamRole.VIEWER, operator=True)
 
 
 def _tell(*signals: Signal) -> None:
@@ -85,7 +85,9 @@ def _out() -> int:
 
 def test_what_waits_is_counted_with_what_it_would_cost() -> None:
     cluster = ward(nodes=5)
-    Node.objects.filter(name__in=("north-3", "north-4")).update(labels=labels_of({"rack": "r7"}))
+    Node.objects.filter(name__in=("north-3", "north-4")).update(
+        labels=network_labels({"rack": "r7"})
+    )
     _tell(*(sign(cluster, node=f"north-{node}") for node in (0, 1)))
     health_turn(at=seconds_later(1))
     _tell(
@@ -337,7 +339,7 @@ def test_what_was_done_before_a_failure_is_in_the_audit(
 def test_two_who_press_at_once_take_it_out_once(committed_company: Company) -> None:
     team = factories.team("watch")
     people = [
-        factories.person(name, team=team, role=Role.VIEWER, operator=True)
+        factories.person(name, team=team, role=TeamRole.VIEWER, operator=True)
         for name in ("olga", "omar")
     ]
     _storm()

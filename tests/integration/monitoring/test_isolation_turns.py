@@ -17,7 +17,7 @@ from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.isolations import isolations_order, isolations_release
 from apps.monitoring.services.provings import burn_in_end
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.persistence.models import Lease
 from controlplane.ports.diagnoses import Markable

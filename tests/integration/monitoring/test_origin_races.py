@@ -20,7 +20,7 @@ from apps.monitoring.services.faults import faults_acknowledge, signals_record
 from apps.monitoring.services.node_tokens import token_issue, token_revoke
 from apps.monitoring.services.pushes import Push, push_record
 from apps.monitoring.services.sources import source_delete
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.telemetry import Reading
 from tests import factories
 from tests.contract.waiting import until
@@ -43,7 +43,9 @@ def node() -> Node:
 
 @pytest.fixture
 def olga() -> User:
-    return factories.person("olga", team=factories.team("watch"), role=Role.VIEWER, operator=True)
+    return factories.person(
+        "olga", team=factories.team("watch"), role=TeamRole.VIEWER, operator=True
+    )
 
 
 def _waits_for_a_lock(*, others: int = 1) -> bool:

@@ -19,9 +19,9 @@ from apps.monitoring.reconcilers.waves import waves_turn
 from apps.monitoring.services import waves
 from apps.monitoring.services.isolations import isolations_emptied, isolations_order
 from apps.monitoring.services.waves import RolloutAsk, RolloutRefused
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.permissions import TeamRole
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.waves import NodeState, RolloutEvent
 from controlplane.ports.clusters import (
     ClusterUnavailable,
@@ -277,7 +277,7 @@ def test_what_is_out_of_use_already_is_left_alone(
 def test_a_command_on_this_machine_is_for_administrators_of_the_company(root: User) -> None:
     here = ward("here", nodes=1)
     team = factories.team()
-    otto = factories.person("otto", team=team, role=Role.VIEWER, operator=True)
+    otto = factories.person("otto", team=team, role=TeamRole.VIEWER, operator=True)
     with pytest.raises(PermissionRefused, match="administrators of the company"):
         begun(otto, here)
     assert begun(otto, here, argv=(), burn_in=True).argv == []

@@ -15,8 +15,8 @@ from apps.accounts.selectors import PermissionRefused
 from apps.monitoring.models import Notification, Webhook, WebhookDelivery
 from apps.monitoring.reconcilers.webhooks import AT_ONCE, webhooks_call
 from apps.monitoring.services import webhooks
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.deliveries import MOST_GIVEN_UP, PAUSES, DeliveryState
-from controlplane.domain.machines import IllegalTransition
 from controlplane.domain.news import NewsKind
 from controlplane.domain.outbound.egress import EgressPolicy
 from tests.contract.web_servers import WebServer, web_server

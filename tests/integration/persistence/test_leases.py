@@ -12,7 +12,7 @@ from django.utils import timezone
 from apps.accounts.models import Team, User
 from apps.quotas.models import Queue
 from apps.serving.models import Deployment, DeploymentTransition
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.serving.lifecycle import DEPLOYMENT, DeploymentEvent
 from controlplane.persistence.leases import leader_lease, lease_rows, release_row
 from controlplane.persistence.locks import AdvisoryLock, lock_in_transaction

@@ -8,8 +8,8 @@ import pytest
 
 from apps.accounts.models import Team
 from apps.quotas.models import Claim, ClaimTransition, Queue
-from controlplane.domain.claims import CLAIM, ClaimEvent, ClaimState
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.quotas.claims import CLAIM, ClaimEvent, ClaimState
 from controlplane.persistence.state_transitions import apply_transition
 from tests.integration.threads import at_once, raised
 

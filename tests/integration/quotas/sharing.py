@@ -10,8 +10,8 @@ from apps.jobs.models import Attempt, Job
 from apps.jobs.selectors import latest_attempt
 from apps.quotas import services
 from apps.quotas.models import Claim, Queue
-from controlplane.domain.claims import ClaimState, GangShape, RoleShape
-from controlplane.domain.resources import Bytes, Resources
+from controlplane.domain.common.resources import Bytes, Resources
+from controlplane.domain.quotas.claims import ClaimState, GangShape, RoleShape
 from tests.integration.company import Company, entitle
 
 

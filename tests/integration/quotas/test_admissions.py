@@ -16,12 +16,11 @@ from apps.quotas.models import Allocation, Claim, Queue
 from apps.quotas.reconcilers import cycles
 from apps.quotas.selectors.snapshots import nominated_cards
 from apps.quotas.services import admissions
-from controlplane.domain.claims import ClaimState, ReleaseReason
-from controlplane.domain.queues import QueueState
-from controlplane.domain.scheduling.books import PlacementConflict
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
+from controlplane.domain.quotas.queues import QueueState
+from controlplane.domain.scheduling.commit_validation import PlacementConflict
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import Placement, ReplicaPlacement
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import ClaimPlacement, ReplicaPlacement, SchedulingPolicy
 from tests.integration.company import Company, entitle
 from tests.integration.quotas.sharing import Sharing, claim_of
 
@@ -161,7 +160,7 @@ def test_a_draining_queue_admits_pending_and_evicted_claims(sharing: Sharing) ->
     services.claim_revoke(
         claim=claim_of(job),
         reason=ReleaseReason.DRAIN,
-        grace=Policy().grace,
+        grace=SchedulingPolicy().grace,
         at=company.at,
         why="the node is drained",
     )
@@ -187,7 +186,7 @@ def test_a_cycle_at_its_placement_bound_is_followed_by_another(
     sharing: Sharing,
 ) -> None:
     claims = [sharing.claim(sharing.batch) for _ in range(3)]
-    policy = Policy(placements_per_cycle=1)
+    policy = SchedulingPolicy(placements_per_cycle=1)
 
     assert cycles.cycle_run(policy=policy, at=sharing.company.at) == 2
 
@@ -233,7 +232,7 @@ def test_a_card_released_for_a_beneficiary_during_a_cycle_is_not_allocated_to_ot
         return found
 
     monkeypatch.setattr(admissions, "nominated_cards", kept)
-    placement = Placement(claim=other.uid, chip="cpu", replicas=(seat,), reason="stale")
+    placement = ClaimPlacement(claim=other.uid, chip="cpu", replicas=(seat,), reason="stale")
     with pytest.raises(PlacementConflict):
         services.claim_admit(claim=other, placement=placement, at=company.at)
     assert not Allocation.objects.filter(released_at=None).exists()

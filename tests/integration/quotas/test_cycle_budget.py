@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 from apps.quotas.reconcilers.cycles import CycleBudget
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 
-POLICY = Policy(placements_per_cycle=200, attempts_per_cycle=2000, cycle=timedelta(seconds=1))
+POLICY = SchedulingPolicy(
+    placements_per_cycle=200, attempts_per_cycle=2000, cycle=timedelta(seconds=1)
+)
 
 
 def test_short_unfinished_cycles_grow_to_the_target_duration() -> None:
@@ -32,6 +34,6 @@ def test_long_cycles_shrink_to_the_bounds_of_the_policy() -> None:
 
 
 def test_a_policy_without_target_duration_is_not_scaled() -> None:
-    budget, fixed = CycleBudget(), Policy(placements_per_cycle=1)
+    budget, fixed = CycleBudget(), SchedulingPolicy(placements_per_cycle=1)
     budget.record(0.001, policy=fixed, unfinished=True)
     assert budget.scaled(fixed) == fixed

@@ -10,7 +10,7 @@ import pytest
 from apps.quotas import services
 from apps.quotas.models import Allocation, Claim, Nomination, UsageRecord
 from apps.quotas.reconcilers import cycles
-from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company, found
 from tests.integration.mortality import Killed, Worker, bury

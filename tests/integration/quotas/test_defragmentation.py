@@ -19,9 +19,9 @@ from apps.quotas.reconcilers.defragmentation import defragmentation_reconcile
 from apps.quotas.selectors.free_capacity import fleet_fragmentation
 from apps.quotas.services import defragmentation as services
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.domain.claims import ClaimState, ReleaseReason
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.rearrangements import Purpose
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
+from controlplane.domain.scheduling.defragmentation_runs import DefragmentationPurpose
 from tests import factories
 from tests.integration.company import Company
 
@@ -91,7 +91,8 @@ class Shop:
         return set(held.values_list("node__name", flat=True))
 
     def propose(self, **wish: object) -> Rearrangement:
-        asked = services.DefragmentationRequest(**{"purpose": Purpose.WHOLE_NODES, **wish})  # type: ignore[arg-type]
+        wish.setdefault("purpose", DefragmentationPurpose.WHOLE_NODES)
+        asked = services.DefragmentationRequest(**wish)  # type: ignore[arg-type]
         return services.defragmentation_propose(
             plan_request=asked, actor=self.admin, at=self.company.at
         )
@@ -150,7 +151,7 @@ def test_cards_are_freed_and_reserved_for_a_claim(shop: Shop) -> None:
     shop.company.schedule()
     waiting = shop.claim(large)
     assert waiting.state == ClaimState.PENDING
-    row = shop.propose(purpose=Purpose.ROOM_FOR, claim=waiting)
+    row = shop.propose(purpose=DefragmentationPurpose.ROOM_FOR, claim=waiting)
     shop.approve(row)
     defragmentation_reconcile(at=shop.company.at)
     kept = Nomination.objects.filter(claim=waiting)
@@ -253,7 +254,9 @@ def test_only_queue_admins_and_operators_may_relocate_workloads(shop: Shop, who:
         shop.approve(row, actor)
     with pytest.raises(PermissionRefused):
         services.defragmentation_propose(
-            plan_request=services.DefragmentationRequest(purpose=Purpose.WHOLE_NODES),
+            plan_request=services.DefragmentationRequest(
+                purpose=DefragmentationPurpose.WHOLE_NODES
+            ),
             actor=actor,
             at=shop.company.at,
         )

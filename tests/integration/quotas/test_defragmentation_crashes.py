@@ -9,7 +9,7 @@ import pytest
 from apps.jobs.models import Job
 from apps.quotas.models import Allocation, Claim, Nomination, Rearrangement
 from apps.quotas.reconcilers.defragmentation import defragmentation_reconcile
-from controlplane.domain.claims import ClaimState
+from controlplane.domain.quotas.claims import ClaimState
 from tests.integration.company import Company
 from tests.integration.mortality import Worker, live
 from tests.integration.quotas.test_defragmentation import Shop

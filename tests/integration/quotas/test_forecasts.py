@@ -12,7 +12,7 @@ from apps.quotas.models import Claim, ClaimForecast, ForecastRun, Queue
 from apps.quotas.reconcilers import forecasts_refresh
 from apps.quotas.reconcilers.forecasts import FORECAST_LEASE, MIN_PAUSE, pause_after
 from apps.quotas.selectors import forecasts
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.persistence.leases import leader_lease
 from tests import factories
 from tests.factories import usage
@@ -34,7 +34,7 @@ def busy() -> tuple[Team, Queue]:
 
 
 def look(at: datetime, *, worked: timedelta = timedelta(seconds=1)) -> int:
-    return forecasts_refresh(policy=Policy(), at=at, clock=lambda: at + worked)
+    return forecasts_refresh(policy=SchedulingPolicy(), at=at, clock=lambda: at + worked)
 
 
 def test_a_start_is_predicted_from_past_runtimes(busy: tuple[Team, Queue]) -> None:

@@ -11,7 +11,7 @@ from apps.jobs.models import Job
 from apps.jobs.services import SpecRefused
 from apps.quotas import services
 from apps.quotas.models import Claim
-from controlplane.domain.claims import ClaimState, GangShape
+from controlplane.domain.quotas.claims import ClaimState, GangShape
 from tests.integration.company import Company
 from tests.integration.quotas.sharing import Sharing, claim_of
 from tests.integration.threads import at_once, raised

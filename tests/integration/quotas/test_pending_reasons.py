@@ -17,9 +17,14 @@ from apps.quotas.reconcilers.pending_reasons import (
     TokenBucket,
 )
 from apps.quotas.selectors.claim_snapshots import PendingReasons
-from controlplane.domain.claims import UNTOLD, GangShape, RoleShape
-from controlplane.domain.scheduling.plans import Reason, RefusalCode, Refusals, Refused
-from controlplane.domain.scheduling.snapshots import ClaimView
+from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON, GangShape, RoleShape
+from controlplane.domain.scheduling.plans import (
+    PendingClaims,
+    PendingCode,
+    PendingGroup,
+    PendingReason,
+)
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot
 
 
 class Clock:
@@ -39,8 +44,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def waiting(uid: str) -> ClaimView:
-    return ClaimView(
+def waiting(uid: str) -> ClaimSnapshot:
+    return ClaimSnapshot(
         uid=uid,
         queue="research",
         shape=GangShape(roles=(RoleShape(name="worker", replicas=1, cards=1),)),
@@ -50,22 +55,26 @@ def waiting(uid: str) -> ClaimView:
     )
 
 
-def refused(reason: str, *counts: int) -> Refusals:
+def refused(reason: str, *counts: int) -> PendingClaims:
     """Groups of so many claims, numbered one after the other."""
     groups, first = [], 0
     for count in counts:
         claims = [waiting(f"c{number:05}") for number in range(first, first + count)]
-        groups.append(Refused(Reason(code=RefusalCode.NO_FREE_CARDS, reason=reason), claims))
+        groups.append(
+            PendingGroup(PendingReason(code=PendingCode.NO_FREE_CARDS, reason=reason), claims)
+        )
         first += count
-    return Refusals(groups)
+    return PendingClaims(groups)
 
 
-def with_reason(refusals: Refusals, reason: str) -> dict[str, str]:
-    return {each.claim: reason for each in refusals}
+def with_reason(pending: PendingClaims, reason: str) -> dict[str, str]:
+    return {each.claim: reason for each in pending}
 
 
 def stored_reasons(were: dict[str, str]) -> PendingReasons:
-    return PendingReasons({claim for claim, was in were.items() if was == UNTOLD}, were.copy)
+    return PendingReasons(
+        {claim for claim, was in were.items() if was == NOT_EVALUATED_REASON}, were.copy
+    )
 
 
 def test_unchanged_reasons_are_not_written(clock: Clock) -> None:
@@ -75,7 +84,7 @@ def test_unchanged_reasons_are_not_written(clock: Clock) -> None:
 
 def test_a_few_reasons_are_all_written_at_once(clock: Clock) -> None:
     now = refused("2 are free", 20, 40)
-    stored = with_reason(now, "3 are free") | {"c00005": UNTOLD}
+    stored = with_reason(now, "3 are free") | {"c00005": NOT_EVALUATED_REASON}
 
     due = ReasonThrottle().due(now, stored_reasons(stored))
 
@@ -86,7 +95,9 @@ def test_a_few_reasons_are_all_written_at_once(clock: Clock) -> None:
 
 def test_first_reasons_come_before_changed_ones(clock: Clock) -> None:
     now, throttle = refused("2 are free", 5000), ReasonThrottle()
-    stored = with_reason(now, "3 are free") | {f"c{n:05}": UNTOLD for n in range(4900, 5000)}
+    stored = with_reason(now, "3 are free") | {
+        f"c{n:05}": NOT_EVALUATED_REASON for n in range(4900, 5000)
+    }
 
     due = [each.claim for each in throttle.due(now, stored_reasons(stored))]
 
@@ -111,7 +122,7 @@ def test_rapid_cycles_write_only_first_reasons(clock: Clock) -> None:
     assert len(throttle.due(now, stored_reasons(stored))) == MAX_CHANGED_BATCH
 
     clock.now += 0.9 * MIN_CHANGED_BATCH / MAX_CHANGED_PER_SECOND
-    stored["c04999"] = UNTOLD
+    stored["c04999"] = NOT_EVALUATED_REASON
     assert [each.claim for each in throttle.due(now, stored_reasons(stored))] == ["c04999"]
 
     clock.now += 0.2 * MIN_CHANGED_BATCH / MAX_CHANGED_PER_SECOND
@@ -120,7 +131,7 @@ def test_rapid_cycles_write_only_first_reasons(clock: Clock) -> None:
 
 def test_first_reasons_are_limited_with_a_minimum_per_cycle(clock: Clock) -> None:
     now, throttle = refused("2 are free", 3000), ReasonThrottle()
-    stored = with_reason(now, UNTOLD)
+    stored = with_reason(now, NOT_EVALUATED_REASON)
     assert len(throttle.due(now, stored_reasons(stored))) == MAX_NEW_PER_SECOND
     assert len(throttle.due(now, stored_reasons(stored))) == MIN_NEW_PER_CYCLE
 
@@ -140,8 +151,8 @@ def test_a_token_bucket_refills_up_to_its_size(clock: Clock) -> None:
 
 def test_not_considered_is_not_written_as_a_first_reason(clock: Clock) -> None:
     now, later = refused("this cycle placed 200", 30), refused("2 are free", 30)
-    reason = Reason(code=RefusalCode.NOT_LOOKED_AT, reason="this cycle placed 200")
-    unseen = Refusals([Refused(reason, group.claims) for group in now.groups])
-    stored, throttle = stored_reasons(with_reason(now, UNTOLD)), ReasonThrottle()
+    reason = PendingReason(code=PendingCode.NOT_EVALUATED, reason="this cycle placed 200")
+    unseen = PendingClaims([PendingGroup(reason, group.claims) for group in now.groups])
+    stored, throttle = stored_reasons(with_reason(now, NOT_EVALUATED_REASON)), ReasonThrottle()
     assert throttle.due(unseen, stored) == []
     assert len(throttle.due(later, stored)) == 30

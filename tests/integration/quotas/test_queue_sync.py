@@ -20,8 +20,8 @@ from apps.quotas.services.queue_trees import tree_apply
 from config.wiring import TOPICS, send
 from controlplane.adapters.clusters.volcano import VolcanoCluster
 from controlplane.adapters.fakes.clusters import FakeCluster
-from controlplane.domain.fields import Finding
-from controlplane.domain.queue_documents import Documents
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.quotas.documents import Documents
 from controlplane.outbox.models import OutboxMessage
 from controlplane.ports import registry
 from controlplane.ports.clusters import ClusterUnavailable, QueueKeeper
@@ -46,10 +46,12 @@ class SyncingCluster(FakeCluster):
             raise ClusterUnavailable("no answer within 30 s")
         self.told.append(what)
 
-    def keep_queues(self, documents: Documents) -> tuple[Finding, ...]:
+    def keep_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
         self._record("queues")
         self.queues = frozenset(document.name for document in documents.values())
-        return (Finding(field="lab", message="queue lab states cards that nobody counts here"),)
+        return (
+            FieldFinding(field="lab", message="queue lab states cards that nobody counts here"),
+        )
 
     def keep_priorities(self, classes: Mapping[str, int]) -> None:
         self._record("priorities")

@@ -16,14 +16,12 @@ from apps.quotas.models import Allocation, Claim, Queue, QueueChange
 from apps.quotas.reconcilers import cycles
 from apps.quotas.selectors.queue_trees import tree_documents, tree_fingerprint
 from apps.quotas.services import TreeConflict, TreeEdit, TreeRefused
-from controlplane.domain.claims import ClaimState
-from controlplane.domain.queue_documents import QueueDocument
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quotas import Entitlement
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.quotas.documents import QueueDocument
+from controlplane.domain.quotas.queues import Entitlement, QueueState
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import Plan
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import Snapshot
+from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.integration.company import Company
 from tests.integration.threads import at_once, raised
 
@@ -147,7 +145,9 @@ def test_a_queue_closed_while_a_cycle_plans_admits_nothing(
     company = committed_company
     company.submit()
 
-    def plan_then_close(snapshot: Snapshot, policy: Policy, at: datetime) -> Plan:
+    def plan_then_close(
+        snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
+    ) -> SchedulingPlan:
         decided = plan(snapshot, policy, at)
         services.queue_state_set(
             queue=company.queue,

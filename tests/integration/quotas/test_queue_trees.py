@@ -17,11 +17,10 @@ from apps.quotas.selectors import queues_for
 from apps.quotas.selectors.queue_trees import changes_visible, tree_documents, tree_fingerprint
 from apps.quotas.services import TreeConflict, TreeEdit, TreeRefused
 from apps.quotas.services.queue_tree_files import file_edit, tree_export
-from controlplane.domain.claims import ReleaseReason
-from controlplane.domain.queue_documents import QueueDocument
-from controlplane.domain.queue_files import FileRefused
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quotas import TOTAL, Entitlement
+from controlplane.domain.quotas.claims import ReleaseReason
+from controlplane.domain.quotas.documents import QueueDocument
+from controlplane.domain.quotas.files import InvalidQueueFile
+from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company, entitle
 
@@ -151,7 +150,7 @@ def test_a_pruned_import_retires_what_the_file_does_not_name(company: Company, c
     ],
 )
 def test_an_untrusted_file_is_refused_with_a_message(db: None, text: str, message: str) -> None:
-    with pytest.raises(FileRefused) as refused:
+    with pytest.raises(InvalidQueueFile) as refused:
         file_edit(text)
     (finding,) = refused.value.findings
     assert finding.message.startswith(message)

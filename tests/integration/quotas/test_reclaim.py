@@ -12,10 +12,10 @@ from apps.jobs import services as jobs
 from apps.quotas import selectors, services
 from apps.quotas.models import Allocation, Claim, Entitlement, Nomination, Queue
 from apps.quotas.reconcilers import cycles
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.company import Company
 from tests.integration.quotas.sharing import Sharing, attempts_of, claim_of, state_of
@@ -41,7 +41,7 @@ def test_a_borrower_is_evicted_and_resumes_after_the_owner(sharing: Sharing) -> 
 
     first.refresh_from_db()
     assert (first.state, first.release_reason) == (ClaimState.REVOKING, ReleaseReason.PREEMPTED)
-    assert first.revoke_by == company.at + Policy().grace
+    assert first.revoke_by == company.at + SchedulingPolicy().grace
     assert first.revoked_for == claim_of(owner)
     assert first.transitions.get(event="revoke").reason == (
         "queue batch holds more than its 0 × cpu; queue owed takes back what it is guaranteed"

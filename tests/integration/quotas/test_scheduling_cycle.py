@@ -16,13 +16,13 @@ from apps.jobs.selectors import latest_attempt
 from apps.quotas import selectors, services
 from apps.quotas.models import Allocation, Claim, Entitlement, Queue
 from apps.quotas.reconcilers import cycles
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimState, GangShape, ReleaseReason, RoleShape
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.queues import QueueState
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.state_machine import IllegalTransition
+from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReason, RoleShape
+from controlplane.domain.quotas.queues import QueueState
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.standstill import Planner
+from controlplane.domain.scheduling.planner import Planner
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.leases import LeaderLease, leader_lease
 from controlplane.persistence.models import Lease
@@ -281,7 +281,7 @@ def test_concurrent_cycles_never_allocate_a_card_twice(
     def admit() -> int:
         with transaction.atomic():
             snapshot = selectors.snapshot()
-        placements = plan(snapshot, Policy(), company.at).placements
+        placements = plan(snapshot, SchedulingPolicy(), company.at).placements
         lease = LeaderLease(name="nobody checks", token=0)
         monkeypatch.setattr(LeaderLease, "check", lambda self: True)
         return len(cycles._admit(placements, lease=lease, at=company.at).admitted)
@@ -429,7 +429,7 @@ def test_cycles_continue_until_every_pending_claim_is_considered(
     for number in range(4):
         sharing.claim(sharing.batch, memory=2**50 + number)
     fits = sharing.claim(sharing.batch)
-    policy = Policy(attempts_per_cycle=2, reservations=0, preemption=False)
+    policy = SchedulingPolicy(attempts_per_cycle=2, reservations=0, preemption=False)
 
     with monkeypatch.context() as patch:
         patch.setattr(cycles, "MAX_CYCLES_PER_RUN", 1)

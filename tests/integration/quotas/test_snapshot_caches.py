@@ -21,9 +21,9 @@ from apps.quotas.models import Claim, Entitlement, Queue
 from apps.quotas.selectors import claim_snapshots
 from apps.quotas.selectors.row_versions import SERVER_IDENTITY, RowVersionCache
 from apps.quotas.services.claims import claims_release
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import UNTOLD, ClaimState, ReleaseReason
-from controlplane.domain.scheduling.lines import Waiting, by_kind
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.quotas.claims import NOT_EVALUATED_REASON, ClaimState, ReleaseReason
+from controlplane.domain.scheduling.pending_queues import GroupedClaims, claims_by_class
 from launcher.postgres import prepare
 from tests.integration.company import Company
 
@@ -117,12 +117,14 @@ def test_equivalence_classes_and_reasons_are_updated_with_claims(
 ) -> None:
     def check() -> None:
         seen, told = selectors.snapshot_and_pending_reasons()
-        assert isinstance(seen.claims, Waiting)
+        assert isinstance(seen.claims, GroupedClaims)
         kept = {kind: list(alike) for kind, alike in seen.claims.by_kind.items()}
-        assert kept == by_kind(tuple(seen.claims))
+        assert kept == claims_by_class(tuple(seen.claims))
         waiting = Claim.objects.filter(state=ClaimState.PENDING)
         assert told.by_claim() == dict(waiting.values_list("uid", "explanation"))
-        assert told.unexplained == {uid for uid, was in told.by_claim().items() if was == UNTOLD}
+        assert told.unexplained == {
+            uid for uid, was in told.by_claim().items() if was == NOT_EVALUATED_REASON
+        }
         assert [claim.uid for claim in seen.claims] == list(
             waiting.order_by("id").values_list("uid", flat=True)
         )
@@ -188,7 +190,7 @@ def test_a_claim_admitted_while_a_snapshot_is_read_has_its_cards(
         patch.setattr(feed, "refresh", admitted_first)
         seen, told = selectors.snapshot_and_pending_reasons()
     assert not seen.claims
-    assert not by_kind(seen.claims)
+    assert not claims_by_class(seen.claims)
     assert not told.by_claim()
     assert not told.unexplained
     assert {card.held_by for node in seen.nodes for card in node.cards} == {seen.running[0].uid}

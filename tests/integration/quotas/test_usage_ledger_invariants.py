@@ -15,10 +15,9 @@ from apps.accounts.models import User
 from apps.fleet.models import Card
 from apps.quotas import selectors, services
 from apps.quotas.models import Allocation, Claim, ClaimTransition, Queue, UsageRecord
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import ClaimEvent, ClaimState, ReleaseReason
-from controlplane.domain.queues import QueueState
-from controlplane.domain.scheduling.snapshots import QueueView
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.quotas.claims import ClaimEvent, ClaimState, ReleaseReason
+from controlplane.domain.quotas.queues import QueueSnapshot, QueueState
 from tests.integration.company import Company, entitle, found
 from tests.integration.quotas.sharing import Sharing
 from tests.integration.threads import at_once
@@ -126,7 +125,7 @@ class World:
         for claim in new.select_related("queue", "person"):
             self._within_limits(claim, queues)
 
-    def _within_limits(self, claim: Claim, queues: Mapping[str, QueueView]) -> None:
+    def _within_limits(self, claim: Claim, queues: Mapping[str, QueueSnapshot]) -> None:
         held, people = self._up_the_tree(queues)
         for queue in self._way_up(claim.queue.uid, queues):
             cap = queue.entitlements["cpu"].cap if "cpu" in queue.entitlements else None
@@ -136,7 +135,7 @@ class World:
             assert claim.person_id is None or limit is None or people[person] <= limit, queue.name
 
     def _up_the_tree(
-        self, queues: Mapping[str, QueueView]
+        self, queues: Mapping[str, QueueSnapshot]
     ) -> tuple[Counter[str], Counter[tuple[str, int | None]]]:
         held, people = Counter[str](), Counter[tuple[str, int | None]]()
         for claim in Claim.objects.filter(state__in=HOLDING).select_related("queue"):
@@ -146,7 +145,7 @@ class World:
         return held, people
 
     @staticmethod
-    def _way_up(uid: str, queues: Mapping[str, QueueView]) -> list[QueueView]:
+    def _way_up(uid: str, queues: Mapping[str, QueueSnapshot]) -> list[QueueSnapshot]:
         way, above = [], queues.get(uid)
         while above is not None:
             way.append(above)

@@ -11,8 +11,8 @@ from django.db import connection
 from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, UsageRecord
 from apps.quotas.selectors.usage import usage_discrepancies
-from controlplane.domain.claims import ClaimState, ReleaseReason
-from controlplane.domain.usage import Span, cards_by_day
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
+from controlplane.domain.quotas.usage import TimeSpan, cards_by_day
 from tests import factories
 from tests.factories import usage
 
@@ -64,7 +64,7 @@ def test_the_migration_records_ended_claims_by_day_and_running_ones_from_admissi
 
     for claim, lasted in ended.items():
         found = claim.usage.order_by("since").values_list("since", "until", "card_microseconds")
-        span = Span(since=NOON, until=NOON + lasted)
+        span = TimeSpan(since=NOON, until=NOON + lasted)
         expected = [
             (piece.since, piece.until, amount) for piece, amount in cards_by_day(cards=3, span=span)
         ]

@@ -9,7 +9,7 @@ import pytest
 from apps.serving import selectors
 from apps.serving.models import Deployment, Replica
 from apps.serving.services import deployments as services
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.persistence.leases import lease_rows
 from controlplane.persistence.state_transitions import LeaseLost

@@ -14,7 +14,7 @@ from apps.serving.models import Deployment, Route
 from apps.serving.selectors.configurations import configuration_check
 from apps.serving.services import deployments as services
 from apps.serving.services import gateways
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from tests.integration.company import Company
 from tests.integration.serving.deployments import (

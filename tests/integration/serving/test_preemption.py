@@ -10,8 +10,8 @@ from apps.jobs.services import SpecRefused
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim, Queue
 from apps.serving.services import deployments as services
-from controlplane.domain.claims import ClaimState, ReleaseReason
-from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
+from controlplane.domain.quotas.queues import QueueState
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from tests.integration.company import Company
 from tests.integration.quotas.sharing import Sharing

@@ -12,7 +12,7 @@ from apps.serving import reconcilers
 from apps.serving.models import Replica
 from apps.serving.services import deployments as services
 from apps.serving.services import gateways
-from controlplane.domain.claims import ClaimState, ReleaseReason
+from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from controlplane.ports.clusters import ExitCause, Phase
 from tests.integration.company import Company

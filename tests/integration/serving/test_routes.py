@@ -16,7 +16,7 @@ from apps.serving.selectors.catalog import deployments_by_version
 from apps.serving.selectors.deployments import revision_rows
 from apps.serving.services import deployments as services
 from apps.serving.services import gateways, routes
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState
 from gateway.load_balancing import LoadBalancer
 from gateway.snapshots import open_snapshot, signature_of

@@ -13,7 +13,7 @@ from apps.fleet.models import Card, Cluster, Node
 from apps.jobs.models import Attempt, Job
 from apps.quotas.models import Allocation, Claim, Queue
 from config import simulated_clusters
-from controlplane.domain.network import domains_in
+from controlplane.domain.common.topology import network_domains
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +48,7 @@ def paper(home: Path) -> str:
 def test_a_file_becomes_a_cluster_with_cards_and_places(paper: str) -> None:
     assert Card.objects.filter(node__cluster__name=paper, chip="nvidia-h800").count() == 32
     labels = Node.objects.get(name="h800-3").labels
-    assert domains_in(labels) == {"spine": "h800-spine", "leaf": "h800-leaf-2"}
+    assert network_domains(labels) == {"spine": "h800-spine", "leaf": "h800-leaf-2"}
 
 
 def test_creating_it_again_leaves_it_as_it_is(paper: str, home: Path) -> None:

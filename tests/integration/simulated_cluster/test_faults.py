@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from controlplane.adapters.clusters.simulated import SimulatedCluster
+from controlplane.domain.common.topology import format_card_groups, network_domains
 from controlplane.domain.faults import FaultLevel
-from controlplane.domain.geometry import text_of
 from controlplane.domain.health.signals import Origin
-from controlplane.domain.network import domains_in
 from controlplane.ports.clusters import ClusterError, ExitCause, LaunchRefused, Phase
 from controlplane.ports.diagnoses import SILENT
 from controlplane.ports.registry import chips
@@ -20,8 +19,8 @@ from tests.integration.simulated_cluster.conftest import FLEET, World, seen, tra
 def test_nodes_come_with_rings_places_and_memory(world: World) -> None:
     a3, first, second = world.cluster().inventory()
     assert [a3.name, first.name, second.name] == ["a3", "h800-1", "h800-2"]
-    assert text_of(first.rings) == "0.1.2.3.4.5.6.7"
-    assert domains_in(first.labels or {}) == {"leaf": "h800-leaf"}
+    assert format_card_groups(first.rings) == "0.1.2.3.4.5.6.7"
+    assert network_domains(first.labels or {}) == {"leaf": "h800-leaf"}
     assert first.cards[0].memory == chips()["nvidia-h800"].memory
     assert len({card.serial for node in (a3, first, second) for card in node.cards}) == 32
 

@@ -21,7 +21,7 @@ from config import simulated_clusters
 from config.demo.day import DirectReporter, time_frozen_at
 from controlplane.adapters.clusters.simulated import SimulatedCluster
 from controlplane.domain.jobs.lifecycle import JobKind
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from tests import factories
 from tests.integration.simulated_cluster.conftest import FLEET, Clock
 
@@ -46,7 +46,7 @@ def turn(cluster: SimulatedCluster) -> Callable[..., datetime]:
         at = cluster.now() + timedelta(**distance)
         cluster.hold(at)
         with time_frozen_at(at):
-            cycle_run(policy=Policy(), at=at)
+            cycle_run(policy=SchedulingPolicy(), at=at)
             attempts_reconcile(at=at)
             simulated_clusters.report_processes(
                 listener=DirectReporter(), interval=timedelta(), limit=100

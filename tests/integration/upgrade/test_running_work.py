@@ -20,10 +20,10 @@ from apps.workflows.models import Pipeline
 from apps.workflows.reconcilers import pipelines
 from config import simulated_clusters
 from config.demo.day import DirectReporter
-from controlplane.domain.claims import ClaimState
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.pipelines import PipelineState, StepState
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.quotas.claims import ClaimState
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from controlplane.domain.serving.lifecycle import ReplicaState
 from ninefold_runtime import specs
 from tests.integration.upgrade.local_machine import Machine
@@ -98,7 +98,7 @@ def test_the_pending_job_is_admitted_once_cards_are_free_and_its_spec_is_complet
     assert attempt.state == AttemptState.PENDING
     Claim.objects.filter(owner_uid=_RUNNING["attempt"]).update(state=ClaimState.RELEASED)
     Claim.objects.get(owner_uid=_RUNNING["attempt"]).allocations.update(released_at=clock.at)
-    cycle_run(policy=Policy(), at=clock.at)
+    cycle_run(policy=SchedulingPolicy(), at=clock.at)
     claim = Claim.objects.get(uid=attempt.claim_uid)
     assert claim.state == ClaimState.ADMITTED, claim.explanation
     launch = launches.render(attempt, claim=claim)

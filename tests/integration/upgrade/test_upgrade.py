@@ -13,7 +13,7 @@ from django.test import Client
 
 from apps.accounts.models import User
 from apps.quotas.models import Entitlement, Queue
-from controlplane.domain.queues import QueueState
+from controlplane.domain.quotas.queues import QueueState
 from tests.integration.upgrade.first_rows import APPS, contents, fill, first, head, migrate
 
 PAGES = (

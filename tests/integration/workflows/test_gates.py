@@ -10,7 +10,7 @@ from apps.accounts.models import AuditEntry
 from apps.jobs.models import Job
 from apps.jobs.services import SpecRefused
 from apps.workflows import services
-from controlplane.domain.machines import IllegalTransition
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.models import Acceptance
 from controlplane.domain.pipelines import (
     ACCEPTED,

@@ -12,8 +12,8 @@ from apps.models.models import Artifact
 from apps.serving.models import Deployment
 from apps.workflows import services
 from apps.workflows.models import Pipeline
-from controlplane.domain.machines import IllegalTransition
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.pipelines import (
     PipelineState,
     StepState,
@@ -98,7 +98,7 @@ def test_what_its_runner_may_no_longer_do_is_not_done_in_their_name(company: Com
     assert not Deployment.objects.exists()
 
     other = User.objects.create(username="nils")
-    membership_set(team=company.team, user=other, roles=frozenset({Role.ENGINEER}), actor=None)
+    membership_set(team=company.team, user=other, roles=frozenset({TeamRole.ENGINEER}), actor=None)
     services.pipeline_retry(pipeline=pipeline, actor=other, at=company.at)
     drive(company, pipeline)
     assert pipeline.state == PipelineState.SUCCEEDED

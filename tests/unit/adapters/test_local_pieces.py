@@ -24,7 +24,7 @@ from controlplane.adapters.clusters.local.runtime_copies import runtime_path
 from controlplane.adapters.clusters.local.states import ReplicaState
 from controlplane.adapters.clusters.local.variables import installer_variables, uv_variables
 from controlplane.adapters.clusters.placeholders import fill
-from controlplane.domain.resources import MIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import MIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import ExitCause, Phase
 from controlplane.ports.launches import (
     EngineEnvironment,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.benchmarks.scheduling import ours, references
+from tests.benchmarks.scheduling import ninefold, references
 from tests.benchmarks.scheduling.references import Cluster, Fragmentation, Gradient, allocation
 from tests.benchmarks.scheduling.traces import NodeShape, PodShape, Trace, typical
 
@@ -118,7 +118,7 @@ def test_no_policy_uses_more_than_was_asked_for_or_is_there(policy: str) -> None
 
 def test_ours_fills_the_cluster_better_than_chance_and_keeps_the_books() -> None:
     """The run enters every placement in a ledger that refuses a card given twice."""
-    mine = [allocation(*ours.run(TRACE, seed), cards=TRACE.cards) for seed in range(5)]
+    mine = [allocation(*ninefold.run(TRACE, seed), cards=TRACE.cards) for seed in range(5)]
     chance = [
         allocation(*references.run("Random", TRACE, seed), cards=TRACE.cards) for seed in range(5)
     ]

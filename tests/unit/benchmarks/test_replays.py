@@ -10,9 +10,9 @@ from hypothesis import given as for_any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from controlplane.domain.scheduling.plans import Placement, ReplicaPlacement
+from controlplane.domain.scheduling.plans import ClaimPlacement, ReplicaPlacement
 from tests.benchmarks.scheduling.easy import Easy, easy
-from tests.benchmarks.scheduling.foretelling import Foretelling
+from tests.benchmarks.scheduling.forecast_accuracy import Foretelling
 from tests.benchmarks.scheduling.invariants import Broken, Ledger
 from tests.benchmarks.scheduling.philly import (
     Job,
@@ -50,9 +50,9 @@ def job(*, cards: int, number: int = 0, arrives: float = 0, duration: float = 60
     return Job(number=number, queue="team", arrives=arrives, duration=duration, cards=cards)
 
 
-def given(*cards: str) -> Placement:
+def given(*cards: str) -> ClaimPlacement:
     replica = ReplicaPlacement(role="worker", index=0, node="node", cards=cards)
-    return Placement(claim="job-0", chip="gpu", replicas=(replica,), reason="")
+    return ClaimPlacement(claim="job-0", chip="gpu", replicas=(replica,), reason="")
 
 
 def test_a_replay_starts_everybody_and_breaks_no_rule() -> None:

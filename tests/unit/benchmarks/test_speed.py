@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import SchedulingPolicy
 from tests.benchmarks.scheduling.companies import CARDS, Company
 from tests.benchmarks.scheduling.speed import Limit, cycle, decisions, rate
 
@@ -16,10 +16,10 @@ def test_a_cycle_decides_for_every_claim_of_a_fleet_that_is_nearly_full() -> Non
     held = sum(not card.free for node in snapshot.nodes for card in node.cards)
     _seconds, found = cycle(snapshot, rounds=1)
     decided = {each.claim for each in found.placements}
-    decided |= {each.claim for each in found.refusals}
+    decided |= {each.claim for each in found.pending}
     assert held > 0.85 * len(snapshot.nodes) * CARDS
     assert decided == {claim.uid for claim in snapshot.claims}
-    assert len(found.placements) <= Policy().placements_per_cycle
+    assert len(found.placements) <= SchedulingPolicy().placements_per_cycle
 
 
 def test_the_same_company_is_drawn_again() -> None:

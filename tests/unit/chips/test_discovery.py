@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.domain.geometry import Geometry, MalformedGroups, groups_of
-from controlplane.domain.resources import GIB, MIB
+from controlplane.domain.common.resources import GIB, MIB
+from controlplane.domain.common.topology import Geometry, InvalidCardGroups, parse_card_groups
 from controlplane.ports import registry
 from controlplane.ports.discovery import FoundCards, discover
 
@@ -67,7 +67,7 @@ def test_the_kind_of_server_says_how_cards_hang_together(
 ) -> None:
     labels = {"node.kubernetes.io/npu.chip.name": chip, "accelerator-type": kind}
     geometry = found_on({"huawei.com/Ascend910": "8"}, labels).geometry
-    assert geometry.rings == (groups_of(rings) if rings else ())
+    assert geometry.rings == (parse_card_groups(rings) if rings else ())
     assert geometry.sizes == sizes
     assert geometry.aligned_to == aligned
 
@@ -85,7 +85,7 @@ def test_an_operators_word_goes_before_all_others() -> None:
 
 def test_a_word_that_cannot_be_read_is_refused_and_passed_over_by_the_scheduler() -> None:
     said = {"ninefold.io/rings": "all of them"}
-    with pytest.raises(MalformedGroups, match="all of them"):
+    with pytest.raises(InvalidCardGroups, match="all of them"):
         found_on({"nvidia.com/gpu": "4"}, {}, said)
     usual = registry.chips()["nvidia-h800"].geometry
     assert registry.geometries_on(said, ["nvidia-h800", "cpu", "nobody"]) == {"nvidia-h800": usual}

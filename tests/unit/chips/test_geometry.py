@@ -6,18 +6,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.accelerators import Chip, ChipKind, check_cards
-from controlplane.domain.geometry import Geometry, MalformedGroups, choose, groups_of, text_of
-from controlplane.domain.resources import Bytes
+from controlplane.domain.common.accelerators import Chip, ChipKind, check_cards
+from controlplane.domain.common.resources import Bytes
+from controlplane.domain.common.topology import (
+    Geometry,
+    InvalidCardGroups,
+    choose_cards,
+    format_card_groups,
+    parse_card_groups,
+)
 
-TWO_RINGS = Geometry(sizes=(1, 2, 4, 8), rings=groups_of("0-3_4-7"))
+TWO_RINGS = Geometry(sizes=(1, 2, 4, 8), rings=parse_card_groups("0-3_4-7"))
 BOX16 = Geometry(
-    sizes=(1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16), rings=groups_of("0-7_8-15"), split_evenly=True
+    sizes=(1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16),
+    rings=parse_card_groups("0-7_8-15"),
+    split_evenly=True,
 )
 PAIRS = Geometry(sizes=(1, *range(2, 17, 2)), aligned_to=2)
-MESH = Geometry(rings=groups_of("0-7"))
-NUMA = Geometry(numa=groups_of("0-3_4-7"))
-NICS = Geometry(numa=groups_of("0-3_4-7"), nics=groups_of("0-1_2-3_4-5_6-7"))
+MESH = Geometry(rings=parse_card_groups("0-7"))
+NUMA = Geometry(numa=parse_card_groups("0-3_4-7"))
+NICS = Geometry(numa=parse_card_groups("0-3_4-7"), nics=parse_card_groups("0-1_2-3_4-5_6-7"))
 GEOMETRIES = (TWO_RINGS, BOX16, PAIRS, MESH, NUMA, NICS, Geometry())
 
 free_cards = st.sets(st.integers(0, 15)).map(sorted)
@@ -28,9 +36,9 @@ free_cards = st.sets(st.integers(0, 15)).map(sorted)
 def test_a_choice_is_so_many_free_cards_in_order_and_the_same_each_time(
     free: list[int], count: int, geometry: Geometry
 ) -> None:
-    chosen = choose(free, count, geometry)
+    chosen = choose_cards(free, count, geometry)
 
-    assert chosen == choose(free, count, geometry)
+    assert chosen == choose_cards(free, count, geometry)
     if chosen is not None:
         assert len(chosen) == count
         assert list(chosen) == sorted(set(chosen))
@@ -42,7 +50,7 @@ def test_a_choice_is_so_many_free_cards_in_order_and_the_same_each_time(
 @settings(max_examples=300, deadline=None)
 def test_what_fits_into_a_ring_stays_inside_one(free: list[int], count: int) -> None:
     free = [card for card in free if card < 8]
-    chosen = choose(free, count, TWO_RINGS)
+    chosen = choose_cards(free, count, TWO_RINGS)
     room = [len([card for card in ring if card in free]) for ring in TWO_RINGS.rings]
 
     if count not in TWO_RINGS.sizes:
@@ -58,7 +66,7 @@ def test_what_fits_into_a_ring_stays_inside_one(free: list[int], count: int) -> 
 @given(free_cards, st.integers(9, 16))
 @settings(max_examples=300, deadline=None)
 def test_box16_takes_the_same_positions_of_both_halves(free: list[int], count: int) -> None:
-    chosen = choose(free, count, BOX16)
+    chosen = choose_cards(free, count, BOX16)
     both = [card for card in range(8) if card in free and card + 8 in free]
 
     assert (chosen is not None) == (count % 2 == 0 and len(both) >= count // 2)
@@ -69,7 +77,7 @@ def test_box16_takes_the_same_positions_of_both_halves(free: list[int], count: i
 @given(free_cards, st.integers(1, 16))
 @settings(max_examples=300, deadline=None)
 def test_dies_of_a_pair_are_given_out_together(free: list[int], count: int) -> None:
-    chosen = choose(free, count, PAIRS)
+    chosen = choose_cards(free, count, PAIRS)
     whole = [card for card in free if card % 2 == 0 and card + 1 in free]
 
     if count == 1:
@@ -92,7 +100,7 @@ def test_dies_of_a_pair_are_given_out_together(free: list[int], count: int) -> N
         ([0, 1, 4, 5], 3, NUMA, (0, 1, 4)),
         ([0, 1, 2, 3], 3, Geometry(aligned_to=2), (0, 1, 2)),
         ([1, 2, 3], 3, Geometry(aligned_to=2), (1, 2, 3)),
-        ([0, 1, 2, 3, 4, 5], 3, Geometry(rings=groups_of("0-1_2-3_4-5")), (0, 1, 2)),
+        ([0, 1, 2, 3, 4, 5], 3, Geometry(rings=parse_card_groups("0-1_2-3_4-5")), (0, 1, 2)),
         ([0, 1, 8, 9], 2, MESH, (0, 1)),
         ([0, 8, 9], 2, MESH, (8, 9)),
     ],
@@ -100,22 +108,22 @@ def test_dies_of_a_pair_are_given_out_together(free: list[int], count: int) -> N
 def test_the_choice_keeps_whole_what_larger_requests_will_want(
     free: list[int], count: int, geometry: Geometry, chosen: tuple[int, ...] | None
 ) -> None:
-    assert choose(free, count, geometry) == chosen
+    assert choose_cards(free, count, geometry) == chosen
 
 
 @pytest.mark.parametrize("text", ["", "a-b", "0-3_3-5", "3-1", "0-3,4-7", "0-9999", "0-3_"])
 def test_text_that_names_no_groups_is_refused_with_what_was_said(text: str) -> None:
-    with pytest.raises(MalformedGroups, match=r"names|span"):
-        groups_of(text)
+    with pytest.raises(InvalidCardGroups, match=r"names|span"):
+        parse_card_groups(text)
 
 
 def test_groups_are_written_as_they_are_read() -> None:
     for text in ("0.1.2.3_4.5.6.7", "5", "0.2_1"):
-        assert text_of(groups_of(text)) == text
+        assert format_card_groups(parse_card_groups(text)) == text
 
 
 def test_groups_may_name_single_cards() -> None:
-    assert groups_of("0.2.4-5_1") == ((0, 2, 4, 5), (1,))
+    assert parse_card_groups("0.2.4-5_1") == ((0, 2, 4, 5), (1,))
 
 
 @pytest.mark.parametrize(

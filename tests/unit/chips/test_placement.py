@@ -7,22 +7,21 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.geometry import Geometry, groups_of
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.topology import Geometry, parse_card_groups
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import RefusalCode
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import NodeView, Snapshot
+from controlplane.domain.scheduling.plans import PendingCode, SchedulingPolicy
+from controlplane.domain.scheduling.snapshots import NodeSnapshot, SchedulingSnapshot
 from tests.unit.domain.scheduling.fleets import AT, claim, node, role, snapshot
 
 CHIP = "ascend-910b3"
-RINGS = Geometry(sizes=(1, 2, 4, 8), rings=groups_of("0-3_4-7"))
+RINGS = Geometry(sizes=(1, 2, 4, 8), rings=parse_card_groups("0-3_4-7"))
 PAIRS = Geometry(sizes=(1, *range(2, 17, 2)), aligned_to=2)
 
 
 def linked(
     name: str, geometry: Geometry, *, cards: int = 8, held: tuple[int, ...] = ()
-) -> NodeView:
+) -> NodeSnapshot:
     plain = node(name, cards)
     return replace(
         plain,
@@ -34,8 +33,8 @@ def linked(
     )
 
 
-def cards_of(seen: Snapshot) -> list[tuple[str, ...]]:
-    decided = plan(seen, Policy(), AT)
+def cards_of(seen: SchedulingSnapshot) -> list[tuple[str, ...]]:
+    decided = plan(seen, SchedulingPolicy(), AT)
     return [replica.cards for one in decided.placements for replica in one.replicas]
 
 
@@ -70,9 +69,9 @@ def test_a_claim_passes_a_node_whose_free_cards_are_in_two_rings() -> None:
 
 def test_a_refusal_says_that_the_free_cards_do_not_hang_together() -> None:
     seen = snapshot(linked("a", RINGS, held=(0, 1, 4, 5)), claims=(claim("x", role(4)),))
-    (refusal,) = plan(seen, Policy(), AT).refusals
+    (refusal,) = plan(seen, SchedulingPolicy(), AT).pending
 
-    assert refusal.code is RefusalCode.NOT_TOGETHER
+    assert refusal.code is PendingCode.NOT_TOGETHER
     assert refusal.reason == (
         "needs 4 × ascend-910b3 that hang together on one node; 4 are free on the best node, "
         "but not in one ring or whole pairs"
@@ -81,9 +80,9 @@ def test_a_refusal_says_that_the_free_cards_do_not_hang_together() -> None:
 
 def test_a_number_that_no_node_gives_out_never_fits() -> None:
     seen = snapshot(linked("a", RINGS), claims=(claim("x", role(3)),))
-    (refusal,) = plan(seen, Policy(), AT).refusals
+    (refusal,) = plan(seen, SchedulingPolicy(), AT).pending
 
-    assert refusal.code is RefusalCode.NEVER_FITS
+    assert refusal.code is PendingCode.NEVER_FITS
     assert refusal.reason == "needs 3 × ascend-910b3 on one node; the nodes give out 1, 2, 4, 8"
 
 

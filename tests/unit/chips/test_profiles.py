@@ -8,8 +8,8 @@ import pytest
 
 from controlplane.adapters.chips.profiles import DataChips, read_vendor
 from controlplane.adapters.chips.sections import ProfileRefused
-from controlplane.domain.accelerators import Confidence, Dtype
-from controlplane.domain.resources import GIB
+from controlplane.domain.common.accelerators import Confidence, Dtype
+from controlplane.domain.common.resources import GIB
 from controlplane.ports import registry
 
 LEAST = 'vendor = "acme"\ntitle = "Acme"\n'

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.domain.common.resources import GIB, MIB
 from controlplane.domain.faults import FaultLevel
-from controlplane.domain.resources import GIB, MIB
 from controlplane.domain.telemetry import Metric, Reading
 from controlplane.ports import registry
 from controlplane.ports.chips import Exporter, Series

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.domain.common.permissions import Permission
 from controlplane.domain.models import Acceptance
-from controlplane.domain.permissions import Permission
 from controlplane.domain.pipelines import (
     ACCEPTED,
     GATED,

@@ -15,7 +15,7 @@ from controlplane.domain.accounts.single_sign_on import (
     parse_groups,
     roles_granted,
 )
-from controlplane.domain.permissions import Role
+from controlplane.domain.common.permissions import TeamRole
 
 PROVIDER = Provider(
     issuer="https://id.acme.example",
@@ -31,9 +31,9 @@ CLAIMS: dict[str, Any] = {"sub": "1", "preferred_username": " mei "}
 
 def test_groups_are_read_as_one_or_several_roles() -> None:
     assert PROVIDER.groups == (
-        GroupGrant(group="ml", team="maps", role=Role.ENGINEER),
-        GroupGrant(group="leads", team="maps", role=Role.ADMINISTRATOR),
-        GroupGrant(group="leads", team="search", role=Role.VIEWER),
+        GroupGrant(group="ml", team="maps", role=TeamRole.ENGINEER),
+        GroupGrant(group="leads", team="maps", role=TeamRole.ADMINISTRATOR),
+        GroupGrant(group="leads", team="search", role=TeamRole.VIEWER),
     )
 
 
@@ -55,8 +55,8 @@ def test_a_mapping_that_makes_no_sense_is_refused(text: str, words: str) -> None
 
 def test_roles_of_several_groups_add_up() -> None:
     assert roles_granted(PROVIDER, frozenset({"ml", "leads", "other"})) == {
-        "maps": frozenset({Role.ENGINEER, Role.ADMINISTRATOR}),
-        "search": frozenset({Role.VIEWER}),
+        "maps": frozenset({TeamRole.ENGINEER, TeamRole.ADMINISTRATOR}),
+        "search": frozenset({TeamRole.VIEWER}),
     }
     assert roles_granted(PROVIDER, frozenset()) == {}
 

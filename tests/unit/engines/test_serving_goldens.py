@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.fields import at_path
+from controlplane.domain.common.spec_fields import at_path
 from controlplane.ports.differences import Part, differences
 from tests.golden.launches import compare
 from tests.unit.engines.serving_orders import (

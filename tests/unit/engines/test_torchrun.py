@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.adapters.engines import torchrun
-from controlplane.domain.fields import with_defaults
+from controlplane.domain.common.spec_fields import with_defaults
 from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports.launches import Placement
 from controlplane.ports.registry import chip_plugin, chips

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.accelerators import ChipKind
+from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.specs.training import METHODS, OBJECTIVES
 from controlplane.ports.differences import Difference, Part, differences
 from controlplane.ports.engines import Task

@@ -11,7 +11,7 @@ import pytest
 
 from controlplane.adapters.chips.cpu import CPU
 from controlplane.adapters.engines.transformers import TransformersEngine, specs
-from controlplane.domain.fields import Field, Kind
+from controlplane.domain.common.spec_fields import FieldKind, SpecField
 from controlplane.ports.engines import Engine, ModelFacts, RenderRequest, Task
 from controlplane.ports.launches import InputTree, Placement
 from controlplane.ports.registry import chips
@@ -226,7 +226,7 @@ def test_the_environment_is_named_by_its_lock_and_leaves_torch_out_of_it() -> No
     assert "://" not in environment.lock
 
 
-def _all_fields(fields: tuple[Field, ...]) -> list[Field]:
+def _all_fields(fields: tuple[SpecField, ...]) -> list[SpecField]:
     return [each for field in fields for each in (field, *_all_fields(field.fields))]
 
 
@@ -235,8 +235,8 @@ def test_every_field_can_be_shown_in_a_form(task: Task) -> None:
     for field in _all_fields(specs.FIELDS[task]):
         assert field.label
         assert field.help.endswith((".", "engine's."))
-        assert bool(field.choices) == (field.kind in (Kind.CHOICE, Kind.CHOICES))
-        if field.kind in (Kind.INTEGER, Kind.NUMBER):
+        assert bool(field.choices) == (field.kind in (FieldKind.CHOICE, FieldKind.CHOICES))
+        if field.kind in (FieldKind.INTEGER, FieldKind.NUMBER):
             assert field.least is not None
             assert field.most is not None
 

@@ -10,7 +10,7 @@ from random import Random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import (
     Action,

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.faults import FaultLevel, Lasting
 from controlplane.domain.health.decisions import Action
 from controlplane.domain.health.signals import Origin

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import Action, Decided, Policy
 from tests.unit.health.situations import (

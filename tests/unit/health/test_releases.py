@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import (
     Action,
@@ -23,7 +24,6 @@ from controlplane.domain.health.decisions import (
 )
 from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
 from controlplane.domain.health.signals import Origin
-from controlplane.domain.machines import IllegalTransition
 from tests.unit.health.situations import NOW, ago, decided, fault, fleet, situation, withheld
 
 ISOLATED = IsolationView(node="n0", card="n0-3", proved_at=ago(minutes=1))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.decisions import Action, Policy
 from tests.unit.health.situations import (
     ago,

@@ -8,7 +8,7 @@ from datetime import datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.decisions import Action, Blame, Policy, RunView, Situation
 from controlplane.domain.health.signals import Origin

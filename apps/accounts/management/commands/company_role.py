@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from apps.accounts.models import User
 from apps.accounts.selectors import company_roles_of
 from apps.accounts.services import company_roles_set
-from controlplane.domain.permissions import CompanyRole
+from controlplane.domain.common.permissions import CompanyRole
 
 
 class Command(BaseCommand):

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from apps.models.services.storage_garbage import BATCH, GRACE, garbage_collect
-from controlplane.domain.resources import bytes_in_words
+from controlplane.domain.common.resources import format_bytes
 
 
 class Command(BaseCommand):
@@ -39,5 +39,5 @@ class Command(BaseCommand):
         verb = "would be" if run.dry_run else "were"
         self.stdout.write(
             f"{run.examined} files looked at; {run.set_aside} {verb} set aside; "
-            f"{run.removed} ({bytes_in_words(run.removed_bytes)}) {verb} discarded"
+            f"{run.removed} ({format_bytes(run.removed_bytes)}) {verb} discarded"
         )

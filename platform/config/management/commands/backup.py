@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import digests_referenced
-from controlplane.domain.resources import bytes_in_words
+from controlplane.domain.common.resources import format_bytes
 from controlplane.persistence.backups import BackupRefused, back_up
 from controlplane.persistence.backups.writer import newest_beside
 
@@ -57,7 +57,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{rows} rows of {len(manifest.tables)} tables")
         how = "listed" if options["without_artifacts"] else f"{written.linked} of them linked"
         self.stdout.write(
-            f"{manifest.blob_count} artifact files, {bytes_in_words(manifest.blob_size)}, {how}"
+            f"{manifest.blob_count} artifact files, {format_bytes(manifest.blob_size)}, {how}"
         )
         for digest in manifest.blobs_missing:
             self.stderr.write(f"the store has lost {digest}, which a row names")

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from controlplane.adapters.chips.fault_maps import fault_map_of
 from controlplane.adapters.chips.sections import ProfileRefused, Section, open_section
-from controlplane.domain.accelerators import Chip, ChipKind, Confidence, Dtype
+from controlplane.domain.common.accelerators import Chip, ChipKind, Confidence, Dtype
+from controlplane.domain.common.resources import MIB, Bytes
+from controlplane.domain.common.topology import Geometry
 from controlplane.domain.faults import FaultMap
-from controlplane.domain.geometry import Geometry
-from controlplane.domain.resources import MIB, Bytes
 from controlplane.ports.chips import Collectives, Exporter, PodExtras, Series, VendorProfile
 
 GIGA, TERA = 1e9, 1e12

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from controlplane.domain.geometry import MalformedGroups, groups_of
+from controlplane.domain.common.topology import InvalidCardGroups, parse_card_groups
 
 
 class ProfileRefused(ValueError):
@@ -75,8 +75,8 @@ class Section:
     def groups(self, key: str) -> tuple[tuple[int, ...], ...]:
         text = self.text(key)
         try:
-            return groups_of(text) if text else ()
-        except MalformedGroups as wrong:
+            return parse_card_groups(text) if text else ()
+        except InvalidCardGroups as wrong:
             self.refuse(key, f"is wrong: {wrong}")
 
     def section(self, key: str) -> Section | None:

@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import Any
 
 from controlplane.adapters.engines import images, sequence
-from controlplane.domain.accelerators import Chip, ChipKind
-from controlplane.domain.fields import Finding, Limit
+from controlplane.domain.common.accelerators import Chip, ChipKind
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.ports.engines import ROLES, EngineProfile, ModelFacts, RenderRequest, Task
 from controlplane.ports.launches import EngineEnvironment, Launch, Role
 
@@ -38,7 +38,7 @@ class ContainerEngine(ABC):
     @abstractmethod
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]: ...
+    ) -> tuple[FieldLimit, ...]: ...
 
     def environment(self) -> EngineEnvironment | None:
         """None: it comes as an image only."""
@@ -53,7 +53,9 @@ class ContainerEngine(ABC):
         """The image that runs the spec on the chip; empty if nobody knows one."""
         return images.image(self.profile(), engine=self.name, chip=chip, spec=spec)
 
-    def check_version(self, spec: Mapping[str, Any], *, chip: Chip | None) -> tuple[Finding, ...]:
+    def check_version(
+        self, spec: Mapping[str, Any], *, chip: Chip | None
+    ) -> tuple[FieldFinding, ...]:
         """What is wrong with the version that the spec asks for."""
         return images.check_version(self.profile(), spec, engine=self.name, chip=chip)
 

@@ -14,8 +14,8 @@ from typing import Any
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.ports.engines import EngineProfile
 from controlplane.ports.registry import image_template
 
@@ -44,7 +44,7 @@ def version(profile: EngineProfile, spec: Mapping[str, Any]) -> str:
 
 def check_version(
     profile: EngineProfile, spec: Mapping[str, Any], *, engine: str, chip: Chip | None
-) -> tuple[Finding, ...]:
+) -> tuple[FieldFinding, ...]:
     """What is wrong with the version that the spec asks for; a spec that asks for none is right."""
     asked = spec.get(FIELD)
     if not isinstance(asked, str):
@@ -52,7 +52,7 @@ def check_version(
     wrong = _wrong(profile, asked) or (
         _wrong_in_image(profile, asked, engine=engine, chip=chip) if chip else ""
     )
-    return (Finding(field=FIELD, message=wrong),) if wrong else ()
+    return (FieldFinding(field=FIELD, message=wrong),) if wrong else ()
 
 
 def no_image(profile: EngineProfile, *, engine: str, chip: Chip) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controlplane.domain.accelerators import Chip, Dtype
-from controlplane.domain.fields import Limit
+from controlplane.domain.common.accelerators import Chip, Dtype
+from controlplane.domain.common.spec_fields import FieldLimit
 
 
 def precision(spec: Mapping[str, Any], *, chip: Chip) -> str:
@@ -17,12 +17,12 @@ def precision(spec: Mapping[str, Any], *, chip: Chip) -> str:
     return "float16" if _lacks_bfloat16(chip) else "bfloat16"
 
 
-def no_bfloat16(chip: Chip | None) -> tuple[Limit, ...]:
+def no_bfloat16(chip: Chip | None) -> tuple[FieldLimit, ...]:
     """The limit of a chip that is known to lack the format."""
     if chip is None or not _lacks_bfloat16(chip):
         return ()
     return (
-        Limit(
+        FieldLimit(
             field="precision", values=("bfloat16",), reason=f"{chip.label} computes in float16 only"
         ),
     )

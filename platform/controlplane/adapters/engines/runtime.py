@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from controlplane.domain.accelerators import Chip
+from controlplane.domain.common.accelerators import Chip
 from controlplane.ports.engines import ROLES, RenderRequest, Task
 from controlplane.ports.launches import EngineEnvironment, Launch, Probe, Role
 from controlplane.ports.registry import chip_plugin

@@ -17,9 +17,9 @@ from typing import Any
 from controlplane.adapters.engines import containers, sequence, torchrun
 from controlplane.adapters.engines.containers import ContainerEngine
 from controlplane.adapters.engines.precisions import precision
-from controlplane.domain import fields
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Field, Finding
+from controlplane.domain.common import spec_fields
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, SpecField
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.serving.parallelism import (
     architecture_from_config,
@@ -97,18 +97,18 @@ class ContainerServer(ContainerEngine):
         """Why it does not load weights of that format and scheme on the chip; empty if it does."""
         return ""
 
-    def check_further(self, spec: Mapping[str, Any]) -> Iterator[Finding]:
+    def check_further(self, spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
         """What else is wrong with a complete spec for this engine alone."""
         yield from ()
 
-    def fields(self, task: Task) -> tuple[Field, ...]:
+    def fields(self, task: Task) -> tuple[SpecField, ...]:
         return SERVE
 
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         return {}
 
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        return fields.with_defaults(SERVE, spec)
+        return spec_fields.with_defaults(SERVE, spec)
 
     def check(
         self,
@@ -117,10 +117,10 @@ class ContainerServer(ContainerEngine):
         *,
         chip: Chip | None,
         model: ModelFacts | None,
-    ) -> tuple[Finding, ...]:
+    ) -> tuple[FieldFinding, ...]:
         found = [
-            *fields.check(SERVE, spec),
-            *fields.check_limits(SERVE, spec, self.limits(task, chip=chip, model=model)),
+            *spec_fields.check_fields(SERVE, spec),
+            *spec_fields.check_limits(SERVE, spec, self.limits(task, chip=chip, model=model)),
             *self.check_version(spec, chip=chip),
         ]
         if model is not None:
@@ -167,22 +167,22 @@ class ContainerServer(ContainerEngine):
             labels=request.labels,
         )
 
-    def _check_model(self, model: ModelFacts, *, chip: Chip | None) -> Iterator[Finding]:
+    def _check_model(self, model: ModelFacts, *, chip: Chip | None) -> Iterator[FieldFinding]:
         profile = self.profile()
         if model.format and model.format not in profile.formats:
             loads = ", ".join(sorted(profile.formats)) or "plain weights only"
-            yield Finding(
+            yield FieldFinding(
                 field="model",
                 message=f"{model.name} is quantized ({model.scheme or 'unknown scheme'}) and written as "
                 f"{model.format}, which {profile.title} does not load; it loads {loads}",
             )
         elif model.format and (why := self.refuses(model, chip=chip)):
-            yield Finding(
+            yield FieldFinding(
                 field="model",
                 message=f"{model.name} is quantized as {model.scheme} in {model.format}: {why}",
             )
         if model.architecture and not model.architecture.endswith(_SERVED):
-            yield Finding(
+            yield FieldFinding(
                 field="model",
                 message=f"{model.name} is a {model.architecture}; {profile.title} is asked for chat here, "
                 f"which needs a generating model ({', '.join('…' + each for each in _SERVED)})",
@@ -190,17 +190,17 @@ class ContainerServer(ContainerEngine):
 
     def _check_values(
         self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
-    ) -> Iterator[Finding]:
+    ) -> Iterator[FieldFinding]:
         complete = self.normalise(task, spec)
         name, length = complete["model_name"], complete["context_length"]
         if not _MODEL_NAME.fullmatch(name):
-            yield Finding(
+            yield FieldFinding(
                 field="model_name",
                 message=f"model_name must be letters, digits and . _ : / - and begin with a letter or digit, "
                 f"got {name!r}",
             )
         if model is not None and length is not None and 0 < model.context_length < length:
-            yield Finding(
+            yield FieldFinding(
                 field="context_length",
                 message=f"context_length must be ≤ {model.context_length}, the context of {model.name}, "
                 f"got {length}",

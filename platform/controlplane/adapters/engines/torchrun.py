@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from controlplane.domain.accelerators import Chip
+from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.jobs.parallelism import ParallelPlan, check, read_plan
 from controlplane.ports.launches import Placement
 from controlplane.ports.registry import chip_plugin

@@ -18,9 +18,9 @@ from typing import Any
 from controlplane.adapters.engines import containers, sequence, torchrun
 from controlplane.adapters.engines.containers import ContainerEngine
 from controlplane.adapters.engines.precisions import precision
-from controlplane.domain import fields
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Field, Finding
+from controlplane.domain.common import spec_fields
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, SpecField
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.specs import training
 from controlplane.ports.engines import ModelFacts, RenderRequest, Task
@@ -102,14 +102,14 @@ class ContainerTrainer(ContainerEngine):
     def translated(self, order: Order) -> Translation:
         """Files, steps and variables of a checked spec, none of them the chip's."""
 
-    def fields(self, task: Task) -> tuple[Field, ...]:
+    def fields(self, task: Task) -> tuple[SpecField, ...]:
         return training.FINETUNE
 
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         return training.recommended(parameters=model.parameters) if model else {}
 
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        complete = fields.with_defaults(self.fields(task), spec)
+        complete = spec_fields.with_defaults(self.fields(task), spec)
         if "learning_rate" not in spec:
             complete["learning_rate"] = training.default_learning_rate(
                 objective=complete["objective"], method=complete["method"]
@@ -123,14 +123,14 @@ class ContainerTrainer(ContainerEngine):
         *,
         chip: Chip | None,
         model: ModelFacts | None,
-    ) -> tuple[Finding, ...]:
+    ) -> tuple[FieldFinding, ...]:
         table = self.fields(task)
-        wrong = fields.check(table, spec)
+        wrong = spec_fields.check_fields(table, spec)
         if wrong:
             return wrong
         limits = self.limits(task, chip=chip, model=model)
         return (
-            *fields.check_limits(table, spec, limits),
+            *spec_fields.check_limits(table, spec, limits),
             *self.check_version(spec, chip=chip),
             *_check_names(spec),
             *_check_length(spec, model=model),
@@ -139,7 +139,7 @@ class ContainerTrainer(ContainerEngine):
 
     def check_further(
         self, spec: Mapping[str, Any], *, model: ModelFacts | None
-    ) -> Iterator[Finding]:
+    ) -> Iterator[FieldFinding]:
         """What else is wrong with a complete spec for this engine alone."""
         yield from ()
 
@@ -196,28 +196,28 @@ def _validation(request: RenderRequest, spec: Mapping[str, Any]) -> str:
     return asked if f"{asked}.jsonl" in found else ""
 
 
-def _check_names(spec: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_names(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
     for name in ("train_split", "validation_split"):
         split = spec.get(name)
         if split is not None and not _PLAIN_NAME.fullmatch(split):
-            yield Finding(
+            yield FieldFinding(
                 field=name,
                 message=f"{name} must be letters, digits, '.', '-' and '_', got {split!r}; it becomes "
                 "the name of a file, and a space would end it",
             )
-    for layer in fields.at_path(spec, "lora.target_modules") or ():
+    for layer in spec_fields.at_path(spec, "lora.target_modules") or ():
         if not _LAYER_NAME.fullmatch(layer):
-            yield Finding(
+            yield FieldFinding(
                 field="lora.target_modules",
                 message="lora.target_modules must be names of layers such as 'q_proj' (letters, "
                 f"digits, '.' and '_'), got {layer!r}",
             )
 
 
-def _check_length(spec: Mapping[str, Any], *, model: ModelFacts | None) -> Iterator[Finding]:
+def _check_length(spec: Mapping[str, Any], *, model: ModelFacts | None) -> Iterator[FieldFinding]:
     length = spec.get("max_length")
     if model is not None and length is not None and 0 < model.context_length < length:
-        yield Finding(
+        yield FieldFinding(
             field="max_length",
             message=f"max_length must be ≤ {model.context_length}, the context of {model.name}, "
             f"got {length}",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from controlplane.adapters.clusters.refusals import check_launch
-from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports.clusters import (
     Check,
     ClusterError,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.domain.permissions import CompanyRole, Role
+from controlplane.domain.common.permissions import CompanyRole, TeamRole
 
 
 class ClaimsRefused(Exception):
@@ -28,7 +28,7 @@ class GroupGrant:
     group: str
     #: Slug of the team.
     team: str
-    role: Role
+    role: TeamRole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +94,11 @@ def _grant(group: str, target: Any) -> GroupGrant:
             f"group {group!r} leads to {role!r} in team {team!r}, which is a role of the whole company; "
             "remove it and name the group in NINEFOLD_OIDC_OPERATOR_GROUP"
         )
-    if role not in set(Role):
-        raise ValueError(f"group {group!r} leads to the role {role!r}; known are {', '.join(Role)}")
-    return GroupGrant(group=group, team=team, role=Role(role))
+    if role not in set(TeamRole):
+        raise ValueError(
+            f"group {group!r} leads to the role {role!r}; known are {', '.join(TeamRole)}"
+        )
+    return GroupGrant(group=group, team=team, role=TeamRole(role))
 
 
 def identity_of(claims: Mapping[str, Any], *, provider: Provider) -> Identity:
@@ -140,9 +142,9 @@ def _groups(value: Any) -> frozenset[str]:
     return frozenset()
 
 
-def roles_granted(provider: Provider, groups: frozenset[str]) -> dict[str, frozenset[Role]]:
+def roles_granted(provider: Provider, groups: frozenset[str]) -> dict[str, frozenset[TeamRole]]:
     """Slug of a team → the roles that those groups give in it."""
-    granted: dict[str, frozenset[Role]] = {}
+    granted: dict[str, frozenset[TeamRole]] = {}
     for grant in provider.groups:
         if grant.group in groups:
             granted[grant.team] = granted.get(grant.team, frozenset()) | {grant.role}

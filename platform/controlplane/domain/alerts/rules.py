@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from operator import eq, ge, gt, le, lt
 from typing import Any
 
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.telemetry import MEASURES as FIGURES
 from controlplane.domain.telemetry import Unit
 
@@ -225,7 +225,7 @@ class Rule:
 class RuleInvalid(Exception):
     """No rule can be like that; ``findings`` say why, field by field."""
 
-    def __init__(self, findings: tuple[Finding, ...]) -> None:
+    def __init__(self, findings: tuple[FieldFinding, ...]) -> None:
         super().__init__("; ".join(f"{one.field}: {one.message}" for one in findings))
         self.findings = findings
 
@@ -264,10 +264,10 @@ class _Reader:
     """Reads field by field and keeps what was wrong."""
 
     document: Mapping[str, Any]
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[FieldFinding] = field(default_factory=list)
 
     def wrong(self, name: str, *, message: str) -> None:
-        self.findings.append(Finding(field=name, message=message))
+        self.findings.append(FieldFinding(field=name, message=message))
 
     def name(self) -> str:
         value = str(self.document.get("name", ""))

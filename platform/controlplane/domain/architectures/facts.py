@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from controlplane.domain.architectures.reading import ConfigRefused, read
 from controlplane.domain.architectures.values import Architecture
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 
 _T = TypeVar("_T")
 
@@ -140,7 +140,7 @@ def from_facts(facts: Mapping[str, Any]) -> Architecture:
     known = isinstance(billions, (int, float)) and not isinstance(billions, bool)
     if not known or billions is None or not 0 < billions < _MOST_BILLIONS:
         raise ConfigRefused(
-            (Finding(field="params_b", message=f"params_b must be > 0, got {billions!r}"),)
+            (FieldFinding(field="params_b", message=f"params_b must be > 0, got {billions!r}"),)
         )
     parameters = round(billions * _BILLION)
     built = _built(config, parameters=parameters)

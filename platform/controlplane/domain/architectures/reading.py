@@ -25,7 +25,7 @@ from controlplane.domain.architectures.values import (
     Latent,
     Recurrent,
 )
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 
 _MOST_LAYERS = 1_000
 _WIDEST = 1 << 18
@@ -57,7 +57,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 class ConfigRefused(Exception):
     """The configuration does not say enough, or says what cannot be; ``findings`` names each field."""
 
-    def __init__(self, findings: tuple[Finding, ...]) -> None:
+    def __init__(self, findings: tuple[FieldFinding, ...]) -> None:
         super().__init__("; ".join(finding.message for finding in findings))
         self.findings = findings
 
@@ -79,7 +79,7 @@ def read(config: Any, *, parameters: int | None = None) -> Architecture:
 
 
 def _refused(field: str, *, message: str) -> ConfigRefused:
-    return ConfigRefused((Finding(field=field, message=message),))
+    return ConfigRefused((FieldFinding(field=field, message=message),))
 
 
 def _class_of(config: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], Build]:
@@ -125,7 +125,7 @@ class _Reader:
         self._config = config
         self._build = build
         self._name = name
-        self._findings: list[Finding] = []
+        self._findings: list[FieldFinding] = []
         #: What each layer is; None where the configuration does not say.
         self._types: list[str] | None = None
 
@@ -240,7 +240,7 @@ class _Reader:
         return bool(value)
 
     def _find(self, field: str, *, message: str) -> None:
-        self._findings.append(Finding(field=field, message=message))
+        self._findings.append(FieldFinding(field=field, message=message))
 
     def _kv_heads(self, heads: int) -> int:
         if self._build.family == "falcon" and "num_kv_heads" not in self._config:

@@ -11,9 +11,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.datasets.refusals import Limits, ProblemLog
 from controlplane.domain.datasets.sources import Format, Source, TextBroken
-from controlplane.domain.resources import bytes_in_words
 
 #: Row number and fields. A value is whatever JSON can hold; in a CSV file always text.
 Record = tuple[int, dict[str, Any]]
@@ -113,7 +113,7 @@ def _json_array(source: Source, limits: Limits, log: ProblemLog) -> Iterator[Rec
         except (ValueError, RecursionError) as error:
             log.stop(_excess_in_words(error), row=row)
         if end - place > limits.row_size:
-            log.add(f"is longer than {bytes_in_words(limits.row_size)}", row=row)
+            log.add(f"is longer than {format_bytes(limits.row_size)}", row=row)
         elif isinstance(value, dict):
             yield row, value
         else:
@@ -139,7 +139,7 @@ def _whole_text(source: Source, limits: Limits, log: ProblemLog) -> str:
             lines.append(line)
             size += len(line)
             if size > limits.array_size:
-                most = bytes_in_words(limits.array_size)
+                most = format_bytes(limits.array_size)
                 log.stop(f"a JSON array may have {most} at most; use JSON Lines (.jsonl) instead")
         return "".join(lines)
     except TextBroken as broken:
@@ -171,7 +171,7 @@ class _Feed:
         self.line, text = next(self._lines)
         self._taken += len(text)
         if self._taken > self._limit:
-            message = f"is longer than {bytes_in_words(self._limit)}: is a quote left open?"
+            message = f"is longer than {format_bytes(self._limit)}: is a quote left open?"
             raise TextBroken(message, line=self.line)
         return text
 

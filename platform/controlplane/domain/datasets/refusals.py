@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NoReturn
 
-from controlplane.domain.resources import MIB
+from controlplane.domain.common.resources import MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from itertools import chain
 from pathlib import PurePath
 from typing import BinaryIO
 
+from controlplane.domain.common.resources import KIB, format_bytes
 from controlplane.domain.datasets.refusals import Limits, ProblemLog
-from controlplane.domain.resources import KIB, bytes_in_words
 
 _PIECE = 256 * KIB
 _HEAD = 4 * KIB
@@ -123,7 +123,7 @@ def _bounded(pieces: Iterable[bytes], *, limits: Limits, log: ProblemLog) -> Ite
     for piece in pieces:
         size += len(piece)
         if size > limits.size:
-            log.stop(f"the file is larger than {bytes_in_words(limits.size)}; split it up")
+            log.stop(f"the file is larger than {format_bytes(limits.size)}; split it up")
         yield piece
 
 
@@ -210,7 +210,7 @@ def _lines(pieces: Iterable[bytes], *, longest: int, start: int) -> Iterator[tup
 
 def _text(line: bytes, *, number: int, offset: int, longest: int) -> str:
     if len(line) > longest:
-        raise TextBroken(f"the line is longer than {bytes_in_words(longest)}", line=number)
+        raise TextBroken(f"the line is longer than {format_bytes(longest)}", line=number)
     if 0 in line:
         at = offset + line.index(0)
         raise TextBroken(f"byte {at:,} of the file is NUL, which text never has", line=number)

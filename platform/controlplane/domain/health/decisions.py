@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.grades import Grades
 from controlplane.domain.health.guards import Guard
 from controlplane.domain.health.isolations import unsettled

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import datetime
 
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.situations import Action, CardView, NodeView, Policy, Situation
 
 _OUT = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})

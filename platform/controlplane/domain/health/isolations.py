@@ -17,11 +17,11 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from enum import StrEnum
 
+from controlplane.domain.common.state_machine import StateMachine
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.grades import Grade, Grades
 from controlplane.domain.health.signals import Origin
 from controlplane.domain.health.situations import FaultView, IsolationView, Policy
-from controlplane.domain.machines import Machine
 
 
 class IsolationState(StrEnum):
@@ -39,10 +39,10 @@ class IsolationEvent(StrEnum):
     RELEASE = "release"
 
 
-ISOLATION = Machine(
+ISOLATION = StateMachine(
     name="isolation",
     initial=IsolationState.DRAINING,
-    arrows={
+    transitions={
         (IsolationState.DRAINING, IsolationEvent.EMPTIED): IsolationState.EMPTY,
         (IsolationState.EMPTY, IsolationEvent.TEST): IsolationState.TESTING,
         (IsolationState.TESTING, IsolationEvent.PROVE): IsolationState.RETURNED,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.grades import Grade, Grades
 from controlplane.domain.health.signals import Origin

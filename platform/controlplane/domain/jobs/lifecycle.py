@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from controlplane.domain.machines import Machine
+from controlplane.domain.common.state_machine import StateMachine
 
 
 class JobKind(StrEnum):
@@ -45,10 +45,10 @@ class JobEvent(StrEnum):
     RETRY = "retry"
 
 
-JOB = Machine(
+JOB = StateMachine(
     name="job",
     initial=JobState.WAITING,
-    arrows={
+    transitions={
         (JobState.WAITING, JobEvent.START): JobState.RUNNING,
         (JobState.WAITING, JobEvent.FAIL): JobState.FAILED,
         (JobState.WAITING, JobEvent.CANCEL): JobState.CANCELLED,
@@ -97,10 +97,10 @@ class AttemptEvent(StrEnum):
     FAIL = "fail"
 
 
-ATTEMPT = Machine(
+ATTEMPT = StateMachine(
     name="attempt",
     initial=AttemptState.PENDING,
-    arrows={
+    transitions={
         (AttemptState.PENDING, AttemptEvent.ADMIT): AttemptState.ADMITTED,
         (AttemptState.PENDING, AttemptEvent.WITHDRAW): AttemptState.STOPPED,
         (AttemptState.ADMITTED, AttemptEvent.LAUNCH): AttemptState.LAUNCHED,

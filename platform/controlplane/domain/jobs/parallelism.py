@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
 
-from controlplane.domain.accelerators import Chip
 from controlplane.domain.architectures import Architecture
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding
 
 MOST_CARDS = 65_536
 #: Serving engines pad the vocabulary to a multiple of this (vLLM's ``DEFAULT_VOCAB_PADDING_SIZE``).
@@ -79,7 +79,7 @@ def check(
     architecture: Architecture | None = None,
     chip: Chip | None = None,
     serves: bool = False,
-) -> tuple[Finding, ...]:
+) -> tuple[FieldFinding, ...]:
     """Validate a plan for that number of cards; no findings mean that it can run.
 
     Serving engines support stages of different length; training engines need equally many layers in each.
@@ -115,11 +115,13 @@ def read_plan(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
     )
 
 
-def check_cards(cards: int, *, chip: Chip) -> tuple[Finding, ...]:
+def check_cards(cards: int, *, chip: Chip) -> tuple[FieldFinding, ...]:
     """Validate a number of cards against the allocation sizes of the hardware."""
     node = chip.cards_per_node
     if cards < 1 or cards > MOST_CARDS:
-        return (Finding(field="cards", message=f"cards must be 1 to {MOST_CARDS}, got {cards}"),)
+        return (
+            FieldFinding(field="cards", message=f"cards must be 1 to {MOST_CARDS}, got {cards}"),
+        )
     on_node = cards
     if node and cards > node:
         if cards % node:
@@ -127,7 +129,7 @@ def check_cards(cards: int, *, chip: Chip) -> tuple[Finding, ...]:
                 str(each) for each in (cards - cards % node, -(-cards // node) * node)
             )
             return (
-                Finding(
+                FieldFinding(
                     field="cards",
                     message=f"cards across nodes of {chip.label} must be whole nodes of {node}, got {cards}; "
                     f"right would be {right}",
@@ -138,14 +140,14 @@ def check_cards(cards: int, *, chip: Chip) -> tuple[Finding, ...]:
     if legal and on_node not in legal:
         sizes = ", ".join(str(each) for each in legal)
         return (
-            Finding(
+            FieldFinding(
                 field="cards",
                 message=f"{chip.label} gives out {sizes} cards of a node at once, got {on_node}",
             ),
         )
     if on_node > 1 and on_node % max(1, chip.aligned_to):
         return (
-            Finding(
+            FieldFinding(
                 field="cards",
                 message=f"{chip.label} gives out 1 card or a multiple of {chip.aligned_to}, got {on_node}",
             ),
@@ -221,22 +223,22 @@ def _divisors(number: int) -> list[int]:
     return [each for each in range(1, number + 1) if number % each == 0]
 
 
-def _check_ranges(plan: ParallelPlan) -> Iterator[Finding]:
+def _check_ranges(plan: ParallelPlan) -> Iterator[FieldFinding]:
     for name in ("tensor", "pipeline", "data", "context", "expert"):
         value = getattr(plan, name)
         if not 1 <= value <= MOST_CARDS:
-            yield Finding(
+            yield FieldFinding(
                 field=f"parallel.{name}",
                 message=f"parallel.{name} must be 1 to {MOST_CARDS}, got {value}",
             )
     if not 0 <= plan.zero_stage <= 3:
-        yield Finding(
+        yield FieldFinding(
             field="parallel.zero_stage",
             message=f"parallel.zero_stage must be 0 to 3, got {plan.zero_stage}",
         )
 
 
-def _check_product(plan: ParallelPlan, *, cards: int) -> Iterator[Finding]:
+def _check_product(plan: ParallelPlan, *, cards: int) -> Iterator[FieldFinding]:
     if plan.cards != cards:
         others = plan.tensor * plan.pipeline * plan.context
         right = (
@@ -244,18 +246,18 @@ def _check_product(plan: ParallelPlan, *, cards: int) -> Iterator[Finding]:
             if cards % others == 0
             else f"{others} does not divide {cards}, so no parallel.data is right"
         )
-        yield Finding(
+        yield FieldFinding(
             field="parallel",
             message=f"tensor {plan.tensor} × pipeline {plan.pipeline} × context {plan.context} × "
             f"data {plan.data} is {plan.cards}, but there are {cards} cards; {right}",
         )
     if plan.copies % plan.expert:
-        yield Finding(
+        yield FieldFinding(
             field="parallel.expert",
             message=f"parallel.expert must divide data × context, which is {plan.copies}, got {plan.expert}",
         )
     if plan.zero_stage >= 2 and plan.pipeline > 1:
-        yield Finding(
+        yield FieldFinding(
             field="parallel.zero_stage",
             message=f"parallel.zero_stage must be 0 or 1 with {plan.pipeline} pipeline stages, "
             f"got {plan.zero_stage}",
@@ -264,9 +266,9 @@ def _check_product(plan: ParallelPlan, *, cards: int) -> Iterator[Finding]:
 
 def _check_divisibility(
     plan: ParallelPlan, architecture: Architecture, *, serves: bool
-) -> Iterator[Finding]:
+) -> Iterator[FieldFinding]:
     if architecture.heads % plan.tensor:
-        yield Finding(
+        yield FieldFinding(
             field="parallel.tensor",
             message=f"parallel.tensor must divide the {architecture.heads} heads, got {plan.tensor}; "
             f"right would be {_joined(_divisors(architecture.heads))}",
@@ -274,40 +276,40 @@ def _check_divisibility(
     elif architecture.latent is None and (
         architecture.kv_heads % plan.tensor and plan.tensor % architecture.kv_heads
     ):
-        yield Finding(
+        yield FieldFinding(
             field="parallel.tensor",
             message=f"parallel.tensor must divide the {architecture.kv_heads} heads of keys and "
             f"values or be a multiple of them, got {plan.tensor}",
         )
     if plan.pipeline > architecture.layers:
-        yield Finding(
+        yield FieldFinding(
             field="parallel.pipeline",
             message=f"parallel.pipeline must be at most the {architecture.layers} layers, got {plan.pipeline}",
         )
     elif architecture.layers % plan.pipeline and not serves:
-        yield Finding(
+        yield FieldFinding(
             field="parallel.pipeline",
             message=f"parallel.pipeline must divide the {architecture.layers} layers, got {plan.pipeline}; "
             f"right would be {_joined(_divisors(architecture.layers))}",
         )
     experts = architecture.experts.count if architecture.experts else 0
     if plan.expert > 1 and not experts:
-        yield Finding(
+        yield FieldFinding(
             field="parallel.expert",
             message=f"parallel.expert must be 1: {architecture.name} has no experts, got {plan.expert}",
         )
     elif experts and experts % plan.expert:
-        yield Finding(
+        yield FieldFinding(
             field="parallel.expert",
             message=f"parallel.expert must divide the {experts} experts, got {plan.expert}; "
             f"right would be {_joined(_divisors(experts))}",
         )
 
 
-def _check_ring(plan: ParallelPlan, *, chip: Chip) -> Iterator[Finding]:
+def _check_ring(plan: ParallelPlan, *, chip: Chip) -> Iterator[FieldFinding]:
     ring = ring_size(chip)
     if ring and plan.tensor > ring:
-        yield Finding(
+        yield FieldFinding(
             field="parallel.tensor",
             message=f"parallel.tensor must be at most {ring}, the cards of {chip.label} that share a direct link, "
             f"got {plan.tensor}",

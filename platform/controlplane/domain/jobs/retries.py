@@ -24,7 +24,13 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from controlplane.domain.fields import Field, Finding, Kind, check, with_defaults
+from controlplane.domain.common.spec_fields import (
+    FieldFinding,
+    FieldKind,
+    SpecField,
+    check_fields,
+    with_defaults,
+)
 
 #: Name of the field of job requests and of the column that stores the policy.
 FIELD: Final = "retry_policy"
@@ -55,40 +61,40 @@ INFRASTRUCTURE: Final = (
 )
 
 FIELDS: Final = (
-    Field(
+    SpecField(
         name="max_retries",
         label="Retries",
         help="Automatic retries before the job fails; 0 disables them.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=3,
         least=0,
         most=20,
     ),
-    Field(
+    SpecField(
         name="backoff_seconds",
         label="Back-off in seconds",
         help="Delay before the first retry; it doubles with every further one.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=10,
         least=0,
         most=3600,
     ),
-    Field(
+    SpecField(
         name="max_backoff_seconds",
         label="Maximum back-off in seconds",
         help="The delay before a retry is never longer.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=360,
         least=0,
         most=86_400,
     ),
-    Field(
+    SpecField(
         name="retry_on",
         label="Retry on",
         help="killed: a signal ended the process. hardware_error: its log shows one. environment_error: image, "
         "environment or inputs could not be prepared. user_error: an exit code other than 0. Out of memory, a "
         "full disk and the time limit never start a retry.",
-        kind=Kind.CHOICES,
+        kind=FieldKind.CHOICES,
         default=[cause.value for cause in INFRASTRUCTURE],
         choices=tuple(cause.value for cause in RetryCause),
     ),
@@ -136,9 +142,11 @@ class RetryDecision:
     reason: str
 
 
-def check_policy(values: Mapping[str, Any]) -> tuple[Finding, ...]:
+def check_policy(values: Mapping[str, Any]) -> tuple[FieldFinding, ...]:
     """Findings for a requested policy; absent fields have their defaults."""
-    findings = tuple(replace(each, field=f"{FIELD}.{each.field}") for each in check(FIELDS, values))
+    findings = tuple(
+        replace(each, field=f"{FIELD}.{each.field}") for each in check_fields(FIELDS, values)
+    )
     if findings:
         return findings
     policy = RetryPolicy.from_json(values)
@@ -147,7 +155,7 @@ def check_policy(values: Mapping[str, Any]) -> tuple[Finding, ...]:
             f"backoff_seconds is {policy.backoff_seconds}; it must be at most max_backoff_seconds, "
             f"which is {policy.max_backoff_seconds}"
         )
-        return (Finding(field=f"{FIELD}.backoff_seconds", message=message),)
+        return (FieldFinding(field=f"{FIELD}.backoff_seconds", message=message),)
     return ()
 
 

@@ -1,20 +1,22 @@
 """One scheduling cycle, in six steps over a snapshot.
 
 1. **Account**: what each queue holds, up the tree; what is free in the fleet.
-2. **Order**: who is next, after each admission anew (``ordering``).
-3. **Check** the queue, up the tree: is it open, may it have so many more cards of a chip (``domain.quotas``),
-   may the claim's person run one more (``people``)?
+2. **Order**: which claim is next, computed again after each admission (``pending_queues``).
+3. **Check** the queue, up the tree: is it open, may it have that many more cards of a chip (``quotas.tree``),
+   may the claim's user run one more (``per_user_limits``)?
 4. **Place** the whole gang on the first of its chips that has room (``placement``).
-5. **Take back**: a claim that is owed cards and found none has others stop for it (``preemption``).
-6. **Reserve**: of those that still wait, the first keep room; who comes later passes them only where it does
+5. **Preempt**: a claim that is entitled to cards and found none has others evicted for it (``preemption``).
+6. **Reserve**: of the claims still pending, the first reserve nodes; later claims overtake them only where that
+does
    not delay them (``reservations``).
 
-Claims that ask for the same as one that was refused are refused with it. Nothing here knows the time, a
-database or chance: the same snapshot and state always give the same plan.
+Claims of one equivalence class are left pending together. Nothing here reads the clock, a database or a random
+number: the same snapshot and state always give the same plan.
 
-Where the attempts of a cycle are too few, a *round* takes several cycles, and its state goes from one to the next.
-Each of these spends half of its attempts on the first claims in order, as always; with the others the queues take
-turns, only with what the round has not tried yet. So claims that find no room never keep others from being tried.
+Where the attempts of a cycle are too few, a *round* takes several cycles, and its state is passed from one to
+the next. Each of these spends half of its attempts on the first claims in order, as always; with the rest the
+queues alternate, only with what the round has not tried yet. So claims that find no room never keep others from
+being tried.
 """
 
 from __future__ import annotations
@@ -25,60 +27,71 @@ from datetime import datetime
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from controlplane.domain.quotas import Limit, Shortage
-from controlplane.domain.scheduling.accounts import nominated, queue_tree
-from controlplane.domain.scheduling.capacity import Capacity
+from controlplane.domain.quotas.tree import QuotaLimit, QuotaShortage
+from controlplane.domain.scheduling.blockers import PERMANENT_CODES, BlockerFinder
+from controlplane.domain.scheduling.demand import typical_requests
 from controlplane.domain.scheduling.early_evictions import withdraw_early_evictions
-from controlplane.domain.scheduling.elastic import at_most
-from controlplane.domain.scheduling.explain import (
-    explain_awaited,
-    explain_faster,
-    explain_person,
+from controlplane.domain.scheduling.explanations import (
+    explain_awaiting_evictions,
+    explain_awaiting_faster_chip,
+    explain_not_evaluated,
     explain_placement,
     explain_reserved,
     explain_shortage,
-    not_looked_at,
+    explain_user_limit,
 )
-from controlplane.domain.scheduling.fleet import Fleet
-from controlplane.domain.scheduling.lines import Line, SearchKey
-from controlplane.domain.scheduling.obstacles import LASTING, Obstacles
-from controlplane.domain.scheduling.ordering import Order
-from controlplane.domain.scheduling.people import People
+from controlplane.domain.scheduling.node_table import NodeTable, TotalCapacity
+from controlplane.domain.scheduling.pending_queues import (
+    ClaimOrder,
+    PendingQueue,
+    SearchKey,
+    nominated,
+    queue_tree,
+)
+from controlplane.domain.scheduling.per_user_limits import UserClaimCounts
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import (
-    Placement,
-    Plan,
-    Reason,
-    RefusalCode,
-    Refusals,
-    Refused,
+    ClaimPlacement,
+    ClassReason,
+    PendingClaims,
+    PendingCode,
+    PendingGroup,
+    PendingReason,
     ReplicaPlacement,
     Reservation,
     Revocation,
     SchedulerState,
-    Verdict,
+    SchedulingPlan,
+    SchedulingPolicy,
 )
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.preemption import Preemptor, Room
+from controlplane.domain.scheduling.preemption import PreemptionPlan, Preemptor
 from controlplane.domain.scheduling.reservations import Reservations
-from controlplane.domain.scheduling.runtimes import runtime_on
-from controlplane.domain.scheduling.shapes import typical_of
-from controlplane.domain.scheduling.snapshots import ClaimView, Kind, RunningView, Snapshot
+from controlplane.domain.scheduling.runtime_estimates import runtime_on
+from controlplane.domain.scheduling.snapshots import (
+    ClaimSnapshot,
+    EquivalenceClass,
+    RunningClaim,
+    SchedulingSnapshot,
+    limited_claim,
+)
 
-#: Reasons of one claim alone: others of its kind may be luckier.
-_ITS_OWN = frozenset(
-    {RefusalCode.AWAITS_CARDS, RefusalCode.AWAITS_FASTER, RefusalCode.PERSON_LIMIT}
+#: Reasons of one claim alone: others of its class may be placed.
+_PER_CLAIM_CODES = frozenset(
+    {PendingCode.AWAITING_EVICTIONS, PendingCode.AWAITING_FASTER_CHIP, PendingCode.USER_LIMIT}
 )
 #: While a round of attempts goes on, the part of them for the first claims in order.
 _IN_ORDER = 0.5
-#: Reasons for which nobody has to stop, nor room to be kept, on a chip.
-_NO_USE = LASTING | {RefusalCode.AWAITS_FASTER}
+#: Reasons for which neither eviction nor a reservation helps on a chip.
+_HOPELESS_CODES = PERMANENT_CODES | {PendingCode.AWAITING_FASTER_CHIP}
 
 
 def plan(
-    snapshot: Snapshot, policy: Policy, at: datetime, state: SchedulerState | None = None
-) -> Plan:
-    """Decide for every waiting claim; what the next cycle would evict does not start.
+    snapshot: SchedulingSnapshot,
+    policy: SchedulingPolicy,
+    at: datetime,
+    state: SchedulerState | None = None,
+) -> SchedulingPlan:
+    """Decide for every pending claim; what the next cycle would evict does not start.
 
     :param state: of the plan before; without it, a new round of searches begins.
     :raises ValueError: if a claim accepts no chip.
@@ -94,7 +107,9 @@ def plan(
     )
 
 
-def _plan_once(snapshot: Snapshot, policy: Policy, at: datetime, state: SchedulerState) -> Plan:
+def _plan_once(
+    snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime, state: SchedulerState
+) -> SchedulingPlan:
     untried, deferred = state.untried, state.deferred
     cycle = Cycle(snapshot, policy, at)
     order = cycle.order(
@@ -104,45 +119,47 @@ def _plan_once(snapshot: Snapshot, policy: Policy, at: datetime, state: Schedule
     )
     cycle.decide_each(order, part=_IN_ORDER if untried else 1)
     if untried:
-        cycle.decide_each(order.turns(untried))
-    lines = order.rest()
+        cycle.decide_each(order.round_robin(untried))
+    lines = order.remaining()
     if deferred:
         last = cycle.order([claim for claim in snapshot.claims if claim.uid in deferred])
         cycle.decide_each(last)
-        lines = chain(lines, last.rest())
+        lines = chain(lines, last.remaining())
     left: set[SearchKey] = set()
     for line in lines:
         left.update(cycle.untried(line))
-        cycle.pass_over(line)
+        cycle.leave_pending(line)
     # Whoever is left because enough were placed needs no round: those in front go first again.
     begins = not untried and cycle.attempts >= policy.attempts_per_cycle
     return cycle.decided(SchedulerState(untried=frozenset(left if begins else left & untried)))
 
 
-class _Opening(NamedTuple):
+class _ChipOption(NamedTuple):
     """A chip on which the queue may have the claim."""
 
     chip: str
     #: With no more replicas than the queue may have.
-    claim: ClaimView
+    claim: ClaimSnapshot
     #: It is within a guarantee.
-    owed: bool
+    within_guarantee: bool
 
 
 class Cycle:
-    """A plan as it grows."""
+    """A plan while it is computed."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy, at: datetime) -> None:
+    def __init__(
+        self, snapshot: SchedulingSnapshot, policy: SchedulingPolicy, at: datetime
+    ) -> None:
         self._policy = policy
         self._at = at
-        self._fleet = Fleet(snapshot)
-        self._placer = Placer(self._fleet, typical_of(snapshot))
-        capacity = Capacity(self._fleet)
-        self.freed = nominated(snapshot)
-        self.tree = queue_tree(snapshot, self.freed)
-        #: As if nobody held anything.
-        self._unused = self.tree.unused()
-        self._obstacles = Obstacles(self._fleet, self._placer, capacity)
+        self._fleet = NodeTable(snapshot)
+        self._placer = Placer(self._fleet, typical_requests(snapshot))
+        capacity = TotalCapacity(self._fleet)
+        self.nominated_cards = nominated(snapshot)
+        self.tree = queue_tree(snapshot, self.nominated_cards)
+        #: The tree as if no claim held anything.
+        self._tree_without_usage = self.tree.without_usage()
+        self._blockers = BlockerFinder(self._fleet, self._placer, capacity)
         self._preemptor = Preemptor(
             fleet=self._fleet,
             placer=self._placer,
@@ -158,35 +175,39 @@ class Cycle:
             at=at,
             backfill=policy.backfill,
         )
-        self._people = People(snapshot.queues, snapshot.running)
-        #: Queues of the claims that room is kept for.
-        self._keeping: dict[str, str] = {}
+        self._user_counts = UserClaimCounts(snapshot.queues, snapshot.running)
+        #: Queues of the claims with reservations, by claim.
+        self._reserving_queues: dict[str, str] = {}
         self._names = {node.uid: node.name for node in snapshot.nodes}
-        #: Claims that were told to stop, by the waiting claim that they were told for.
-        self._stopping: dict[str, list[RunningView]] = {}
+        #: Claims that are being evicted, by the pending claim that they are evicted for.
+        self._stopping: dict[str, list[RunningClaim]] = {}
         for view in snapshot.running:
             if view.revoked_for:
                 self._stopping.setdefault(view.revoked_for, []).append(view)
         #: By claim.
-        self._placements: dict[str, Placement] = {}
-        #: Claims that were placed, and that an owed claim may still keep from starting.
-        self._starting: dict[str, ClaimView] = {}
+        self._placements: dict[str, ClaimPlacement] = {}
+        #: Claims that were placed, and that a claim within a guarantee may still keep from starting.
+        self._starting: dict[str, ClaimSnapshot] = {}
         self._cancelled: set[str] = set()
-        self._refusals: list[Refused] = []
+        self._pending: list[PendingGroup] = []
         self._revocations: list[Revocation] = []
-        self._promised: list[Reservation] = []
-        #: Cards are on their way to these: what holds for others of their kind does not hold for them.
-        self.like_no_other = {*self.freed, *self._fleet.nominated, *self._stopping}
-        self._verdicts: dict[Kind, Verdict] = {}
+        self._nominations: list[Reservation] = []
+        #: Claims with nominated cards: what holds for others of their class does not hold for them.
+        self.unique_claims = {*self.nominated_cards, *self._fleet.nominated, *self._stopping}
+        self._class_reasons: dict[EquivalenceClass, ClassReason] = {}
         #: Claims that were decided without a search.
         self._unsearched = 0
-        #: Claims that others stop for, and claims that keep room.
-        self._reclaims = self._waiting = 0
+        #: Claims that others are evicted for, and claims with reservations.
+        self._reclaims = self._reservation_count = 0
 
-    def order(self, claims: Sequence[ClaimView]) -> Order:
-        """Those claims in the order in which they are decided, as what was admitted has it."""
-        return Order(
-            claims, self.tree, settle=self.settle, freed=self.freed, alone=self.like_no_other
+    def order(self, claims: Sequence[ClaimSnapshot]) -> ClaimOrder:
+        """Return those claims in the order in which they are decided, which follows admissions."""
+        return ClaimOrder(
+            claims,
+            self.tree,
+            drop_refused=self.drop_refused,
+            nominated_cards=self.nominated_cards,
+            unique=self.unique_claims,
         )
 
     @property
@@ -197,17 +218,17 @@ class Cycle:
         """
         return self._placer.searches - self._reservations.searches + self._unsearched
 
-    def decided(self, state: SchedulerState) -> Plan:
-        return Plan(
+    def decided(self, state: SchedulerState) -> SchedulingPlan:
+        return SchedulingPlan(
             state=state,
             placements=tuple(self._placements.values()),
-            refusals=Refusals(self._refusals),
+            pending=PendingClaims(self._pending),
             revocations=tuple(self._revocations),
-            reservations=(*self._promised, *self._reservations.made),
-            verdicts=self._verdicts,
+            reservations=(*self._nominations, *self._reservations.reserved),
+            class_reasons=self._class_reasons,
         )
 
-    def decide_each(self, claims: Iterable[ClaimView], *, part: float = 1) -> None:
+    def decide_each(self, claims: Iterable[ClaimSnapshot], *, part: float = 1) -> None:
         """Decide one by one until that part of the attempts is spent, or enough are placed; at least for one."""
         policy = self._policy
         most = policy.attempts_per_cycle * part
@@ -217,151 +238,164 @@ class Cycle:
                 if self.attempts >= most or len(self._placements) >= policy.placements_per_cycle:
                     break
 
-    def decide(self, claim: ClaimView) -> bool:
-        """Place the claim, or keep why it waits; say whether it was placed."""
+    def decide(self, claim: ClaimSnapshot) -> bool:
+        """Place the claim or record why it is pending; return whether it was placed."""
         before = self.attempts
         reason = self._consider(claim)
         self._unsearched += self.attempts == before
         if reason is None:
             return True
-        self._refusals.append(Refused(reason, (claim,)))
-        if reason.code not in _ITS_OWN and claim.uid not in self.like_no_other:
-            self._verdicts[claim.kind] = Verdict(reason, claim.place)
+        self._pending.append(PendingGroup(reason, (claim,)))
+        if reason.code not in _PER_CLAIM_CODES and claim.uid not in self.unique_claims:
+            self._class_reasons[claim.equivalence_class] = ClassReason(reason, claim.position)
         return False
 
-    def settle(self, line: Line) -> None:
-        """Refuse the next in the line for as long as one like it was refused; they leave it."""
-        while line and (kind := line.kind) is not None and kind in self._verdicts:
-            self._refuse(line.drop(), self._verdicts[kind].reason)
+    def drop_refused(self, line: PendingQueue) -> None:
+        """Leave the next claims pending for as long as one of their class was; they leave the queue."""
+        while (
+            line
+            and (equivalence_class := line.equivalence_class) is not None
+            and equivalence_class in self._class_reasons
+        ):
+            self._leave_pending(line.drop(), self._class_reasons[equivalence_class].reason)
 
-    def untried(self, line: Line) -> Iterator[SearchKey]:
-        """Of those left in the line, whom no search was made for."""
-        return (key for key in line.search_keys() if key not in self._verdicts)
+    def untried(self, line: PendingQueue) -> Iterator[SearchKey]:
+        """Yield the search keys left in the queue that no search was made for."""
+        return (key for key in line.search_keys() if key not in self._class_reasons)
 
-    def pass_over(self, line: Line) -> None:
-        """Refuse all of the line: as one like it was, or as nobody had the time to look at it."""
-        spent = not_looked_at(len(self._placements), self.attempts)
+    def leave_pending(self, line: PendingQueue) -> None:
+        """Leave the whole queue pending, for the reason of its classes or because it was not evaluated."""
+        spent = explain_not_evaluated(len(self._placements), self.attempts)
         while line:
-            verdict = self._verdicts.get(line.kind) if line.kind else None
-            self._refuse(line.drop(), verdict.reason if verdict else spent)
+            decision = (
+                self._class_reasons.get(line.equivalence_class) if line.equivalence_class else None
+            )
+            self._leave_pending(line.drop(), decision.reason if decision else spent)
 
-    def _refuse(self, claims: Sequence[ClaimView], reason: Reason) -> None:
-        self._refusals.append(Refused(reason, claims))
+    def _leave_pending(self, claims: Sequence[ClaimSnapshot], reason: PendingReason) -> None:
+        self._pending.append(PendingGroup(reason, claims))
 
-    def _consider(self, claim: ClaimView) -> Reason | None:
-        """Steps 3 to 6 for one claim; None if it was placed."""
+    def _consider(self, claim: ClaimSnapshot) -> PendingReason | None:
+        """Run steps 3 to 6 for one claim; return None if it was placed."""
         if not claim.chips:
             raise ValueError(f"claim {claim.uid} accepts no chip")
-        limit = self._people.limit(claim)
+        limit = self._user_counts.limit(claim)
         if limit is not None and not self._closed(claim):
-            return explain_person(limit)
+            return explain_user_limit(limit)
         before = self._fleet.mark()
-        self._fleet.open_for(claim.uid)
-        self._hold_nominated(claim, -1)
-        openings, reasons = self._check(claim)
-        if self._place(openings, reasons):
+        self._fleet.use_nominated(claim.uid)
+        self._charge_nominated(claim, -1)
+        options, reasons = self._check(claim)
+        if self._place(options, reasons):
             self._starting[claim.uid] = claim
             return None
         if stopping := self._stopping.get(claim.uid):
-            room: Room | None = self._preemptor.awaited(claim, stopping)
+            room: PreemptionPlan | None = self._preemptor.awaited(claim, stopping)
         else:
-            reasons = {each.chip: self._obstacle(each) for each in openings} | reasons
-            hopeful = [chip for chip in claim.chips if reasons[chip].code not in _NO_USE]
-            room = self._take_back(claim, hopeful)
+            reasons = {each.chip: self._blocker(each) for each in options} | reasons
+            usable = [chip for chip in claim.chips if reasons[chip].code not in _HOPELESS_CODES]
+            room = self._preempt(claim, usable)
             if room is not None and room.starting:
                 self._fleet.undo(before)
-                self._hold_nominated(claim, 1)
-                return self._start_instead(claim, room.starting)
+                self._charge_nominated(claim, 1)
+                return self._replace_starts(claim, room.starting)
             if room is None:
-                self._reserve(claim, [each for each in openings if each.chip in hopeful])
+                self._reserve(claim, [each for each in options if each.chip in usable])
         self._fleet.undo(before)
-        self._hold_nominated(claim, 1)
+        self._charge_nominated(claim, 1)
         if room is not None:
-            self._promise(claim, room)
-            return explain_awaited(room.chip, room.victims)
-        waits = (each for each in reasons.values() if each.code is RefusalCode.AWAITS_FASTER)
+            self._nominate(claim, room)
+            return explain_awaiting_evictions(room.chip, room.victims)
+        waits = (each for each in reasons.values() if each.code is PendingCode.AWAITING_FASTER_CHIP)
         # Otherwise the reason of the chip that it prefers of those that may ever do.
-        useful = (chip for chip in claim.chips if reasons[chip].code not in _NO_USE)
+        useful = (chip for chip in claim.chips if reasons[chip].code not in _HOPELESS_CODES)
         return next(waits, reasons[next(useful, claim.chips[0])])
 
-    def _hold_nominated(self, claim: ClaimView, sign: int) -> None:
-        """Its queue holds the cards that were freed for it, until it is its turn and if it waits on."""
-        for chip, cards in self.freed.get(claim.uid, {}).items():
+    def _charge_nominated(self, claim: ClaimSnapshot, sign: int) -> None:
+        """Count the nominated cards for its queue until the claim is decided, and again if it stays pending."""
+        for chip, cards in self.nominated_cards.get(claim.uid, {}).items():
             self.tree.start(claim.queue, chip, sign * cards)
 
-    def _lacking(self, claim: ClaimView, chip: str) -> int:
-        """Thousandths of cards without which it does not start, beside what was freed for it."""
-        freed = self.freed.get(claim.uid, Counter())[chip]
-        return max(0, claim.shape.fewest_amount - freed)
+    def _lacking(self, claim: ClaimSnapshot, chip: str) -> int:
+        """Thousandths of cards that it needs to start beyond those nominated for it."""
+        nominated_cards = self.nominated_cards.get(claim.uid, Counter())[chip]
+        return max(0, claim.shape.fewest_amount - nominated_cards)
 
     # -- 3: check the queue --
 
-    def _check(self, claim: ClaimView) -> tuple[list[_Opening], dict[str, Reason]]:
-        """The chips that its queue may have it on, in order of preference; why not, for each of the others."""
-        openings: list[_Opening] = []
-        reasons: dict[str, Reason] = {}
-        kind = claim.kind
+    def _check(self, claim: ClaimSnapshot) -> tuple[list[_ChipOption], dict[str, PendingReason]]:
+        """Return the chips that its queue may have it on, preferred first, and why not for each other chip."""
+        options: list[_ChipOption] = []
+        reasons: dict[str, PendingReason] = {}
+        equivalence_class = claim.equivalence_class
         for chip in claim.chips:
-            verdict = self.tree.room(claim.queue, chip, kind.fewest)
-            if verdict.shortage is None or _none_free(verdict.shortage):
+            decision = self.tree.check(claim.queue, chip, equivalence_class.fewest)
+            if decision.shortage is None or _none_free(decision.shortage):
                 narrowed = claim
-                if kind.most > kind.fewest:
-                    most = self.tree.most(claim.queue, chip, kind.most)
-                    narrowed = at_most(claim, most)
-                openings.append(_Opening(chip, narrowed, bool(verdict.covered_by)))
+                if equivalence_class.most > equivalence_class.fewest:
+                    most = self.tree.max_admissible(claim.queue, chip, equivalence_class.most)
+                    narrowed = limited_claim(claim, most)
+                options.append(_ChipOption(chip, narrowed, bool(decision.covered_by)))
             else:
-                reasons[chip] = explain_shortage(verdict.shortage)
-        return openings, reasons
+                reasons[chip] = explain_shortage(decision.shortage)
+        return options, reasons
 
-    def _closed(self, claim: ClaimView) -> bool:
-        shortage = self.tree.room(claim.queue, claim.chips[0], claim.kind.fewest).shortage
-        return shortage is not None and shortage.limit is Limit.CLOSED
+    def _closed(self, claim: ClaimSnapshot) -> bool:
+        shortage = self.tree.check(
+            claim.queue, claim.chips[0], claim.equivalence_class.fewest
+        ).shortage
+        return shortage is not None and shortage.limit is QuotaLimit.CLOSED
 
     # -- 4: place --
 
-    def _place(self, openings: list[_Opening], reasons: dict[str, Reason]) -> bool:
-        """On the first chip that has room, of equally good ones on that where it fits best.
+    def _place(self, options: list[_ChipOption], reasons: dict[str, PendingReason]) -> bool:
+        """Place it on the first chip with room; among equally good chips on the one where it fits best.
 
-        Unless the claim ends sooner if it waits for one before it.
+        Not if the claim ends sooner when it waits for a preferred chip.
         """
-        preferred: list[_Opening] = []
-        for group in _groups(openings):
+        preferred: list[_ChipOption] = []
+        for group in _groups(options):
             claim = group[0].claim
             before = self._fleet.mark()
             choices = [
-                (chip, self._reservations.avoid(claim, chip, owed=owed)) for chip, _, owed in group
+                (chip, self._reservations.avoid(claim, chip, within_guarantee=within_guarantee))
+                for chip, _, within_guarantee in group
             ]
             found = self._placer.place_on_best(claim, choices)
             if found is not None:
                 chip, replicas = found
-                faster = self._better_later(claim, chip, preferred)
+                faster = self._faster_chip(claim, chip, preferred)
                 if not faster:
                     self._start(claim, chip, replicas)
                     return True
                 self._fleet.undo(before)
                 for each in group:
-                    reasons[each.chip] = explain_faster(claim, each.chip, faster)
+                    reasons[each.chip] = explain_awaiting_faster_chip(claim, each.chip, faster)
             preferred += group
         return False
 
-    def _better_later(self, placed: ClaimView, on: str, preferred: list[_Opening]) -> str:
-        """The faster chip, busy now, on which it would end sooner; empty if none, or no room is kept for it."""
+    def _faster_chip(self, placed: ClaimSnapshot, on: str, preferred: list[_ChipOption]) -> str:
+        """Return the faster, busy chip on which it would end sooner; empty if none, or none can be reserved."""
         slow = runtime_on(placed, on)
-        if slow is None or self._waiting >= self._policy.reservations:
+        if slow is None or self._reservation_count >= self._policy.reservations:
             return ""
-        for chip, claim, owed in preferred:
+        for chip, claim, within_guarantee in preferred:
             fast = runtime_on(claim, chip)
             if fast is not None and fast < slow:
-                starts_at = self._reservations.starts_at(claim, chip, owed=owed)
+                starts_at = self._reservations.starts_at(
+                    claim, chip, within_guarantee=within_guarantee
+                )
                 if starts_at is not None and starts_at - self._at < slow - fast:
                     return chip
         return ""
 
-    def _start(self, claim: ClaimView, chip: str, replicas: tuple[ReplicaPlacement, ...]) -> None:
+    def _start(
+        self, claim: ClaimSnapshot, chip: str, replicas: tuple[ReplicaPlacement, ...]
+    ) -> None:
         self._placements[claim.uid] = explain_placement(claim, chip, replicas, self._names)
-        self._people.start(claim)
+        self._user_counts.start(claim)
         runtime = runtime_on(claim, chip)
-        view = RunningView(
+        view = RunningClaim(
             uid=claim.uid,
             queue=claim.queue,
             shape=claim.shape,
@@ -375,35 +409,35 @@ class Cycle:
         self.tree.start(claim.queue, chip, view.amount)
         if runtime is not None:
             self._reservations.started(view)
-        if claim.uid not in self.like_no_other and claim.uid not in self._cancelled:
+        if claim.uid not in self.unique_claims and claim.uid not in self._cancelled:
             # Otherwise cards are nominated for it, or it has lost its place to another once.
             self._preemptor.started(view)
 
-    def _obstacle(self, opening: _Opening) -> Reason:
-        """Why it found no room: what is kept for others, or the fleet itself."""
-        chip, claim, owed = opening
-        first = self._reservations.in_the_way(claim, chip, owed=owed)
+    def _blocker(self, option: _ChipOption) -> PendingReason:
+        """Return why no room was found: reservations of other claims, or the fleet itself."""
+        chip, claim, within_guarantee = option
+        first = self._reservations.blocking_claim(claim, chip, within_guarantee=within_guarantee)
         if first:
             before = self._fleet.mark()
             fits = self._placer.place(claim, chip) is not None
             self._fleet.undo(before)
             if fits:
-                queue = self.tree.view(self._keeping[first]).name
+                queue = self.tree.view(self._reserving_queues[first]).name
                 return explain_reserved(claim, chip, queue=queue)
-        return self._obstacles.explain(claim, chip)
+        return self._blockers.explain(claim, chip)
 
     # -- 5: take back --
 
-    def _take_back(self, claim: ClaimView, chips: list[str]) -> Room | None:
-        """Have others stop for a claim that is owed their cards."""
+    def _preempt(self, claim: ClaimSnapshot, chips: list[str]) -> PreemptionPlan | None:
+        """Evict claims for a claim that is entitled to their cards."""
         if not self._policy.preemption or self._reclaims >= self._policy.reclaims_per_cycle:
             return None
         if self._closed(claim):
             return None
         for chip in chips:
-            verdict = self.tree.room(claim.queue, chip, claim.kind.fewest)
-            owed = bool(verdict.covered_by)
-            avoid = self._reservations.avoid(claim, chip, owed=owed)
+            decision = self.tree.check(claim.queue, chip, claim.equivalence_class.fewest)
+            within_guarantee = bool(decision.covered_by)
+            avoid = self._reservations.avoid(claim, chip, within_guarantee=within_guarantee)
             room = self._preemptor.make_room(claim, chip, avoid=avoid)
             if room is not None:
                 if not room.starting:
@@ -412,88 +446,90 @@ class Cycle:
                 return room
         return None
 
-    def _start_instead(self, claim: ClaimView, others: Sequence[RunningView]) -> Reason | None:
-        """Decide for the claim as if the others did not start, which the next cycle would evict; then for them."""
+    def _replace_starts(
+        self, claim: ClaimSnapshot, others: Sequence[RunningClaim]
+    ) -> PendingReason | None:
+        """Decide the claim as if the others did not start, which the next cycle would evict; then the others."""
         for view in others:
             del self._placements[view.uid]
             self._cancelled.add(view.uid)
             self._preemptor.cancel(view)
             self._reservations.cancel(view)
-            self._people.cancel(view)
+            self._user_counts.cancel(view)
             self._fleet.free(view)
         reason = self._consider(claim)
         for view in others:
             self.decide(self._starting.pop(view.uid))
         return reason
 
-    def _promise(self, claim: ClaimView, room: Room) -> None:
-        """Nobody else gets what it will take, nor its queue's right to it."""
-        self._people.promise(claim)
-        self._fleet.limit(room.then)
-        self._promised.append(Reservation(claim=claim.uid, nodes=room.nodes, starts_at=None))
-        self.tree.owe(claim.queue, room.chip, self._lacking(claim, room.chip))
+    def _nominate(self, claim: ClaimSnapshot, room: PreemptionPlan) -> None:
+        """Keep what it will get from other claims, and its queue's quota for it."""
+        self._user_counts.nominate(claim)
+        self._fleet.cap_free(room.then)
+        self._nominations.append(Reservation(claim=claim.uid, nodes=room.nodes, starts_at=None))
+        self.tree.nominate(claim.queue, room.chip, self._lacking(claim, room.chip))
 
     # -- 6: reserve --
 
-    def _reserve(self, claim: ClaimView, openings: list[_Opening]) -> None:
-        """Keep room for one of the first that wait, and its queue's leave to use it."""
-        if self._waiting >= self._policy.reservations:
+    def _reserve(self, claim: ClaimSnapshot, options: list[_ChipOption]) -> None:
+        """Reserve nodes for one of the first pending claims, and its queue's quota for them."""
+        if self._reservation_count >= self._policy.reservations:
             return
-        rights = {opening.chip: opening.owed for opening in openings}
+        rights = {option.chip: option.within_guarantee for option in options}
         chip = self._reservations.reserve(claim, rights)
-        if chip is None and not self._keep_leave(claim):
+        if chip is None and not self._reserve_quota(claim):
             return
-        self._waiting += 1
-        self._keeping[claim.uid] = claim.queue
-        self._people.promise(claim)
+        self._reservation_count += 1
+        self._reserving_queues[claim.uid] = claim.queue
+        self._user_counts.nominate(claim)
         if chip is None:
             return
         if rights[chip]:
-            self.tree.owe(claim.queue, chip, self._lacking(claim, chip))
+            self.tree.nominate(claim.queue, chip, self._lacking(claim, chip))
         else:
-            self.tree.wish(claim.queue, chip, self._lacking(claim, chip))
+            self.tree.reserve(claim.queue, chip, self._lacking(claim, chip))
 
-    def _keep_leave(self, claim: ClaimView) -> bool:
-        """Let those behind it not use up what its queue waits for, on the first chip that it may have one day."""
-        amount = claim.kind.fewest
+    def _reserve_quota(self, claim: ClaimSnapshot) -> bool:
+        """Reserve the quota that its queue waits for, on the first chip that it may have one day."""
+        amount = claim.equivalence_class.fewest
         for chip in claim.chips:
-            verdict = self.tree.room(claim.queue, chip, amount)
-            shortage = verdict.shortage
+            decision = self.tree.check(claim.queue, chip, amount)
+            shortage = decision.shortage
             if shortage is None or _none_free(shortage):
                 continue
-            if self._unused.room(claim.queue, chip, amount).shortage is not None:
+            if self._tree_without_usage.check(claim.queue, chip, amount).shortage is not None:
                 continue
-            if self._obstacles.lasting(claim, chip) is not None:
+            if self._blockers.permanent_blocker(claim, chip) is not None:
                 continue
-            if shortage.limit is Limit.KEPT_BY_OTHERS:
-                self.tree.owe(claim.queue, chip, self._lacking(claim, chip))
+            if shortage.limit is QuotaLimit.KEPT_BY_OTHERS:
+                self.tree.nominate(claim.queue, chip, self._lacking(claim, chip))
             else:
-                lendable = shortage.limit is Limit.NOTHING_TO_BORROW
-                self.tree.wish(claim.queue, chip, self._lacking(claim, chip), lendable=lendable)
+                lendable = shortage.limit is QuotaLimit.NOTHING_TO_BORROW
+                self.tree.reserve(claim.queue, chip, self._lacking(claim, chip), lendable=lendable)
             return True
         return False
 
 
-def _groups(openings: Sequence[_Opening]) -> list[list[_Opening]]:
-    """The openings in the order in which they are tried, those together that are equally good.
+def _groups(options: Sequence[_ChipOption]) -> list[list[_ChipOption]]:
+    """Return the options in the order in which they are tried, equally good ones together.
 
     A chip within the queue's guarantee is better than one that it has to borrow.
     """
-    equal = [each for each in openings if each.chip in each.claim.chips[: each.claim.equal_chips]]
-    alike = groupby(sorted(equal, key=_unowed), key=_likeness)
-    return [*(list(group) for _, group in alike), *([each] for each in openings[len(equal) :])]
+    equal = [each for each in options if each.chip in each.claim.chips[: each.claim.equal_chips]]
+    members = groupby(sorted(equal, key=_borrowed_last), key=_group_key)
+    return [*(list(group) for _, group in members), *([each] for each in options[len(equal) :])]
 
 
-def _unowed(opening: _Opening) -> bool:
-    return not opening.owed
+def _borrowed_last(option: _ChipOption) -> bool:
+    return not option.within_guarantee
 
 
-def _likeness(opening: _Opening) -> Hashable:
-    claim = opening.claim
-    return opening.owed, claim.shape.cards, runtime_on(claim, opening.chip)
+def _group_key(option: _ChipOption) -> Hashable:
+    claim = option.claim
+    return option.within_guarantee, claim.shape.cards, runtime_on(claim, option.chip)
 
 
-def _none_free(shortage: Shortage) -> bool:
-    """Others keep what is free, but so many are not free at all: let the fleet say so, and keep room for it."""
-    kept = shortage.limit in (Limit.NOTHING_TO_BORROW, Limit.KEPT_BY_OTHERS)
+def _none_free(shortage: QuotaShortage) -> bool:
+    """Return whether others keep what is free, but fewer are free anyway: then the fleet is the reason."""
+    kept = shortage.limit in (QuotaLimit.NOTHING_TO_BORROW, QuotaLimit.KEPT_BY_OTHERS)
     return kept and shortage.wanted > shortage.bound

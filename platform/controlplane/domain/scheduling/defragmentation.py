@@ -1,35 +1,47 @@
-"""A few moves of running work that make room, and whether they are worth it.
+"""Defragmentation plans: a few relocations of running claims that free capacity, if they are worth their cost.
 
-Placement keeps fragments small, but work ends where it ends, and after a day no node may be whole although a
-third of the cards are idle. What would help is tried on the arrays and taken back: claims that were saved are
-freed, put elsewhere by the same placer, and what came of it is compared with what it cost. A move is part of the
-plan only if the room that it makes, used for as long as ``worth`` says, outweighs the work that it throws away.
+Placement keeps fragments small, but claims end where they end, and after a day no node may be empty although a
+third of the cards are idle. Relocations are tried on the node table and undone: claims with a checkpoint are
+released, placed elsewhere by the same placer, and the gain is compared with the cost. A relocation is part of
+the plan only if the capacity that it frees, used for as long as ``worth`` says, outweighs the work that it
+throws away.
+
+Capacity for one claim (``CapacityMaker``): rows are evacuated one by one, those with the cheapest claims first,
+until every replica has a slot. Evacuated claims go where the placer puts them. Where no place is free, a claim
+takes the place of another that fits elsewhere and goes first: most of what is left of shared cards is too small
+for what has to leave, but not for what is smaller::
+
+    wanted 550      card a  320 470 ··      card b  470 320 ··      card c  650 ···
+                                └─────── 2 ────────────▶└─────── 1 ───────────▶
+                    card a  320 550 ·       card b  470 470 ·       card c  650 320
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import WHOLE_CARD
-from controlplane.domain.scheduling.fleet import Fleet, Mask
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape
+from controlplane.domain.scheduling.demand import ReplicaDemand, typical_requests
 from controlplane.domain.scheduling.fragmentation import Fragmentation
-from controlplane.domain.scheduling.moves import Move, Mover
+from controlplane.domain.scheduling.network_topology import CLUSTER, NODE
+from controlplane.domain.scheduling.node_table import Mask, NodeTable
 from controlplane.domain.scheduling.placement import Placer
 from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.rooms import Rooms
-from controlplane.domain.scheduling.shapes import typical_of
-from controlplane.domain.scheduling.snapshots import ClaimView, RunningView, Snapshot
-from controlplane.domain.scheduling.topology import NODE
+from controlplane.domain.scheduling.relocation import Relocation, Relocator
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WholeNodes:
-    """More nodes on which nothing runs, so that large claims find room."""
+class EmptyNodes:
+    """Goal: more empty nodes, so that large claims fit."""
 
     #: So many; then it is enough.
     nodes: int = 1
@@ -38,24 +50,24 @@ class WholeNodes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoomFor:
-    """Room for a claim that waits, on cards of that chip."""
+class FitClaim:
+    """Goal: room for a pending claim, on cards of that chip."""
 
-    claim: ClaimView
+    claim: ClaimSnapshot
     chip: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FewerFragments:
-    """Fewer cards that nobody can use, against what is typically asked for."""
+class ReduceFragments:
+    """Goal: fewer cards that are fragments for typical requests."""
 
 
-Wish = WholeNodes | RoomFor | FewerFragments
+DefragmentationGoal = EmptyNodes | FitClaim | ReduceFragments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """How far it may go, and what a card is worth."""
+class DefragmentationLimits:
+    """Limits of the search, and the value of a card."""
 
     #: Most claims that are moved.
     moves: int = 16
@@ -69,50 +81,56 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefragmentationPlan:
-    """Moves in the order in which they have to be made, and what they bring."""
+    """Relocations in the order in which they have to run, and their gain."""
 
-    moves: tuple[Move, ...]
+    moves: tuple[Relocation, ...]
     #: Nodes on which nothing runs: before, and after.
     whole_before: int
     whole_after: int
     #: Cards that are fragments: before, and after.
     fragments_before: float
     fragments_after: float
-    #: Card-seconds that the moves throw away, and that the room is worth.
+    #: Card-seconds that the relocations throw away, and that the freed capacity is worth.
     cost: float
     gain: float
     #: What comes of it, or why nothing is moved, in words with numbers.
     reason: str
-    #: Where there is room then: the seats of the claim, or whole nodes with every card that can be used.
+    #: The freed capacity: the cards of the claim, or whole nodes with every card that can be used.
     room: tuple[ReplicaPlacement, ...] = ()
 
 
 def defragmentation(
-    snapshot: Snapshot, wish: Wish, *, at: datetime, bounds: Bounds | None = None
+    snapshot: SchedulingSnapshot,
+    goal: DefragmentationGoal,
+    *,
+    at: datetime,
+    bounds: DefragmentationLimits | None = None,
 ) -> DefragmentationPlan:
-    """The moves that fulfil the wish at the least cost that was found; none where nothing is worth it.
+    """Return the relocations that reach the goal at the least cost found; none where nothing is worth it.
 
     After moves for a claim, "after" is the fleet with that claim in its place.
     """
-    bench = _Bench(snapshot, at=at, bounds=bounds or Bounds())
-    match wish:
-        case WholeNodes():
-            return bench.whole_nodes(wish)
-        case RoomFor():
-            return bench.room_for(wish)
-        case FewerFragments():
-            return bench.fewer_fragments()
+    search = _PlanSearch(snapshot, at=at, bounds=bounds or DefragmentationLimits())
+    match goal:
+        case EmptyNodes():
+            return search.whole_nodes(goal)
+        case FitClaim():
+            return search.room_for(goal)
+        case ReduceFragments():
+            return search.fewer_fragments()
 
 
-class _Bench:
-    """A fleet on which moves are tried."""
+class _PlanSearch:
+    """A node table on which relocations are tried."""
 
-    def __init__(self, snapshot: Snapshot, *, at: datetime, bounds: Bounds) -> None:
-        typical = typical_of(snapshot)
-        self._fleet = Fleet(snapshot)
+    def __init__(
+        self, snapshot: SchedulingSnapshot, *, at: datetime, bounds: DefragmentationLimits
+    ) -> None:
+        typical = typical_requests(snapshot)
+        self._fleet = NodeTable(snapshot)
         self._placer = Placer(self._fleet, typical)
         self._fragmentation = Fragmentation(self._fleet, typical)
-        self._mover = Mover(self._placer, snapshot.running, at=at, restart=bounds.restart)
+        self._mover = Relocator(self._placer, snapshot.running, at=at, restart=bounds.restart)
         self._bounds = bounds
         self._worth = bounds.worth.total_seconds()
         self._names = {node.uid: node.name for node in snapshot.nodes}
@@ -134,19 +152,19 @@ class _Bench:
 
     # -- Whole nodes --
 
-    def whole_nodes(self, wish: WholeNodes) -> DefragmentationPlan:
+    def whole_nodes(self, goal: EmptyNodes) -> DefragmentationPlan:
         gain = 0.0
         freed: list[str] = []
-        while len(freed) < wish.nodes and (node := self._emptied(wish.chip)) is not None:
+        while len(freed) < goal.nodes and (node := self._empty_node(goal.chip)) is not None:
             gain += float(self._usable[node]) * self._worth
             freed.append(self._nodes.names[node])
         if not freed:
-            return self._done(reason="no node can be emptied at less than that is worth")
+            return self._result(reason="no node can be emptied at less than that is worth")
         names = ", ".join(self._names[node] for node in freed)
-        room = tuple(map(self._everything_on, freed))
-        return self._done(reason=f"{names} would be whole", gain=gain, room=room)
+        room = tuple(map(self._usable_cards_on, freed))
+        return self._result(reason=f"{names} would be whole", gain=gain, room=room)
 
-    def _everything_on(self, node: str) -> ReplicaPlacement:
+    def _usable_cards_on(self, node: str) -> ReplicaPlacement:
         """All cards of the node that can be used."""
         cards = tuple(
             card.uid
@@ -157,63 +175,69 @@ class _Bench:
         )
         return ReplicaPlacement(role="", index=0, node=node, cards=cards, count=len(cards))
 
-    def _emptied(self, chip: str) -> int | None:
+    def _empty_node(self, chip: str) -> int | None:
         """The node that was emptied for the best net gain; None if none is worth it."""
         kept = self._whole()
-        offers: list[tuple[float, int, tuple[RunningView, ...]]] = []
+        options: list[tuple[float, int, tuple[RunningClaim, ...]]] = []
         for node in np.flatnonzero((self._usable > 0) & ~kept).tolist():
             rows = np.flatnonzero(self._nodes.rows(node))
             if chip and chip not in {self._fleet.rows[row].chip for row in rows}:
                 continue
-            leaving = self._mover.movable_on(self._nodes.names[node])
+            leaving = self._mover.relocatable_on_node(self._nodes.names[node])
             net = self._usable[node] * self._worth - self._mover.cost(leaving)
             if net > 0 and self._whole_without(leaving, node):
-                offers.append((-net, node, leaving))
-        for _, node, leaving in sorted(offers, key=lambda offer: offer[:2])[: self._bounds.tries]:
+                options.append((-net, node, leaving))
+        for _, node, leaving in sorted(options, key=lambda option: option[:2])[
+            : self._bounds.tries
+        ]:
             avoid = kept[self._nodes.domain] | self._nodes.rows(node)
-            if self._may_move(leaving) and self._mover.move(leaving, avoid=avoid):
+            if self._within_limits(leaving) and self._mover.move(leaving, avoid=avoid):
                 return node
         return None
 
     def _whole(self) -> Mask:
         """[nodes]: nothing runs there, and everything that is not faulty can be had."""
-        empty = np.array([not self._mover.standing[uid] for uid in self._nodes.names], dtype=bool)
+        empty = np.array(
+            [not self._mover.replicas_on_node[uid] for uid in self._nodes.names], dtype=bool
+        )
         whole: Mask = empty & (self._usable > 0) & (self._free() == self._usable)
         return whole
 
-    def _whole_without(self, leaving: tuple[RunningView, ...], node: int) -> bool:
+    def _whole_without(self, leaving: tuple[RunningClaim, ...], node: int) -> bool:
         uid = self._nodes.names[node]
-        left = self._mover.standing[uid] - sum(
+        left = self._mover.replicas_on_node[uid] - sum(
             replica.node == uid for each in leaving for replica in each.replicas
         )
         return not left and self._mover.without(leaving, self._free)[node] == self._usable[node]
 
     def _free(self) -> NDArray[np.int64]:
-        """[nodes]: cards of which nobody has anything."""
+        """[nodes]: cards that are entirely free."""
         return self._nodes.totals(self._fleet.whole_cards())
 
     # -- Room for a claim --
 
-    def room_for(self, wish: RoomFor) -> DefragmentationPlan:
+    def room_for(self, goal: FitClaim) -> DefragmentationPlan:
         mark = self._fleet.mark()
-        if self._placer.place(wish.claim, wish.chip) is not None:
+        if self._placer.place(goal.claim, goal.chip) is not None:
             self._fleet.undo(mark)
-            return self._done(reason="there is room for it already")
-        worth = self._worth * wish.claim.shape.fewest_cards
-        rooms = Rooms(self._mover, moves=self._bounds.moves, tries=self._bounds.tries)
-        seats = rooms.make(wish.claim, wish.chip, worth=worth)
+            return self._result(reason="there is room for it already")
+        worth = self._worth * goal.claim.shape.fewest_cards
+        capacity_maker = CapacityMaker(
+            self._mover, moves=self._bounds.moves, tries=self._bounds.tries
+        )
+        seats = capacity_maker.make(goal.claim, goal.chip, worth=worth)
         if seats is None:
-            return self._done(reason="no moves make room for it at less than that is worth")
-        asked = wish.claim.shape.in_words()
-        return self._done(reason=f"there would be room for {asked}", gain=worth, room=seats)
+            return self._result(reason="no moves make room for it at less than that is worth")
+        asked = goal.claim.shape.in_words()
+        return self._result(reason=f"there would be room for {asked}", gain=worth, room=seats)
 
     # -- Fewer fragments --
 
     def fewer_fragments(self) -> DefragmentationPlan:
         fragments = self._fragments_before
-        for each in self._mover.candidates()[: self._bounds.tries]:
+        for each in self._mover.relocatable()[: self._bounds.tries]:
             mark = self._fleet.mark()
-            if not (self._may_move((each,)) and self._mover.move((each,))):
+            if not (self._within_limits((each,)) and self._mover.move((each,))):
                 continue
             left = self._fragments()
             if (fragments - left) * self._worth > self._mover.cost((each,)):
@@ -221,9 +245,9 @@ class _Bench:
             else:
                 self._mover.undo(mark)
         if not self._mover.moves:
-            return self._done(reason="no move frees more from fragments than it costs")
+            return self._result(reason="no move frees more from fragments than it costs")
         saved = self._fragments_before - fragments
-        return self._done(
+        return self._result(
             reason=f"{saved:.1f} fewer cards would be fragments", gain=saved * self._worth
         )
 
@@ -233,10 +257,10 @@ class _Bench:
 
     # -- What comes of it --
 
-    def _may_move(self, leaving: tuple[RunningView, ...]) -> bool:
+    def _within_limits(self, leaving: tuple[RunningClaim, ...]) -> bool:
         return len(self._mover.moves) + len(leaving) <= self._bounds.moves
 
-    def _done(
+    def _result(
         self, *, reason: str, gain: float = 0.0, room: tuple[ReplicaPlacement, ...] = ()
     ) -> DefragmentationPlan:
         moves = self._mover.moves
@@ -251,3 +275,150 @@ class _Bench:
             reason=reason,
             room=room,
         )
+
+
+class _EvacuationOption(NamedTuple):
+    """Claims that would leave a row."""
+
+    #: What that costs for each replica that could sit there then.
+    price: float
+    row: int
+    leaving: tuple[RunningClaim, ...]
+    #: Replicas of the claim for which there would be room.
+    seats: int
+
+
+class CapacityMaker:
+    """Frees capacity for a claim with the relocations of a relocator."""
+
+    def __init__(self, mover: Relocator, *, moves: int, tries: int) -> None:
+        """:param moves: most relocations in total.
+        :param tries: most places that are tried for each step.
+        """
+        self._mover = mover
+        self._placer = mover.placer
+        self._fleet = mover.placer.fleet
+        self._moves = moves
+        self._tries = tries
+        #: Seats of the claim, each with the mark of the fleet before it.
+        self._placed: list[tuple[int, ReplicaPlacement]] = []
+
+    def make(
+        self, claim: ClaimSnapshot, chip: str, *, worth: float
+    ) -> tuple[ReplicaPlacement, ...] | None:
+        """The seats of the claim, taken, after the cheapest moves that make room for it.
+
+        None, and nothing is moved, where none are found that cost less than that is worth, in card-seconds.
+        """
+        mark = self._fleet.mark()
+        best: tuple[float, Mask] | None = None
+        for outside in self._excluded_rows(claim):
+            if self._place_gang(claim, chip, outside):
+                cost = sum(move.cost for move in self._mover.moves)
+                if cost < (worth if best is None else best[0]):
+                    best = cost, outside
+            self._undo(mark)
+        if best is None:
+            return None
+        self._place_gang(claim, chip, best[1])
+        return tuple(seat for _, seat in self._placed)
+
+    def _undo(self, mark: int) -> None:
+        self._mover.undo(mark)
+        self._placed = [seat for seat in self._placed if seat[0] < mark]
+
+    def _excluded_rows(self, claim: ClaimSnapshot) -> Iterator[Mask]:
+        """For each domain under which all of the claim may stand, the rows that are not in it."""
+        widest = claim.within or CLUSTER
+        for level in self._fleet.topology.between(widest, widest):
+            for domain in range(min(len(level), self._tries)):
+                yield ~level.rows(domain)
+
+    def _place_gang(self, claim: ClaimSnapshot, chip: str, outside: Mask) -> bool:
+        """A seat for each replica; where too few are free, the cheapest claims are relocated."""
+        for role in sorted(claim.shape.roles, key=lambda role: (-role.cards, -role.share)):
+            one = replace(role, replicas=1, least=0)
+            replica_claim = replace(claim, shape=GangShape(roles=(one,)), within="", near="")
+            placed = 0
+            while placed < role.fewest and self._place_replica(replica_claim, chip, outside):
+                placed += 1
+            if placed < role.fewest:
+                demand = ReplicaDemand.of(one, replica_claim, chip)
+                if not self._evacuate_rows(replica_claim, demand, outside, role.fewest - placed):
+                    return False
+        return True
+
+    def _place_replica(self, replica_claim: ClaimSnapshot, chip: str, outside: Mask) -> bool:
+        mark = self._fleet.mark()
+        seats = self._placer.place(replica_claim, chip, avoid=outside)
+        self._placed += [(mark, seat) for seat in seats or ()]
+        return seats is not None
+
+    def _evacuate_rows(
+        self, replica_claim: ClaimSnapshot, demand: ReplicaDemand, outside: Mask, missing: int
+    ) -> bool:
+        """Whether rows could be cleared for the guests that stand; all of them sit then.
+
+        Moves to free places first: they are fewer than where others have to give way.
+        """
+        options = sorted(
+            self._evacuation_options(demand, outside), key=lambda option: (option.price, option.row)
+        )
+        for swap in (False, True):
+            for taken in _enough(options, missing):
+                mark = self._fleet.mark()
+                if self._relocate(taken, swap=swap) and all(
+                    self._place_replica(replica_claim, demand.chip, outside) for _ in range(missing)
+                ):
+                    return True
+                self._undo(mark)
+        return False
+
+    def _relocate(self, options: list[_EvacuationOption], *, swap: bool) -> bool:
+        """Whether all of them can be relocated outside of the evacuated nodes."""
+        leaving = tuple({each.uid: each for option in options for each in option.leaving}.values())
+        cleared = self._fleet.mask([self._fleet.rows[option.row].node.uid for option in options])
+        allowed = self._moves - len(self._mover.moves)
+        if not swap:
+            return len(leaving) <= allowed and self._mover.move(leaving, avoid=cleared)
+        return (
+            len(leaving) == 1
+            and allowed > 1
+            and self._mover.relocate_by_swap(leaving[0], avoid=cleared, tries=self._tries)
+        )
+
+    def _evacuation_options(self, demand: ReplicaDemand, outside: Mask) -> list[_EvacuationOption]:
+        """Rows that could be evacuated, those with the cheapest claims first."""
+        rows = [
+            (self._mover.cost(relocatable_on_row[:1]), row)
+            for row in np.flatnonzero(self._fleet.eligible(demand) & ~outside).tolist()
+            if (relocatable_on_row := self._mover.relocatable_on_row(row))
+        ]
+        options: list[_EvacuationOption] = []
+        for _, row in sorted(rows):
+            leaving = self._mover.blocking_workloads(row, partial(self._seats, demand, row))
+            if leaving:
+                seats = self._mover.without(leaving, partial(self._seats, demand, row))
+                price = self._mover.cost(leaving) / seats
+                options.append(_EvacuationOption(price, row, leaving, seats))
+            if len(options) >= self._tries:
+                break
+        return options
+
+    def _seats(self, demand: ReplicaDemand, row: int) -> int:
+        """Replicas that the row has room for now."""
+        return int(self._fleet.replica_counts(demand)[row])
+
+
+def _enough(options: list[_EvacuationOption], missing: int) -> Iterator[list[_EvacuationOption]]:
+    """From each option on, as many as are needed to place the missing replicas."""
+    for first in range(len(options)):
+        taken, seats = [], 0
+        for option in options[first:]:
+            taken.append(option)
+            seats += option.seats
+            if seats >= missing:
+                yield taken
+                break
+        else:
+            return

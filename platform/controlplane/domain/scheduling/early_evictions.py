@@ -5,7 +5,7 @@ it placed early: cards come free within the plan, the shares of queues change th
 than repeat each of these rules, the next cycle is planned as if nothing arrived and nothing ended; what it would
 evict does not start::
 
-    plan ──▶ placements  a b c d ──▶ next cycle evicts b ──▶ a c d ──▶ evicts nobody: done
+    plan ──▶ placements  a b c d ──▶ next cycle evicts b ──▶ a c d ──▶ evicts none: done
 
 The next cycle decides last for a withdrawn claim (``SchedulerState.deferred``), and cards that are nominated for
 it are released: those that would have evicted it get them first.
@@ -21,28 +21,27 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from controlplane.domain.scheduling.accounts import queue_tree
-from controlplane.domain.scheduling.explain import explain_reserved
-from controlplane.domain.scheduling.lines import by_kind
-from controlplane.domain.scheduling.plans import Plan, Refusals, Refused
-from controlplane.domain.scheduling.runtimes import runtime_on
-from controlplane.domain.scheduling.snapshots import ClaimView, Snapshot
-from controlplane.domain.scheduling.timelines import Timeline
+from controlplane.domain.scheduling.explanations import explain_reserved
+from controlplane.domain.scheduling.pending_queues import claims_by_class, queue_tree
+from controlplane.domain.scheduling.plans import PendingClaims, PendingGroup, SchedulingPlan
+from controlplane.domain.scheduling.runtime_estimates import runtime_on
+from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
 
 #: How often one cycle plans the next one. After that, whatever might be evicted in any order is withdrawn.
 MOST_CHECKS = 3
 
 #: A claim by queue and chip.
-_ByQueue = Mapping[tuple[str, str], ClaimView]
+_ByQueue = Mapping[tuple[str, str], ClaimSnapshot]
 
 #: The plan of the next cycle, from its snapshot and the plan before it.
-NextPlan = Callable[[Snapshot, Plan], Plan]
+NextPlan = Callable[[SchedulingSnapshot, SchedulingPlan], SchedulingPlan]
 
 
 def withdraw_early_evictions(
-    decided: Plan, snapshot: Snapshot, at: datetime, next_plan: NextPlan
-) -> Plan:
-    """The plan without the starts that the next cycle would evict, if nothing but this plan changes the snapshot.
+    decided: SchedulingPlan, snapshot: SchedulingSnapshot, at: datetime, next_plan: NextPlan
+) -> SchedulingPlan:
+    """Return the plan without the starts that the next cycle would evict, if only this plan changes the snapshot.
 
     :param next_plan: plans a snapshot once, without this check.
     """
@@ -64,9 +63,11 @@ def withdraw_early_evictions(
     return decided
 
 
-def _after(decided: Plan, snapshot: Snapshot, at: datetime) -> Snapshot:
+def _after(
+    decided: SchedulingPlan, snapshot: SchedulingSnapshot, at: datetime
+) -> SchedulingSnapshot:
     """The snapshot once the plan is committed."""
-    timeline = Timeline(snapshot)
+    timeline = SnapshotSimulator(snapshot)
     for uid in decided.state.deferred:
         timeline.release_nominated(uid)
     for placement in decided.placements:
@@ -77,7 +78,7 @@ def _after(decided: Plan, snapshot: Snapshot, at: datetime) -> Snapshot:
     return timeline.snapshot()
 
 
-def _at_risk(decided: Plan, after: Snapshot) -> Mapping[str, str]:
+def _at_risk(decided: SchedulingPlan, after: SchedulingSnapshot) -> Mapping[str, str]:
     """Starts that some order of the next cycle might evict, each with a pending claim that may have the right.
 
     A sound bound: a queue that runs no more than it states as its guarantee loses nothing to other queues, and
@@ -92,11 +93,13 @@ def _at_risk(decided: Plan, after: Snapshot) -> Mapping[str, str]:
     tree = queue_tree(after, {})
     for view in after.running:
         if view.revoking:
-            tree.leave(view.queue, view.chip, view.amount)
+            tree.mark_evicting(view.queue, view.chip, view.amount)
     first, fewest = _pending(after)
-    reclaiming: dict[str, list[ClaimView]] = {}
+    reclaiming: dict[str, list[ClaimSnapshot]] = {}
     for (queue, chip), claim in fewest.items():
-        if after.queues[queue].reclaims and tree.covered_by(queue, chip, claim.kind.fewest):
+        if after.queues[queue].reclaims and tree.covered_by(
+            queue, chip, claim.equivalence_class.fewest
+        ):
             reclaiming.setdefault(chip, []).append(claim)
     found = {}
     for view in after.running:
@@ -105,28 +108,33 @@ def _at_risk(decided: Plan, after: Snapshot) -> Mapping[str, str]:
         urgent = first.get((view.queue, view.chip))
         if urgent and urgent.priority > view.priority and after.queues[view.queue].preempts:
             found[view.uid] = urgent.uid
-        elif tree.borrows_itself(view.queue, view.chip):
+        elif tree.is_borrowing(view.queue, view.chip):
             others = (each for each in reclaiming.get(view.chip, ()) if each.queue != view.queue)
             found.update((view.uid, each.uid) for each in islice(others, 1))
     return found
 
 
-def _pending(after: Snapshot) -> tuple[_ByQueue, _ByQueue]:
+def _pending(after: SchedulingSnapshot) -> tuple[_ByQueue, _ByQueue]:
     """Of the pending claims of each queue and chip, the first in order and one that needs the fewest cards."""
-    first: dict[tuple[str, str], ClaimView] = {}
-    fewest: dict[tuple[str, str], ClaimView] = {}
-    for kind, claims in by_kind(after.claims).items():
-        if kind.fewest:
-            for chip in kind.chips:
-                key = kind.queue, chip
-                if claims[0].place < first.setdefault(key, claims[0]).place:
+    first: dict[tuple[str, str], ClaimSnapshot] = {}
+    fewest: dict[tuple[str, str], ClaimSnapshot] = {}
+    for equivalence_class, claims in claims_by_class(after.claims).items():
+        if equivalence_class.fewest:
+            for chip in equivalence_class.chips:
+                key = equivalence_class.queue, chip
+                if claims[0].position < first.setdefault(key, claims[0]).position:
                     first[key] = claims[0]
-                if kind.fewest < fewest.setdefault(key, claims[0]).kind.fewest:
+                if (
+                    equivalence_class.fewest
+                    < fewest.setdefault(key, claims[0]).equivalence_class.fewest
+                ):
                     fewest[key] = claims[0]
     return first, fewest
 
 
-def _without(decided: Plan, owners: Mapping[str, str], snapshot: Snapshot) -> Plan:
+def _without(
+    decided: SchedulingPlan, owners: Mapping[str, str], snapshot: SchedulingSnapshot
+) -> SchedulingPlan:
     """The plan without the starts of those claims.
 
     :param owners: for each, the claim that would evict it.
@@ -138,10 +146,10 @@ def _without(decided: Plan, owners: Mapping[str, str], snapshot: Snapshot) -> Pl
             claim = claims[placement.claim]
             queue = snapshot.queues[claims[owners[placement.claim]].queue].name
             reason = explain_reserved(claim, placement.chip, queue=queue)
-            refused.append(Refused(reason, (claim,)))
+            refused.append(PendingGroup(reason, (claim,)))
     return replace(
         decided,
         placements=tuple(each for each in decided.placements if each.claim not in owners),
-        refusals=Refusals((*decided.refusals.groups, *refused)),
+        pending=PendingClaims((*decided.pending.groups, *refused)),
         state=replace(decided.state, deferred=decided.state.deferred | owners.keys()),
     )

@@ -1,30 +1,37 @@
-"""How much of a node nobody can use, and how a placement changes that.
+"""Fragmentation: how much of a node's free capacity cannot be used, and how a placement changes that.
 
 What is left of a node is a *fragment* for a request that it cannot serve: all of it where the request does not
-fit, and where it does, the shares that are too small for it. The fragmentation of a node is that amount, averaged
-over the requests that people make. A request goes where it adds least: the *gradient*. (Weng et al., "Beware of
-Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023.) Whole cards
-count as they hang together: four free cards across two rings are a fragment to those who need four in a ring.
+fit, and where it does, the shares that are too small for it. The fragmentation of a node is that amount,
+averaged over the requests that users make. A request goes where it adds least: the *gradient*. (Weng et al.,
+"Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC
+2023.) Whole cards count by their geometry: four free cards across two rings are a fragment for requests that
+need four in one ring.
+
+``free_capacity`` reports this per node. A free card is shown as a fragment where most typical requests for its
+chip could not be placed on its node: at least half of the node's free cards are fragments by this measure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.domain.claims import WHOLE_CARD
-from controlplane.domain.scheduling.fleet import Fleet, Rows
-from controlplane.domain.scheduling.shapes import Demand, Typical
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.quotas.claims import WHOLE_CARD
+from controlplane.domain.scheduling.demand import ReplicaDemand, TypicalRequest
+from controlplane.domain.scheduling.node_table import NodeTable, Rows
+from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 
-Amounts = NDArray[np.float64]
+CardAmounts = NDArray[np.float64]
 
 
 class Fragmentation:
-    """Fragments of the nodes of a fleet, against the requests that are typical of it."""
+    """Fragments of the nodes of a fleet, measured against its typical requests."""
 
-    def __init__(self, fleet: Fleet, typical: Sequence[Typical]) -> None:
+    def __init__(self, fleet: NodeTable, typical: Sequence[TypicalRequest]) -> None:
         self._fleet = fleet
         self._typical = tuple(typical)
         #: Whole numbers, as amounts are: their products and sums are exact, in whatever order they are added up.
@@ -32,12 +39,12 @@ class Fragmentation:
         self._weight = max(1, sum(each.weight for each in typical))
         self._cpu = _asked(each.shape.cpu for each in typical)
         self._memory = _asked(each.shape.memory for each in typical)
-        #: Whether each of the requests takes the chip.
+        #: Whether each of the requests accepts the chip.
         self._takers = {
             chip: tuple(chip in each.chips for each in typical)
             for chip in {row.chip for row in fleet.rows}
         }
-        #: [rows, typical]: whether the row has a chip that the request takes.
+        #: [rows, typical]: whether the row has a chip that the request accepts.
         self._suits = np.array(
             [self._takers[row.chip] for row in fleet.rows], dtype=np.bool_
         ).reshape(len(fleet.rows), len(typical))
@@ -55,7 +62,7 @@ class Fragmentation:
         self._all = np.zeros(0, dtype=np.float64)
         self._known = 0
 
-    def gradient(self, demand: Demand, rows: Rows) -> Amounts:
+    def gradient(self, demand: ReplicaDemand, rows: Rows) -> CardAmounts:
         """Thousandths of a card that serving the demand adds to the fragments of each of those rows.
 
         Every row has to have room for it.
@@ -69,10 +76,10 @@ class Fragmentation:
         before = self._amounts(rows, state, cpu, memory)
         shape = demand.shape
         then = self._amounts(rows, after, cpu - shape.cpu, memory - shape.memory)
-        added: Amounts = (then - before) / self._weight
+        added: CardAmounts = (then - before) / self._weight
         return added
 
-    def gradient_on(self, demand: Demand, row: int) -> float:
+    def gradient_on(self, demand: ReplicaDemand, row: int) -> float:
         """``gradient`` for one row, to the last digit, in a tenth of the time."""
         fleet, shape = self._fleet, demand.shape
         state, cpu, memory = int(fleet.state[row]), int(fleet.cpu[row]), int(fleet.memory[row])
@@ -98,12 +105,12 @@ class Fragmentation:
         """Thousandths of cards that are fragments now, in the whole fleet."""
         return float(self.by_row().sum())
 
-    def by_row(self) -> Amounts:
+    def by_row(self) -> CardAmounts:
         """[rows]: thousandths of cards that are fragments now."""
-        fragments: Amounts = self._now() @ self._weights / self._weight
+        fragments: CardAmounts = self._now() @ self._weights / self._weight
         return fragments
 
-    def to_takers(self) -> Amounts:
+    def to_takers(self) -> CardAmounts:
         """[rows]: the same against those requests alone that take the row's chip; 0 where none does.
 
         To a request for another chip every card of a row is a fragment: right for a gradient, which compares
@@ -111,10 +118,10 @@ class Fragmentation:
         """
         weights = self._suits * self._weights
         taken = weights.sum(axis=1)
-        found: Amounts = (self._now() * weights).sum(axis=1) / np.where(taken > 0, taken, 1.0)
+        found: CardAmounts = (self._now() * weights).sum(axis=1) / np.where(taken > 0, taken, 1.0)
         return found
 
-    def _now(self) -> Amounts:
+    def _now(self) -> CardAmounts:
         """[rows, typical]: of the fleet as it is."""
         fleet = self._fleet
         self._learn()
@@ -127,7 +134,7 @@ class Fragmentation:
         state: NDArray[np.int32],
         cpu: NDArray[np.int64],
         memory: NDArray[np.int64],
-    ) -> Amounts:
+    ) -> CardAmounts:
         """[rows]: what each request cannot use, times its weight."""
         return self._each(rows, state, cpu, memory) @ self._weights
 
@@ -137,10 +144,10 @@ class Fragmentation:
         state: NDArray[np.int32],
         cpu: NDArray[np.int64],
         memory: NDArray[np.int64],
-    ) -> Amounts:
+    ) -> CardAmounts:
         """[rows, typical]."""
         served = self._suits[rows] & (cpu[:, None] >= self._cpu) & (memory[:, None] >= self._memory)
-        amounts: Amounts = np.where(served, self._unfit[state], self._all[state][:, None])
+        amounts: CardAmounts = np.where(served, self._unfit[state], self._all[state][:, None])
         return amounts
 
     def _learn(self) -> None:
@@ -167,12 +174,58 @@ class Fragmentation:
         self._known = count
 
 
-def _share(typical: Typical) -> int:
+def _share(typical: TypicalRequest) -> int:
     """Thousandths of a card of which the request can make use."""
     return typical.shape.share if typical.shape.shares else WHOLE_CARD
 
 
 def _asked(amounts: Iterable[int]) -> NDArray[np.int64]:
-    """The least that has to be left for each; who asks for none does not mind if too much was promised."""
+    """The least that has to be left for each; a request for none accepts over-allocation."""
     least = np.iinfo(np.int64).min
     return np.array([amount or least for amount in amounts], dtype=np.int64)
+
+
+#: A free card stands as a fragment where so much of what is free beside it is one.
+MOSTLY = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFreeCapacity:
+    """Free capacity of one node."""
+
+    #: Cards that could be given now.
+    free: int
+    #: Of these, fragments; averaged over requests, so rarely a whole number.
+    fragments: float
+    #: Chips whose free cards here are mostly fragments.
+    broken_up: frozenset[str]
+    #: Nobody holds anything of it, and it has cards that can be given.
+    whole: bool
+
+
+def free_capacity(
+    snapshot: SchedulingSnapshot, typical: Sequence[TypicalRequest]
+) -> tuple[NodeFreeCapacity, ...]:
+    """Return the free capacity of each node, in the order of the snapshot; claims and queues are not read."""
+    fleet = NodeTable(snapshot)
+    fragments = Fragmentation(fleet, typical).to_takers() / WHOLE_CARD
+    free = fleet.whole_cards()
+    by_node: dict[str, list[int]] = {}
+    for number, row in enumerate(fleet.rows):
+        by_node.setdefault(row.node.uid, []).append(number)
+    mostly = (free > 0) & (fragments >= MOSTLY * np.maximum(free, 1))
+    found = []
+    for node in snapshot.nodes:
+        rows = by_node[node.uid] if node.takes_work else []
+        count = sum(int(free[row]) for row in rows)
+        sound = sum(card.state is CardState.USABLE for card in node.cards)
+        found.append(
+            NodeFreeCapacity(
+                free=count,
+                fragments=sum(float(fragments[row]) for row in rows),
+                broken_up=frozenset(fleet.rows[row].chip for row in rows if mostly[row]),
+                whole=0 < sound == count
+                and not any(card.held_by or card.shared for card in node.cards),
+            )
+        )
+    return tuple(found)

@@ -1,7 +1,7 @@
-"""Where a gang goes: all of it or nothing, in the smallest piece of the network that holds it.
+"""Placement of a gang: all of it or nothing, in the smallest part of the network that holds it.
 
 Levels are tried from the node outwards. Of the domains of a level that have room for every role, the one that
-is left fullest is taken, so that the empty ones stay whole for larger gangs; inside it each replica goes where it
+is left fullest is taken, so that empty ones stay whole for larger gangs; inside it each replica goes where it
 adds the fewest fragments.
 """
 
@@ -13,13 +13,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.domain.scheduling.fleet import Fleet, Mask, Moment
+from controlplane.domain.scheduling.demand import (
+    PlacementSearch,
+    ReplicaDemand,
+    RoleDemand,
+    TypicalRequest,
+    placement_search,
+)
+from controlplane.domain.scheduling.network_topology import CLUSTER, NODE, TopologyLevel
+from controlplane.domain.scheduling.node_table import JournalPosition, Mask, NodeTable
 from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.scores import NO_ROOM, ScoreBoard
-from controlplane.domain.scheduling.searches import AskedRole, Search, search_of
-from controlplane.domain.scheduling.shapes import Demand, Typical
-from controlplane.domain.scheduling.snapshots import ClaimView
-from controlplane.domain.scheduling.topology import CLUSTER, NODE, Level
+from controlplane.domain.scheduling.scoring import NO_ROOM, ScoreBoard
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot
 
 #: A row never counts for more; replicas without cards have room everywhere.
 _MOST_REPLICAS = 4096
@@ -28,19 +33,19 @@ _MOST_REPLICAS = 4096
 MOST_DOMAINS = 16
 
 
-class _MostLeft(NamedTuple):
+class _MostFree(NamedTuple):
     """On one row at that moment: whole cards, and thousandths of a card."""
 
-    moment: Moment
+    moment: JournalPosition
     cards: int
     share: int
 
 
-class _Seat(NamedTuple):
-    """Room that was taken for one replica."""
+class _ReplicaSlot(NamedTuple):
+    """Room that was allocated for one replica."""
 
     row: int
-    demand: Demand
+    demand: ReplicaDemand
     placement: ReplicaPlacement
     #: What the board gave the row.
     score: int
@@ -55,46 +60,46 @@ class _Option(NamedTuple):
     level: int
     #: Sum over the replicas.
     score: int
-    #: Of the first replica: between equals the first row wins, whichever chip was looked at first.
+    #: Of the first replica: between equals the first row wins, whichever chip was tried first.
     row: int
     chip: str
-    seats: tuple[_Seat, ...]
+    slots: tuple[_ReplicaSlot, ...]
 
 
 class Placer:
-    """Finds room in a fleet, and takes it."""
+    """Finds room in the node table, and allocates it."""
 
-    def __init__(self, fleet: Fleet, typical: Sequence[Typical] = ()) -> None:
+    def __init__(self, fleet: NodeTable, typical: Sequence[TypicalRequest] = ()) -> None:
         """:param typical: what fragmentation is measured against; without it, the best fit alone decides."""
         self.fleet = fleet
         self._board = ScoreBoard(fleet, typical)
-        self._failed: dict[tuple[Search, bytes | None], Moment] = {}
+        self._failed: dict[tuple[PlacementSearch, bytes | None], JournalPosition] = {}
         #: The most that one row had left when a search failed, by chip and by how much was given back before.
-        self._left: dict[tuple[str, int], _MostLeft] = {}
-        #: Times that it looked, not counting what it knew.
+        self._left: dict[tuple[str, int], _MostFree] = {}
+        #: Searches, cached results not counted.
         self.searches = 0
 
     def place(
-        self, claim: ClaimView, chip: str, *, avoid: Mask | None = None
+        self, claim: ClaimSnapshot, chip: str, *, avoid: Mask | None = None
     ) -> tuple[ReplicaPlacement, ...] | None:
         """Take room for the whole gang on cards of that chip; None, and nothing is taken, if there is none.
 
         A gang that may start with fewer replicas gets as many as fit where its fewest do. The same gang is not
         looked for twice as long as nothing was given back.
 
-        :param avoid: rows that are kept for somebody else.
+        :param avoid: rows that are reserved for other claims.
         """
-        seats = self._find(claim, chip, avoid)
-        return None if seats is None else tuple(seat.placement for seat in seats)
+        slots = self._find(claim, chip, avoid)
+        return None if slots is None else tuple(slot.placement for slot in slots)
 
     def place_on_best(
-        self, claim: ClaimView, choices: Sequence[tuple[str, Mask | None]]
+        self, claim: ClaimSnapshot, choices: Sequence[tuple[str, Mask | None]]
     ) -> tuple[str, tuple[ReplicaPlacement, ...]] | None:
         """Take room for the gang on one of several equally good chips; None, and nothing is taken, if none has it.
 
         That is where most replicas fit, then where the smallest domain holds them, then where it costs least.
 
-        :param choices: chips, each with its rows that are kept for somebody else.
+        :param choices: chips, each with its rows that are reserved for other claims.
         """
         if len(choices) == 1:
             ((chip, avoid),) = choices
@@ -103,52 +108,54 @@ class Placer:
         options = []
         for chip, avoid in choices:
             before = self.fleet.mark()
-            if (seats := self._find(claim, chip, avoid)) is not None:
-                options.append(self._option(claim, chip, seats))
+            if (slots := self._find(claim, chip, avoid)) is not None:
+                options.append(self._option(claim, chip, slots))
                 self.fleet.undo(before)
         if not options:
             return None
         best = min(options)
-        return best.chip, tuple(self._take_again(seat) for seat in best.seats)
+        return best.chip, tuple(self._reallocate(slot) for slot in best.slots)
 
-    def _find(self, claim: ClaimView, chip: str, avoid: Mask | None) -> tuple[_Seat, ...] | None:
-        search = search_of(claim, chip)
+    def _find(
+        self, claim: ClaimSnapshot, chip: str, avoid: Mask | None
+    ) -> tuple[_ReplicaSlot, ...] | None:
+        search = placement_search(claim, chip)
         parts = search.parts
         key = search, None if avoid is None else avoid.tobytes()
         failed = self._failed.get(key)
         if failed is not None and self.fleet.only_shrunk_since(failed):
             return None
-        if self._lacks_cards(parts):
+        if self._known_to_lack_cards(parts):
             return None
         self.searches += 1
-        seats = self._search(parts, claim, avoid)
-        if seats is None:
+        slots = self._search(parts, claim, avoid)
+        if slots is None:
             moment = self._failed[key] = self.fleet.moment()
-            self._left[chip, moment.frees] = _MostLeft(moment, *self.fleet.most_left(chip))
-        return seats
+            self._left[chip, moment.frees] = _MostFree(moment, *self.fleet.most_left(chip))
+        return slots
 
-    def _option(self, claim: ClaimView, chip: str, seats: tuple[_Seat, ...]) -> _Option:
-        rows = [seat.row for seat in seats]
+    def _option(self, claim: ClaimSnapshot, chip: str, slots: tuple[_ReplicaSlot, ...]) -> _Option:
+        rows = [slot.row for slot in slots]
         level = 0
-        if len(seats) > 1:
+        if len(slots) > 1:
             levels = self.fleet.topology.between(claim.near or NODE, claim.within or CLUSTER)
             together = (len(set(each.domain[rows].tolist())) == 1 for each in levels)
             level = next((number for number, one in enumerate(together) if one), len(levels))
         return _Option(
-            missing=sum(role.replicas for role in claim.shape.roles) - len(seats),
+            missing=sum(role.replicas for role in claim.shape.roles) - len(slots),
             level=level,
-            score=sum(seat.score for seat in seats),
+            score=sum(slot.score for slot in slots),
             row=rows[0],
             chip=chip,
-            seats=seats,
+            slots=slots,
         )
 
-    def _take_again(self, seat: _Seat) -> ReplicaPlacement:
-        role, index = seat.placement.role, seat.placement.index
-        return self.fleet.take(seat.row, seat.demand, role=role, index=index)
+    def _reallocate(self, slot: _ReplicaSlot) -> ReplicaPlacement:
+        role, index = slot.placement.role, slot.placement.index
+        return self.fleet.take(slot.row, slot.demand, role=role, index=index)
 
-    def _lacks_cards(self, parts: Sequence[AskedRole]) -> bool:
-        """Whether it is known that no row has the cards of one replica, whatever else they ask for."""
+    def _known_to_lack_cards(self, parts: Sequence[RoleDemand]) -> bool:
+        """Return whether it is known that no row has the cards of one replica, whatever else they request."""
         for part in parts:
             shape = part.demand.shape
             left = self._left.get((part.demand.chip, self.fleet.moment().frees))
@@ -158,7 +165,7 @@ class Placer:
                     return True
         return False
 
-    def could_hold(self, claim: ClaimView, chip: str, *, avoid: Mask | None = None) -> Mask:
+    def could_hold(self, claim: ClaimSnapshot, chip: str, *, avoid: Mask | None = None) -> Mask:
         """[rows]: those under a domain with enough for each role, and for all of them in sum.
 
         For equal replicas that is where they fit; for several roles they may not fit even there.
@@ -166,30 +173,30 @@ class Placer:
         could = np.zeros(len(self.fleet.rows), dtype=np.bool_)
         widest = claim.within or CLUSTER
         for level in self.fleet.topology.between(widest, widest):
-            domains, _ = self._candidates(level, search_of(claim, chip).parts, avoid)
+            domains, _ = self._candidates(level, placement_search(claim, chip).parts, avoid)
             could |= np.isin(level.domain, domains)
         return could
 
     def _search(
-        self, parts: tuple[AskedRole, ...], claim: ClaimView, avoid: Mask | None
-    ) -> tuple[_Seat, ...] | None:
+        self, parts: tuple[RoleDemand, ...], claim: ClaimSnapshot, avoid: Mask | None
+    ) -> tuple[_ReplicaSlot, ...] | None:
         if claim.within:
             # Also where one node holds it: a node that stands under no leaf is not a leaf of its own.
-            avoid = _barred(self.fleet.topology.inside(claim.within), avoid)
+            avoid = _excluded(self.fleet.topology.inside(claim.within), avoid)
         if len(parts) == 1 and parts[0].wanted == 1:
             # One replica has no network between its parts.
             return self._within(None, parts, avoid)
         # One Launch runs in one cluster, so that is the widest.
         levels = self.fleet.topology.between(claim.near or NODE, claim.within or CLUSTER)
         whole = tuple(part._replace(fewest=part.wanted) for part in parts)
-        placed = self._smallest(levels, whole, avoid)
+        placed = self._smallest_domain(levels, whole, avoid)
         if placed is None and whole != parts:
-            placed = self._roomiest(levels, parts, avoid)
+            placed = self._largest_fit(levels, parts, avoid)
         return placed
 
-    def _smallest(
-        self, levels: Sequence[Level], parts: Sequence[AskedRole], avoid: Mask | None
-    ) -> tuple[_Seat, ...] | None:
+    def _smallest_domain(
+        self, levels: Sequence[TopologyLevel], parts: Sequence[RoleDemand], avoid: Mask | None
+    ) -> tuple[_ReplicaSlot, ...] | None:
         """In the smallest domain that holds it, and among those in the fullest."""
         for level in levels:
             domains, spare = self._candidates(level, parts, avoid)
@@ -198,10 +205,10 @@ class Placer:
                     return placed
         return None
 
-    def _roomiest(
-        self, levels: Sequence[Level], parts: Sequence[AskedRole], avoid: Mask | None
-    ) -> tuple[_Seat, ...] | None:
-        """An elastic gang that nowhere fits whole: where most of it does."""
+    def _largest_fit(
+        self, levels: Sequence[TopologyLevel], parts: Sequence[RoleDemand], avoid: Mask | None
+    ) -> tuple[_ReplicaSlot, ...] | None:
+        """Place an elastic gang that fits nowhere as a whole where most of it fits."""
         for level in reversed(levels):
             domains, spare = self._candidates(level, parts, avoid)
             for domain in domains[np.argsort(-spare, kind="stable")][:MOST_DOMAINS]:
@@ -210,26 +217,28 @@ class Placer:
         return None
 
     def _candidates(
-        self, level: Level, parts: Sequence[AskedRole], avoid: Mask | None
+        self, level: TopologyLevel, parts: Sequence[RoleDemand], avoid: Mask | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Domains that could hold all roles, and the cards that each has room for, role by role."""
         enough = np.ones(len(level), dtype=np.bool_)
         spare = np.zeros(len(level), dtype=np.int64)
         some = np.zeros(len(self.fleet.rows), dtype=np.bool_)
         for part in parts:
-            times = np.minimum(self.fleet.times(part.demand), _MOST_REPLICAS)
+            replica_counts = np.minimum(self.fleet.replica_counts(part.demand), _MOST_REPLICAS)
             if avoid is not None:
-                times = np.where(avoid, 0, times)
-            room = level.totals(times)
+                replica_counts = np.where(avoid, 0, replica_counts)
+            room = level.totals(replica_counts)
             enough &= room >= part.fewest
             spare += room * part.demand.shape.cards
-            some |= times > 0
+            some |= replica_counts > 0
         if len(parts) > 1:
             enough &= self._enough_for_all(level, parts, some)
         domains = np.flatnonzero(enough)
         return domains, spare[domains]
 
-    def _enough_for_all(self, level: Level, parts: Sequence[AskedRole], some: Mask) -> Mask:
+    def _enough_for_all(
+        self, level: TopologyLevel, parts: Sequence[RoleDemand], some: Mask
+    ) -> Mask:
         """[domains]: whether what all roles need together is free there, on rows with room for some of them."""
         left = self.fleet.states.lefts[self.fleet.state].sum(axis=1, dtype=np.int64)
         enough = np.ones(len(level), dtype=np.bool_)
@@ -242,35 +251,37 @@ class Placer:
         return enough
 
     def _within(
-        self, inside: Mask | None, parts: Sequence[AskedRole], avoid: Mask | None
-    ) -> tuple[_Seat, ...] | None:
+        self, inside: Mask | None, parts: Sequence[RoleDemand], avoid: Mask | None
+    ) -> tuple[_ReplicaSlot, ...] | None:
         """Replica by replica where each adds the fewest fragments; nothing if a role does not get its fewest.
 
         No role grows before all have started.
         """
         mark = self.fleet.mark()
-        placed: list[_Seat] = []
-        barred = _barred(inside, avoid)
+        placed: list[_ReplicaSlot] = []
+        excluded = _excluded(inside, avoid)
         for part in parts:
             for index in range(part.fewest):
-                seat = self._seat(part, index, barred)
-                if seat is None:
+                slot = self._find_slot(part, index, excluded)
+                if slot is None:
                     self.fleet.undo(mark)
                     return None
-                placed.append(seat)
+                placed.append(slot)
         for part in parts:
             for index in range(part.fewest, part.wanted):
-                seat = self._seat(part, index, barred)
-                if seat is None:
+                slot = self._find_slot(part, index, excluded)
+                if slot is None:
                     break
-                placed.append(seat)
+                placed.append(slot)
         return tuple(placed)
 
-    def _seat(self, part: AskedRole, index: int, barred: Mask | None) -> _Seat | None:
-        """Room for one replica, taken where it is best; None if there is none."""
+    def _find_slot(
+        self, part: RoleDemand, index: int, excluded: Mask | None
+    ) -> _ReplicaSlot | None:
+        """Allocate room for one replica where it scores best; None if there is none."""
         scores = self._board.scores(part.demand)
-        if barred is not None:
-            scores = np.where(barred, NO_ROOM, scores)
+        if excluded is not None:
+            scores = np.where(excluded, NO_ROOM, scores)
         if not len(scores):
             return None
         row = int(scores.argmin())
@@ -278,10 +289,10 @@ class Placer:
         if score == NO_ROOM:
             return None
         placement = self.fleet.take(row, part.demand, role=part.role, index=index)
-        return _Seat(row, part.demand, placement, score)
+        return _ReplicaSlot(row, part.demand, placement, score)
 
 
-def _barred(inside: Mask | None, avoid: Mask | None) -> NDArray[np.bool_] | None:
+def _excluded(inside: Mask | None, avoid: Mask | None) -> NDArray[np.bool_] | None:
     if inside is None:
         return avoid
     return ~inside if avoid is None else ~inside | avoid

@@ -1,21 +1,25 @@
-"""What the scheduler decided: placements, revocations, reservations, and a reason for each claim that waits."""
+"""Scheduling plans: placements, evictions, reservations, a reason for each pending claim; and the policy."""
 
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 if TYPE_CHECKING:
-    from controlplane.domain.scheduling.lines import SearchKey
-    from controlplane.domain.scheduling.snapshots import ClaimView, Kind, Place
+    from controlplane.domain.scheduling.pending_queues import SearchKey
+    from controlplane.domain.scheduling.snapshots import (
+        ClaimSnapshot,
+        EquivalenceClass,
+        QueuePosition,
+    )
 
 
-class RefusalCode(StrEnum):
+class PendingCode(StrEnum):
     #: No node has enough free cards now.
     NO_FREE_CARDS = "no_free_cards"
     #: Enough are free on a node, but not such as hang together.
@@ -33,18 +37,18 @@ class RefusalCode(StrEnum):
     NO_CPU = "no_cpu"
     QUEUE_CAP = "queue_cap"
     QUEUE_CLOSED = "queue_closed"
-    #: Its person runs as many claims as the queue lets one person run.
-    PERSON_LIMIT = "person_limit"
+    #: Its user runs as many claims as the queue allows per user.
+    USER_LIMIT = "person_limit"
     #: Beyond its guarantee, and nothing may be borrowed.
     NO_BORROWING = "no_borrowing"
     #: Room there is, but it is kept for a claim that waits longer.
     RESERVED = "reserved"
-    #: Others were told to stop for it; their cards are on their way.
-    AWAITS_CARDS = "awaits_cards"
+    #: Others are being evicted for it; it will get their cards.
+    AWAITING_EVICTIONS = "awaits_cards"
     #: There is room on a slower chip, but it ends sooner if it waits for a faster one.
-    AWAITS_FASTER = "awaits_faster"
+    AWAITING_FASTER_CHIP = "awaits_faster"
     #: The cycle had decided enough before it came to it.
-    NOT_LOOKED_AT = "not_looked_at"
+    NOT_EVALUATED = "not_looked_at"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +58,22 @@ class ReplicaPlacement:
     node: str
     #: Card uids in index order; empty for a replica without cards, and where the node's plug-in chooses.
     cards: tuple[str, ...]
-    #: How many cards of the node it has, whoever chooses them.
+    #: How many cards of the node it has, whether or not the scheduler chose them.
     count: int = 0
 
 
+def cards_of(replicas: Iterable[ReplicaPlacement]) -> int:
+    return sum(len(replica.cards) or replica.count for replica in replicas)
+
+
+def nodes_of(replicas: Iterable[ReplicaPlacement]) -> tuple[str, ...]:
+    """Each node once, in the order of the replicas."""
+    return tuple(dict.fromkeys(replica.node for replica in replicas))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """All replicas of a gang; there is no such thing as part of one."""
+class ClaimPlacement:
+    """All replicas of a gang; a gang is never placed in part."""
 
     claim: str
     chip: str
@@ -72,64 +85,64 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """Why a claim waits; the same for all that ask for the same."""
+class PendingReason:
+    """Why a claim is pending; the same for all claims of an equivalence class."""
 
-    code: RefusalCode
+    code: PendingCode
     #: Why not now, in words with numbers.
     reason: str
     #: The numbers of the reason, for programs.
     numbers: Mapping[str, float] = field(default_factory=dict)
 
-    def refuse(self, claim: str) -> Refusal:
-        return Refusal(claim=claim, code=self.code, reason=self.reason, numbers=self.numbers)
+    def refuse(self, claim: str) -> PendingClaim:
+        return PendingClaim(claim=claim, code=self.code, reason=self.reason, numbers=self.numbers)
 
 
-class Refused(NamedTuple):
-    """Claims that wait for one reason."""
+class PendingGroup(NamedTuple):
+    """Claims that are pending for one reason."""
 
-    reason: Reason
+    reason: PendingReason
     #: In the order in which they were refused.
-    claims: Sequence[ClaimView]
+    claims: Sequence[ClaimSnapshot]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class PendingClaim:
     claim: str
-    code: RefusalCode
+    code: PendingCode
     #: Why not now, in words with numbers.
     reason: str
     #: The numbers of the reason, for programs.
     numbers: Mapping[str, float] = field(default_factory=dict)
 
 
-class Refusals(Sequence[Refusal]):
-    """Each claim that waits with its reason, in the order in which they were refused.
+class PendingClaims(Sequence[PendingClaim]):
+    """Each pending claim with its reason, in the order in which they were decided.
 
-    Thousands wait for few reasons: a refusal is made when it is looked at.
+    Thousands are pending for few reasons, so the value of a claim is created when it is read.
     """
 
     __slots__ = ("_ends", "groups")
 
-    def __init__(self, groups: Sequence[Refused] = ()) -> None:
+    def __init__(self, groups: Sequence[PendingGroup] = ()) -> None:
         self.groups = tuple(groups)
         self._ends = tuple(accumulate(len(group.claims) for group in self.groups))
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    def __iter__(self) -> Iterator[Refusal]:
+    def __iter__(self) -> Iterator[PendingClaim]:
         for group in self.groups:
             for claim in group.claims:
                 yield group.reason.refuse(claim.uid)
 
     @overload
-    def __getitem__(self, index: int) -> Refusal: ...
+    def __getitem__(self, index: int) -> PendingClaim: ...
 
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Refusal]: ...
+    def __getitem__(self, index: slice) -> Sequence[PendingClaim]: ...
 
-    def __getitem__(self, index: int | slice) -> Refusal | Sequence[Refusal]:
+    def __getitem__(self, index: int | slice) -> PendingClaim | Sequence[PendingClaim]:
         if isinstance(index, slice):
             return tuple(self)[index]
         place = range(len(self))[index]
@@ -137,21 +150,25 @@ class Refusals(Sequence[Refusal]):
         group = self.groups[number]
         return group.reason.refuse(group.claims[place - self._ends[number]].uid)
 
-    def around(self, place: int) -> Iterator[tuple[Reason, ClaimView]]:
-        """The reason and the claim of each, from that place on and at last of those before it."""
+    def around(self, place: int) -> Iterator[tuple[PendingReason, ClaimSnapshot]]:
+        """Yield reason and claim of each, from that position to the end and then from the start up to it."""
         if not self:
             return
         place %= len(self)
         number = bisect(self._ends, place)
         reason, claims = self.groups[number]
         cut = len(claims) - (self._ends[number] - place)
-        circle = Refused(reason, claims[cut:]), *self.groups[number + 1 :], *self.groups[:number]
-        for why, those in (*circle, Refused(reason, claims[:cut])):
+        circle = (
+            PendingGroup(reason, claims[cut:]),
+            *self.groups[number + 1 :],
+            *self.groups[:number],
+        )
+        for why, those in (*circle, PendingGroup(reason, claims[:cut])):
             for claim in those:
                 yield why, claim
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Refusals | tuple) and tuple(self) == tuple(other)
+        return isinstance(other, PendingClaims | tuple) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
         return hash(self._ends)
@@ -162,10 +179,10 @@ class Refusals(Sequence[Refusal]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revocation:
-    """A claim that has to save and stop, so that another gets its cards."""
+    """An eviction: a claim that has to save and stop so that another gets its cards."""
 
     claim: str
-    #: The waiting claim that gets them.
+    #: The pending claim that gets them.
     beneficiary: str
     #: Why this one, in words with numbers.
     reason: str
@@ -173,19 +190,19 @@ class Revocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """Room that is kept for a claim which waits, so that smaller ones do not pass it for ever."""
+    """Nodes that are reserved for a pending claim, so that smaller claims do not overtake it for ever."""
 
     claim: str
     nodes: tuple[str, ...]
-    #: When what runs there is expected to have ended; None when nobody knows.
+    #: When what runs there is expected to have ended; None if unknown.
     starts_at: datetime | None
 
 
-class Verdict(NamedTuple):
-    """Why all claims of a kind wait that are behind a place in their line."""
+class ClassReason(NamedTuple):
+    """Why all claims of an equivalence class behind a position in their queue are pending."""
 
-    reason: Reason
-    behind: Place
+    reason: PendingReason
+    behind: QueuePosition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,13 +218,15 @@ class SchedulerState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    placements: tuple[Placement, ...] = ()
-    refusals: Refusals = field(default_factory=Refusals)
+class SchedulingPlan:
+    """The decisions of one cycle."""
+
+    placements: tuple[ClaimPlacement, ...] = ()
+    pending: PendingClaims = field(default_factory=PendingClaims)
     revocations: tuple[Revocation, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     #: What holds for others of a kind too, were there more of them.
-    verdicts: Mapping[Kind, Verdict] = field(default_factory=dict, repr=False)
+    class_reasons: Mapping[EquivalenceClass, ClassReason] = field(default_factory=dict, repr=False)
     #: For the next cycle.
     state: SchedulerState = field(default_factory=SchedulerState, repr=False)
 
@@ -217,9 +236,33 @@ class Plan:
         moved = bool(self.placements or self.revocations)
         if self.state.untried or (moved and self.state.deferred):
             return True
-        return bool(self.placements) and self.left_out_any
+        return bool(self.placements) and self.any_not_evaluated
 
     @property
-    def left_out_any(self) -> bool:
-        groups = self.refusals.groups
-        return any(group.reason.code is RefusalCode.NOT_LOOKED_AT for group in groups)
+    def any_not_evaluated(self) -> bool:
+        groups = self.pending.groups
+        return any(group.reason.code is PendingCode.NOT_EVALUATED for group in groups)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulingPolicy:
+    """Bounds and choices of one cycle."""
+
+    #: Most claims to place in one cycle; keeps a commit short.
+    placements_per_cycle: int = 200
+    #: Where others were not evaluated for it, the next cycle may place more, within this duration; None: never.
+    cycle: timedelta | None = None
+    #: Most searches for room in one cycle, beside those that keep room for a few; a claim decided without any
+    #: counts as one. Whoever was not looked at has a turn in one of the next cycles (``cycle``).
+    attempts_per_cycle: int = 2000
+    #: Take cards back for those that they are owed to.
+    preemption: bool = True
+    #: Most claims for which others are evicted in one cycle.
+    reclaims_per_cycle: int = 32
+    #: Let claims use room that is kept for another, as long as they end before it starts. What nobody keeps is for
+    #: whoever is next in any case.
+    backfill: bool = True
+    #: Claims that may keep room for themselves at the same time.
+    reservations: int = 8
+    #: How long evicted claims have to save their work.
+    grace: timedelta = timedelta(seconds=120)

@@ -1,19 +1,21 @@
-"""Cards for those that they are owed to: which running claims have to stop, found by trying.
+"""Preemption: which running claims are evicted for a claim that is entitled to their cards, found by simulation.
 
-Two rights to another's cards, and no third:
+There are two rights to cards that others hold:
 
 *reclaim*: a claim within a guarantee takes back what others borrowed. Never from a queue that is within its own
-guarantee, nor from one below a queue that is (``QueueTree.may_take_back``);
+guarantee, nor from one below a queue that is (``QueueTree.may_reclaim``);
 
-*preemption*: an urgent claim takes the place of a less urgent one of its own queue, where the queue says so.
+*preemption*: a claim of higher priority replaces one of lower priority in its own queue, where the queue allows
+it.
 
-Claims that the same plan has placed are candidates as well: whoever the next cycle would have to evict does not
-start (``Room.starting``). Whether running work is a borrower's is asked without them.
+Claims that the same plan has placed are candidates as well: a claim that the next cycle would have to evict
+does not start (``PreemptionPlan.starting``). Whether a running claim is borrowing is decided without them.
 
-Victims are whole claims whose owners can save and stop. They are ranked once: borrowers before those within their
-guarantee, then the lowest priority, the least work lost since a checkpoint, the youngest. Node by node, where the
-least is lost first, they are taken away from the simulated fleet until the whole gang fits; then each that turns
-out not to be needed is given back, so that stopping one fewer would not do. Nothing of it stays but names.
+Victims are whole claims whose owners can save and stop. They are ranked once: borrowers before those within
+their guarantee, then the lowest priority, the least work lost since a checkpoint, the youngest. Node by node,
+where the least is lost first, they are removed from the simulated fleet until the whole gang fits; then each
+that turns out not to be needed is put back, so that evicting one fewer would not do. The simulation leaves no
+trace but the names.
 """
 
 from __future__ import annotations
@@ -25,31 +27,29 @@ from functools import partial
 from itertools import takewhile
 from typing import NamedTuple
 
-from controlplane.domain.claims import WHOLE_CARD
-from controlplane.domain.quotas import QueueTree
-from controlplane.domain.scheduling.elastic import at_least
-from controlplane.domain.scheduling.explain import explain_preemption, explain_reclaim
-from controlplane.domain.scheduling.fleet import Fleet, Mask, Then
+from controlplane.domain.quotas.claims import WHOLE_CARD
+from controlplane.domain.quotas.tree import QueueTree
+from controlplane.domain.scheduling.explanations import explain_preemption, explain_reclaim
+from controlplane.domain.scheduling.node_table import Mask, NodeTable, RowState
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import ReplicaPlacement, Revocation
-from controlplane.domain.scheduling.reservations import nodes_of
-from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
+from controlplane.domain.scheduling.plans import ReplicaPlacement, Revocation, nodes_of
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, minimal_claim
 from controlplane.domain.scheduling.victims import Region, Victim, order, rank, regions
 
 #: Parts of the network that are tried, those with the least to lose first.
 MOST_REGIONS = 8
 
 
-class Room(NamedTuple):
-    """What has to stop for a claim, and where it will run."""
+class PreemptionPlan(NamedTuple):
+    """The claims to evict for a claim, and where it will run."""
 
     chip: str
-    victims: tuple[RunningView, ...]
+    victims: tuple[RunningClaim, ...]
     replicas: tuple[ReplicaPlacement, ...]
     #: The rows that it uses, as they are when it runs.
-    then: Mapping[int, Then]
+    then: Mapping[int, RowState]
     #: Claims that the plan has placed and that must not start.
-    starting: tuple[RunningView, ...] = ()
+    starting: tuple[RunningClaim, ...] = ()
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class _Fit(NamedTuple):
     """A place that was found by trying, and the rows that changed."""
 
     replicas: tuple[ReplicaPlacement, ...]
-    then: Mapping[int, Then]
+    then: Mapping[int, RowState]
 
 
 class _Rights(NamedTuple):
@@ -73,15 +73,15 @@ class _Rights(NamedTuple):
 
 
 class Preemptor:
-    """Finds victims in one plan; whom it chose once is not chosen again."""
+    """Finds victims in one plan; a victim is not chosen twice."""
 
     def __init__(
         self,
         *,
-        fleet: Fleet,
+        fleet: NodeTable,
         placer: Placer,
         tree: QueueTree,
-        running: Sequence[RunningView],
+        running: Sequence[RunningClaim],
         at: datetime,
     ) -> None:
         self._fleet = fleet
@@ -97,20 +97,20 @@ class Preemptor:
         #: By chip and queue, those that the plan has placed.
         self._starting: dict[str, dict[str, list[Victim]]] = {}
         self._at = at
-        #: Stopping already, and for nobody: their cards come without another victim.
-        self._stopping: dict[str, list[RunningView]] = {}
+        #: Stopping already, for no claim: their cards become free without another victim.
+        self._stopping: dict[str, list[RunningClaim]] = {}
         for view in sorted(running, key=partial(rank, at)):
             if view.revoking:
                 # Its queue is judged as if it were gone, or more would be taken than was borrowed.
-                tree.leave(view.queue, view.chip, view.amount)
+                tree.mark_evicting(view.queue, view.chip, view.amount)
             if view.revoking and not view.revoked_for:
                 self._stopping.setdefault(view.chip, []).append(view)
             elif view.preemptible and not view.revoking and view.amount:
                 queues = self._ranked.setdefault(view.chip, {})
                 queues.setdefault(view.queue, []).append(Victim.of(view, fleet, at))
 
-    def started(self, view: RunningView) -> None:
-        """The plan placed a claim."""
+    def started(self, view: RunningClaim) -> None:
+        """Add a claim that the plan has placed."""
         victim = Victim.of(view, self._fleet, self._at, starting=True)
         self._starting.setdefault(view.chip, {}).setdefault(view.queue, []).append(victim)
         places = self._places.get(view.chip)
@@ -119,22 +119,24 @@ class Preemptor:
             below = self._below[view.chip]
             below.setdefault(self._tree.top_of(view.queue), []).append(view.queue)
 
-    def cancel(self, view: RunningView) -> None:
-        """The plan places it no more."""
+    def cancel(self, view: RunningClaim) -> None:
+        """Remove a claim that the plan no longer places."""
         self._tree.start(view.queue, view.chip, -view.amount)
         starting = self._starting[view.chip]
         starting[view.queue] = [each for each in starting[view.queue] if each.view is not view]
 
-    def make_room(self, claim: ClaimView, chip: str, *, avoid: Mask | None) -> Room | None:
+    def make_room(
+        self, claim: ClaimSnapshot, chip: str, *, avoid: Mask | None
+    ) -> PreemptionPlan | None:
         """The fewest and cheapest that have to stop for the claim; None if that would not help.
 
-        :param avoid: rows that are kept for somebody else.
+        :param avoid: rows that are reserved for other claims.
         """
         rights = self._rights(claim, chip)
         candidates = list(self._candidates(claim, chip, rights))
         if not candidates:
             return None
-        least = at_least(claim)
+        least = minimal_claim(claim)
         before = self._fleet.mark()
         try:
             for view in self._stopping.get(chip, ()):
@@ -149,17 +151,17 @@ class Preemptor:
             self._fleet.undo(before)
         return None
 
-    def awaited(self, claim: ClaimView, stopping: Sequence[RunningView]) -> Room:
-        """What was promised to the claim in an earlier cycle: no second round, however long the first takes."""
+    def awaited(self, claim: ClaimSnapshot, stopping: Sequence[RunningClaim]) -> PreemptionPlan:
+        """Return what was nominated for the claim in an earlier cycle, without choosing new victims."""
         chip = stopping[0].chip
-        fit = after(self._fleet, self._placer, stopping, at_least(claim), chip)
-        return Room(chip, tuple(stopping), *(fit or _Fit((), {})))
+        fit = placement_after(self._fleet, self._placer, stopping, minimal_claim(claim), chip)
+        return PreemptionPlan(chip, tuple(stopping), *(fit or _Fit((), {})))
 
-    def stop(self, room: Room, claim: ClaimView) -> tuple[Revocation, ...]:
-        """The victims will stop for the claim: why each, in words."""
+    def stop(self, room: PreemptionPlan, claim: ClaimSnapshot) -> tuple[Revocation, ...]:
+        """Mark the victims as evicted for the claim; return the evictions with their reasons."""
         revocations = []
         for view in room.victims:
-            self._tree.leave(view.queue, view.chip, view.amount)
+            self._tree.mark_evicting(view.queue, view.chip, view.amount)
             ranked = self._ranked[view.chip]
             ranked[view.queue] = [each for each in ranked[view.queue] if each.view is not view]
             if view.queue == claim.queue:
@@ -179,12 +181,12 @@ class Preemptor:
 
     # -- Who may be stopped --
 
-    def _rights(self, claim: ClaimView, chip: str) -> _Rights:
+    def _rights(self, claim: ClaimSnapshot, chip: str) -> _Rights:
         queue = self._tree.view(claim.queue)
-        covered_by = self._tree.room(claim.queue, chip, claim.shape.fewest_amount).covered_by
+        covered_by = self._tree.check(claim.queue, chip, claim.shape.fewest_amount).covered_by
         return _Rights(covered_by if queue.reclaims else "", queue.preempts)
 
-    def _candidates(self, claim: ClaimView, chip: str, rights: _Rights) -> Iterator[Victim]:
+    def _candidates(self, claim: ClaimSnapshot, chip: str, rights: _Rights) -> Iterator[Victim]:
         """Whom it may have stopped now, borrowers of other queues first."""
         if not claim.shape.fewest_amount:
             return
@@ -192,7 +194,11 @@ class Preemptor:
         if rights.covered_by:
             for queue in self._borrowers(chip, rights.covered_by):
                 for victims in (queues.get(queue), starting.get(queue)):
-                    if victims and queue != claim.queue and self._due(rights, victims[0], chip):
+                    if (
+                        victims
+                        and queue != claim.queue
+                        and self._may_evict(rights, victims[0], chip)
+                    ):
                         yield from victims
         if rights.preempts:
             yield from takewhile(
@@ -216,27 +222,27 @@ class Preemptor:
             below = self._below[chip] = {}
             for queue in places:
                 below.setdefault(self._tree.top_of(queue), []).append(queue)
-        # What a queue above the claim's holds itself is not asked for.
-        found = {queue for queue in self._tree.way_up(covered_by) if queue in places}
+        # Ancestors of the claim's queue are always included: what they hold themselves is not compared.
+        found = {queue for queue in self._tree.path_to_root(covered_by) if queue in places}
         for top, queues in self._below[chip].items():
             version = self._tree.version_of(top)
             known = self._lending.get((chip, top))
             if known is None or known[0] != version:
-                borrowers = [queue for queue in queues if self._tree.borrows_itself(queue, chip)]
+                borrowers = [queue for queue in queues if self._tree.is_borrowing(queue, chip)]
                 known = self._lending[chip, top] = version, borrowers
             found.update(known[1])
         return sorted(found, key=places.__getitem__)
 
-    def _due(self, rights: _Rights, victim: Victim, chip: str) -> bool:
-        """Whether the cards of the victim are due to the claim with those rights."""
-        return bool(rights.covered_by) and self._tree.may_take_back(
+    def _may_evict(self, rights: _Rights, victim: Victim, chip: str) -> bool:
+        """Return whether the claim with those rights may take the cards of the victim."""
+        return bool(rights.covered_by) and self._tree.may_reclaim(
             rights.covered_by, victim.queue, chip, starting=victim.starting
         )
 
     # -- By trying --
 
     def _regions(
-        self, claim: ClaimView, chip: str, candidates: Sequence[Victim], avoid: Mask | None
+        self, claim: ClaimSnapshot, chip: str, candidates: Sequence[Victim], avoid: Mask | None
     ) -> list[Region]:
         """What is tried; where that is not all, nothing without the room even if all of them stopped."""
         found = regions(self._fleet, claim, chip, candidates, avoid=avoid)
@@ -250,7 +256,7 @@ class Preemptor:
         return found[:MOST_REGIONS]
 
     def _clear(
-        self, claim: ClaimView, chip: str, region: Region, rights: _Rights
+        self, claim: ClaimSnapshot, chip: str, region: Region, rights: _Rights
     ) -> tuple[list[Victim], _Fit] | None:
         """Victims without which the claim fits, and where; None if it does not fit even so."""
         chosen: dict[str, Victim] = {}
@@ -262,9 +268,11 @@ class Preemptor:
                     continue
                 # With those before it gone, its queue may be back within its guarantee.
                 own = view.queue == claim.queue
-                if own or self._due(rights, victim, chip):
+                if own or self._may_evict(rights, victim, chip):
                     chosen[view.uid] = victim
-                    self._tree.leave(view.queue, chip, view.amount, starting=victim.starting)
+                    self._tree.mark_evicting(
+                        view.queue, chip, view.amount, starting=victim.starting
+                    )
             if number >= min(next_try, len(region.bundles)):
                 fit = self._fits(claim, chip, list(chosen.values()), region.avoid)
                 if fit is not None:
@@ -272,12 +280,12 @@ class Preemptor:
                 next_try = 2 * number - region.lacking + 1
         for victim in chosen.values():
             amount = -victim.view.amount
-            self._tree.leave(victim.queue, chip, amount, starting=victim.starting)
+            self._tree.mark_evicting(victim.queue, chip, amount, starting=victim.starting)
         return None if fit is None else (list(chosen.values()), fit)
 
     def _fewest(
-        self, claim: ClaimView, chip: str, victims: list[Victim], fit: _Fit, *, avoid: Mask
-    ) -> Room:
+        self, claim: ClaimSnapshot, chip: str, victims: list[Victim], fit: _Fit, *, avoid: Mask
+    ) -> PreemptionPlan:
         """Those of the victims that are needed, all of them: without any one it would not fit."""
         used = set(nodes_of(fit.replicas))
         near = [each for each in victims if not used.isdisjoint(nodes_of(each.view.replicas))]
@@ -289,38 +297,38 @@ class Preemptor:
                 victims, fit = without, found
         starting = tuple(victim.view for victim in victims if victim.starting)
         running = tuple(victim.view for victim in victims if not victim.starting)
-        return Room(chip, running, *fit, starting)
+        return PreemptionPlan(chip, running, *fit, starting)
 
     def _fits(
-        self, claim: ClaimView, chip: str, victims: Sequence[Victim], avoid: Mask | None
+        self, claim: ClaimSnapshot, chip: str, victims: Sequence[Victim], avoid: Mask | None
     ) -> _Fit | None:
         """Where the claim would go without those victims; the fleet and the tree stay as they are."""
         if not self._allowed(claim, chip, victims):
             return None
         stopped = [victim.view for victim in victims]
-        return after(self._fleet, self._placer, stopped, claim, chip, avoid=avoid)
+        return placement_after(self._fleet, self._placer, stopped, claim, chip, avoid=avoid)
 
-    def _allowed(self, claim: ClaimView, chip: str, victims: Sequence[Victim]) -> bool:
+    def _allowed(self, claim: ClaimSnapshot, chip: str, victims: Sequence[Victim]) -> bool:
         """Whether its queue may have the claim once the victims hold nothing."""
         amount = claim.shape.amount
-        if self._tree.room(claim.queue, chip, amount).shortage is None:
+        if self._tree.check(claim.queue, chip, amount).shortage is None:
             return True
         held: Counter[str] = Counter()
         for victim in victims:
             held[victim.queue] += victim.view.amount
         for queue, freed in held.items():
             self._tree.charge(queue, chip, -freed)
-        shortage = self._tree.room(claim.queue, chip, amount).shortage
+        shortage = self._tree.check(claim.queue, chip, amount).shortage
         for queue, freed in held.items():
             self._tree.charge(queue, chip, freed)
         return shortage is None
 
 
-def after(
-    fleet: Fleet,
+def placement_after(
+    fleet: NodeTable,
     placer: Placer,
-    victims: Iterable[RunningView],
-    claim: ClaimView,
+    victims: Iterable[RunningClaim],
+    claim: ClaimSnapshot,
     chip: str,
     *,
     avoid: Mask | None = None,
@@ -331,6 +339,6 @@ def after(
         fleet.free(view)
     replicas = placer.place(claim, chip, avoid=avoid)
     if replicas is not None:
-        fit = _Fit(replicas, fleet.since(before))
+        fit = _Fit(replicas, fleet.changed_since(before))
     fleet.undo(before)
     return fit

@@ -1,4 +1,4 @@
-"""Room that is kept for claims that wait, so that smaller ones do not pass them for ever.
+"""Room that is kept for pending claims, so that smaller ones do not pass them for ever.
 
 A blocked claim looks ahead: running work is taken away in the order in which it is expected to end until the whole
 gang fits. The nodes where it fits then are kept for it from now on::
@@ -9,24 +9,27 @@ gang fits. The nodes where it fits then are kept for it from now on::
 
 Whoever comes later gets a kept node only if it ends before the gang starts; otherwise it goes elsewhere or waits.
 So a claim that comes first and is kept room for starts at the latest when the work that ran at that moment has
-ended, however many smaller ones arrive. Work whose end nobody knows is taken to end last, the oldest first.
+ended, however many smaller ones arrive. Workloads without a known end are assumed to end last, the oldest first.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from controlplane.domain.scheduling.capacity import Capacity
-from controlplane.domain.scheduling.elastic import at_least
-from controlplane.domain.scheduling.fleet import Fleet, Mask
+from controlplane.domain.scheduling.node_table import Mask, NodeTable, TotalCapacity
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import ReplicaPlacement, Reservation
-from controlplane.domain.scheduling.runtimes import LONGEST, runtime_on
-from controlplane.domain.scheduling.snapshots import ClaimView, Kind, RunningView
+from controlplane.domain.scheduling.plans import ReplicaPlacement, Reservation, nodes_of
+from controlplane.domain.scheduling.runtime_estimates import LONGEST, runtime_on
+from controlplane.domain.scheduling.snapshots import (
+    ClaimSnapshot,
+    EquivalenceClass,
+    RunningClaim,
+    minimal_claim,
+)
 
 #: Most to do in one plan in order to look ahead, about a second.
 MOST_WORK = 100_000
@@ -37,39 +40,39 @@ _SEARCH = 32
 _Terms = tuple[str, timedelta | None, bool]
 
 #: Behind every end that is known.
-_SOME_DAY = datetime.max.replace(tzinfo=UTC)
+_UNKNOWN_END = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _HeldReservation:
     reservation: Reservation
     chip: str
     #: It is kept for a claim within a guarantee; others within theirs have to respect it too.
-    owed: bool
+    within_guarantee: bool
     rows: Mask
 
 
 class _Start(NamedTuple):
     replicas: tuple[ReplicaPlacement, ...]
-    #: None when nobody knows.
+    #: None if unknown.
     starts_at: datetime | None
 
 
 class Reservations:
-    """What is kept in one plan."""
+    """The reservations of one plan."""
 
     def __init__(
         self,
         *,
-        fleet: Fleet,
+        fleet: NodeTable,
         placer: Placer,
-        capacity: Capacity,
-        running: Sequence[RunningView],
+        capacity: TotalCapacity,
+        running: Sequence[RunningClaim],
         at: datetime,
         backfill: bool,
         work: int = MOST_WORK,
     ) -> None:
-        """Nothing is kept yet.
+        """Start without reservations.
 
         :param backfill: claims that end in time may use what is kept; otherwise none does.
         :param work: most to do in order to look ahead; taking one running claim away is 1.
@@ -82,66 +85,70 @@ class Reservations:
         self._work = work
         #: That it made.
         self.searches = 0
-        self._starts: dict[tuple[Kind, str], datetime | None] = {}
-        self._kept: list[_Kept] = []
+        self._starts: dict[tuple[EquivalenceClass, str], datetime | None] = {}
+        self._held: list[_HeldReservation] = []
         #: Rows to avoid, by chip, runtime on it and right.
         self._avoided: dict[_Terms, Mask | None] = {}
-        #: For the same, the first claim that they are kept for.
+        #: For the same, the first claim that they are reserved for.
         self._first: dict[_Terms, str] = {}
-        self._ends: dict[str, list[RunningView]] = {}
+        self._ends: dict[str, list[RunningClaim]] = {}
         for view in running:
-            # What was told to stop for a claim is that claim's.
+            # What is evicted for a claim is nominated for that claim.
             if not view.revoked_for:
                 self._ends.setdefault(view.chip, []).append(view)
         for ends in self._ends.values():
             ends.sort(key=self._ending)
 
     @property
-    def made(self) -> tuple[Reservation, ...]:
-        return tuple(kept.reservation for kept in self._kept)
+    def reserved(self) -> tuple[Reservation, ...]:
+        return tuple(held.reservation for held in self._held)
 
-    def started(self, view: RunningView) -> None:
-        """The plan placed a claim; it will end too."""
+    def started(self, view: RunningClaim) -> None:
+        """Add a claim that the plan placed: it will end too."""
         insort(self._ends.setdefault(view.chip, []), view, key=self._ending)
 
-    def cancel(self, view: RunningView) -> None:
-        """The plan places it no more."""
+    def cancel(self, view: RunningClaim) -> None:
+        """Remove a claim that the plan no longer places."""
         ends = self._ends.get(view.chip, [])
         if view in ends:
             ends.remove(view)
 
-    def avoid(self, claim: ClaimView, chip: str, *, owed: bool) -> Mask | None:
-        """Rows that the claim may not use, as it would delay the claims that they are kept for."""
-        if not self._kept:
+    def avoid(self, claim: ClaimSnapshot, chip: str, *, within_guarantee: bool) -> Mask | None:
+        """Return the rows that the claim may not use, as it would delay the claims they are reserved for."""
+        if not self._held:
             return None
-        key = (chip, runtime_on(claim, chip), owed)
+        key = (chip, runtime_on(claim, chip), within_guarantee)
         if key not in self._avoided:
             mask = None
-            for kept in self._kept:
-                if self._binds(kept, claim, chip, owed=owed):
-                    mask = kept.rows if mask is None else mask | kept.rows
+            for held in self._held:
+                if self._applies(held, claim, chip, within_guarantee=within_guarantee):
+                    mask = held.rows if mask is None else mask | held.rows
             self._avoided[key] = mask
         return self._avoided[key]
 
-    def in_the_way(self, claim: ClaimView, chip: str, *, owed: bool) -> str:
-        """Uid of the first claim whose nodes it has to avoid; empty if there is none."""
-        if not self._kept:
+    def blocking_claim(self, claim: ClaimSnapshot, chip: str, *, within_guarantee: bool) -> str:
+        """Return the uid of the first claim whose nodes it has to avoid; empty if there is none."""
+        if not self._held:
             return ""
-        key = (chip, runtime_on(claim, chip), owed)
+        key = (chip, runtime_on(claim, chip), within_guarantee)
         if key not in self._first:
-            binding = (kept for kept in self._kept if self._binds(kept, claim, chip, owed=owed))
+            binding = (
+                held
+                for held in self._held
+                if self._applies(held, claim, chip, within_guarantee=within_guarantee)
+            )
             first = next(binding, None)
             self._first[key] = first.reservation.claim if first else ""
         return self._first[key]
 
-    def reserve(self, claim: ClaimView, rights: Mapping[str, bool]) -> str | None:
+    def reserve(self, claim: ClaimSnapshot, rights: Mapping[str, bool]) -> str | None:
         """Keep room on the chip with which the claim can end first; None if there will never be any.
 
         :param rights: the chips, and whether the claim is within a guarantee on each.
         """
-        least, best = at_least(claim), None
-        for chip, owed in rights.items():
-            found = self._earliest(least, chip, owed=owed)
+        least, best = minimal_claim(claim), None
+        for chip, within_guarantee in rights.items():
+            found = self._earliest(least, chip, within_guarantee=within_guarantee)
             if found is not None:
                 ends_at = _end_of(found.starts_at, runtime_on(claim, chip))
                 if best is None or ends_at < best[0]:
@@ -152,25 +159,33 @@ class Reservations:
         nodes = nodes_of(found.replicas)
         reservation = Reservation(claim=claim.uid, nodes=nodes, starts_at=found.starts_at)
         rows = self._fleet.mask(nodes)
-        self._kept.append(_Kept(reservation=reservation, chip=chip, owed=rights[chip], rows=rows))
+        self._held.append(
+            _HeldReservation(
+                reservation=reservation, chip=chip, within_guarantee=rights[chip], rows=rows
+            )
+        )
         self._avoided.clear()
         self._first.clear()
         self._starts.clear()
         return chip
 
-    def starts_at(self, claim: ClaimView, chip: str, *, owed: bool) -> datetime | None:
-        """When it could start on the chip, behind those that room is kept for; None if nobody knows, or never."""
-        key = (claim.kind, chip)
+    def starts_at(
+        self, claim: ClaimSnapshot, chip: str, *, within_guarantee: bool
+    ) -> datetime | None:
+        """When it could start on the chip, behind existing reservations; None if unknown, or never."""
+        key = (claim.equivalence_class, chip)
         if key not in self._starts:
-            found = self._earliest(at_least(claim), chip, owed=owed)
+            found = self._earliest(minimal_claim(claim), chip, within_guarantee=within_guarantee)
             self._starts[key] = found.starts_at if found else None
         return self._starts[key]
 
-    def _earliest(self, claim: ClaimView, chip: str, *, owed: bool) -> _Start | None:
+    def _earliest(
+        self, claim: ClaimSnapshot, chip: str, *, within_guarantee: bool
+    ) -> _Start | None:
         """Where and when it fits, if all that runs ends when it is expected to."""
         if self._work <= 0:
             return None
-        avoid = self._behind(owed=owed)
+        avoid = self._reserved_rows(within_guarantee=within_guarantee)
         fewest = sum(role.fewest for role in claim.shape.roles)
         if self._capacity.replicas(claim, chip, avoid=avoid) < fewest:
             return None
@@ -190,7 +205,7 @@ class Reservations:
         return _Start(replicas, self._end(ends[last]))
 
     def _freed_until_it_fits(
-        self, claim: ClaimView, chip: str, ends: Sequence[RunningView], avoid: Mask | None
+        self, claim: ClaimSnapshot, chip: str, ends: Sequence[RunningClaim], avoid: Mask | None
     ) -> int | None:
         """Free what ends before the one that makes the claim fit, and say which that is; None if none does.
 
@@ -213,45 +228,42 @@ class Reservations:
             step = step * 2 if doubling else max(1, step // 2)
         return None
 
-    def _behind(self, *, owed: bool) -> Mask | None:
-        """Rows that are kept for those before it: who starts after them ends in time for none of them."""
+    def _reserved_rows(self, *, within_guarantee: bool) -> Mask | None:
+        """Return the rows reserved for claims before it: a later start ends in time for none of them."""
         mask = None
-        for kept in self._kept:
-            if kept.owed or not owed:
-                mask = kept.rows if mask is None else mask | kept.rows
+        for held in self._held:
+            if held.within_guarantee or not within_guarantee:
+                mask = held.rows if mask is None else mask | held.rows
         return mask
 
-    def _binds(self, kept: _Kept, claim: ClaimView, chip: str, *, owed: bool) -> bool:
-        """Whether the claim has to leave that room alone. Who is owed cards passes those who borrow."""
-        if owed and not kept.owed:
+    def _applies(
+        self, held: _HeldReservation, claim: ClaimSnapshot, chip: str, *, within_guarantee: bool
+    ) -> bool:
+        """Return whether the claim has to avoid the reservation; within a guarantee it overtakes borrowers."""
+        if within_guarantee and not held.within_guarantee:
             return False
-        if not self._backfill and kept.chip == chip:
+        if not self._backfill and held.chip == chip:
             return True
-        return not self._in_time(claim, chip, kept.reservation)
+        return not self._in_time(claim, chip, held.reservation)
 
-    def _in_time(self, claim: ClaimView, chip: str, reservation: Reservation) -> bool:
+    def _in_time(self, claim: ClaimSnapshot, chip: str, reservation: Reservation) -> bool:
         runtime = runtime_on(claim, chip)
         if runtime is None or reservation.starts_at is None:
             return False
         return runtime <= reservation.starts_at - self._at
 
-    def _end(self, view: RunningView) -> datetime | None:
-        """What was told to stop, or should have ended, ends any moment."""
+    def _end(self, view: RunningClaim) -> datetime | None:
+        """Return when it is expected to end; evicted or overdue claims end at once."""
         if view.revoking:
             return self._at
         return None if view.ends_at is None else max(self._at, view.ends_at)
 
-    def _ending(self, view: RunningView) -> tuple[datetime, datetime, str]:
-        return self._end(view) or _SOME_DAY, view.admitted_at, view.uid
+    def _ending(self, view: RunningClaim) -> tuple[datetime, datetime, str]:
+        return self._end(view) or _UNKNOWN_END, view.admitted_at, view.uid
 
 
 def _end_of(starts_at: datetime | None, runtime: timedelta | None) -> datetime:
     """When it would end, as far as that is known: starts alone are compared where no runtime is."""
     if starts_at is None:
-        return _SOME_DAY
-    return min(starts_at, _SOME_DAY - LONGEST) + (runtime or timedelta(0))
-
-
-def nodes_of(replicas: Iterable[ReplicaPlacement]) -> tuple[str, ...]:
-    """Each node once, in the order of the replicas."""
-    return tuple(dict.fromkeys(replica.node for replica in replicas))
+        return _UNKNOWN_END
+    return min(starts_at, _UNKNOWN_END - LONGEST) + (runtime or timedelta(0))

@@ -1,9 +1,9 @@
-"""What the scheduler sees: plain values, made by whoever asks it."""
+"""Scheduling snapshots: the nodes, claims, queues and running workloads that a plan is computed from."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -13,18 +13,18 @@ from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import WHOLE_CARD, GangShape
-from controlplane.domain.geometry import Geometry, choose
-from controlplane.domain.quotas import Entitlement
-from controlplane.domain.resources import Resources
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import Resources
+from controlplane.domain.common.topology import Geometry, choose_cards
+from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape, RoleShape
+from controlplane.domain.quotas.queues import QueueSnapshot
 from controlplane.domain.scheduling.plans import ReplicaPlacement
 
 if TYPE_CHECKING:
-    from controlplane.domain.scheduling.searches import Search
+    from controlplane.domain.scheduling.demand import PlacementSearch
 
 
-class Binding(StrEnum):
+class CardBinding(StrEnum):
     """Who chooses the cards of a node."""
 
     #: The scheduler: an allocation names each card.
@@ -38,14 +38,14 @@ _STILL_COUNTED = frozenset({CardState.NO_NEW_WORK, CardState.ISOLATED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CardView:
+class CardSnapshot:
     uid: str
     index: int
     chip: str
     state: CardState
     #: The claim that holds it; None when it is free.
     held_by: str | None = None
-    #: The waiting claim for which it was freed; nobody else gets it.
+    #: The pending claim for which it is nominated; no other claim gets it.
     nominated_for: str = ""
     #: Thousandths that holders of shares have of it.
     shared: int = 0
@@ -55,39 +55,39 @@ class CardView:
         return self.held_by is None and self.state is CardState.USABLE
 
 
-class Layout(NamedTuple):
-    """Cards of one chip on one node: their indices, and how they hang together."""
+class CardLayout(NamedTuple):
+    """Cards of one chip on one node: their indices, and their geometry."""
 
     indices: tuple[int, ...]
     geometry: Geometry
 
 
-class Part(NamedTuple):
-    """The cards of one chip on one node, as every plan looks at them."""
+class ChipGroup(NamedTuple):
+    """The cards of one chip on one node, in the form that every plan needs."""
 
     chip: str
     #: In index order.
-    cards: tuple[CardView, ...]
+    cards: tuple[CardSnapshot, ...]
     #: The same object for all that are laid out alike.
-    layout: Layout
-    #: Thousandths of each card that anybody may have now.
+    layout: CardLayout
+    #: Thousandths of each card that any claim may have now.
     left: tuple[int, ...]
-    #: Whole cards that nobody holds, those that were freed for somebody among them.
+    #: Whole cards that no claim holds, nominated ones included.
     free: int
-    #: Positions of cards that were freed for somebody.
-    freed: tuple[int, ...]
+    #: Positions of cards that are nominated for a claim.
+    nominated: tuple[int, ...]
     #: Positions by uid.
     positions: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
+class NodeSnapshot:
     uid: str
     name: str
     cluster: str
-    cards: tuple[CardView, ...]
+    cards: tuple[CardSnapshot, ...]
     capacity: Resources
-    #: CPU and memory promised to admitted claims.
+    #: CPU and memory allocated to admitted claims.
     promised: Resources = Resources()
     #: Ready, and not cordoned.
     schedulable: bool = True
@@ -99,16 +99,18 @@ class NodeView:
     labels: Mapping[str, str] = field(default_factory=dict)
     #: Only claims that tolerate all of them come here.
     taints: frozenset[str] = frozenset()
-    binding: Binding = Binding.CARD
+    binding: CardBinding = CardBinding.CARD
     #: CPU is owned like memory and can refuse; otherwise it is shared among what runs there.
     owns_cpu: bool = False
-    _parts: tuple[Part, ...] | None = field(default=None, init=False, repr=False, compare=False)
+    _parts: tuple[ChipGroup, ...] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     @property
-    def parts(self) -> tuple[Part, ...]:
-        """Its cards by chip, in the order of the first of each; a part without any where it has none.
+    def parts(self) -> tuple[ChipGroup, ...]:
+        """Its cards by chip, in the order of the first card of each; one empty group where it has no cards.
 
-        Nodes outlive plans, so it is looked for once.
+        Nodes outlive plans, so this is computed once.
         """
         parts = self._parts
         if parts is None:
@@ -119,34 +121,34 @@ class NodeView:
 
     @property
     def takes_work(self) -> bool:
-        """Ready, not cordoned, and sure to give away no card that is out of use.
+        """Whether it is ready, not cordoned, and certain not to allocate a card that is out of service.
 
-        A plug-in that chooses the cards chooses among all that it still counts.
+        A device plug-in that chooses the cards chooses among all that it still counts.
         """
         return self.schedulable and not (
-            self.binding is Binding.NODE
+            self.binding is CardBinding.NODE
             and any(card.state in _STILL_COUNTED for card in self.cards)
         )
 
     def pick(
-        self, cards: Sequence[CardView], *, chip: str, count: int
-    ) -> tuple[CardView, ...] | None:
-        """So many of those cards of it, in index order; None if they cannot be had together."""
+        self, cards: Sequence[CardSnapshot], *, chip: str, count: int
+    ) -> tuple[CardSnapshot, ...] | None:
+        """Return that many of these cards, in index order; None if they cannot be allocated together."""
         matching = [card for card in cards if card.chip == chip]
         geometry = self.geometries.get(chip)
         if geometry is None:
             return tuple(matching[:count]) if len(matching) >= count else None
-        chosen = choose([card.index for card in matching], count, geometry)
+        chosen = choose_cards([card.index for card in matching], count, geometry)
         if chosen is None:
             return None
         return tuple(card for card in matching if card.index in chosen)
 
 
-def _part(node: NodeView, chip: str) -> Part:
+def _part(node: NodeSnapshot, chip: str) -> ChipGroup:
     theirs = (card for card in node.cards if card.chip == chip)
     cards = tuple(sorted(theirs, key=attrgetter("index")))
     indices = tuple(card.index for card in cards)
-    return Part(
+    return ChipGroup(
         chip=chip,
         cards=cards,
         layout=_layout(indices, node.geometries.get(chip, _ANYHOW)),
@@ -155,7 +157,7 @@ def _part(node: NodeView, chip: str) -> Part:
             for card in cards
         ),
         free=sum(card.free and not card.shared for card in cards),
-        freed=tuple(
+        nominated=tuple(
             position for position, card in enumerate(cards) if card.nominated_for and card.free
         ),
         positions={card.uid: position for position, card in enumerate(cards)},
@@ -167,71 +169,41 @@ _ANYHOW = Geometry()
 
 
 @lru_cache(maxsize=1024)
-def _layout(indices: tuple[int, ...], geometry: Geometry) -> Layout:
-    return Layout(indices, geometry)
+def _layout(indices: tuple[int, ...], geometry: Geometry) -> CardLayout:
+    return CardLayout(indices, geometry)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueView:
-    uid: str
-    name: str
-    #: The queue above; None at the top.
-    parent: str | None = None
-    #: By chip; absent means nothing of its own and no limit.
-    entitlements: Mapping[str, Entitlement] = field(default_factory=dict)
-    #: Over all chips together.
-    total: Entitlement = field(default_factory=Entitlement)
-    #: Share of what is idle, against the queues beside it.
-    weight: float = 1.0
-    #: Whole cards that its own claims hold now, by chip; those of the queues below are not among them.
-    used: Mapping[str, int] = field(default_factory=dict)
-    #: Thousandths that its own claims hold of cards which they share, by chip.
-    shared: Mapping[str, int] = field(default_factory=dict)
-    #: A closed queue admits nothing.
-    open: bool = True
-    #: May hold more than its guarantee while others leave theirs idle.
-    borrows: bool = True
-    #: Others may use its idle guarantee (never what is reserved).
-    lends: bool = True
-    #: May take its guarantee back from borrowers.
-    reclaims: bool = True
-    #: Its urgent claims may take the place of its own less urgent ones.
-    preempts: bool = True
-    #: Most claims of one person that run at once, in it and the queues below; None means no limit.
-    running_per_person: int | None = None
+#: In a queue: priority, larger first, then age and uid.
+QueuePosition: TypeAlias = tuple[int, datetime, str]
 
 
-#: In a line: priority, larger first, then age and uid.
-Place: TypeAlias = tuple[int, datetime, str]
+class EquivalenceClass:
+    """Claims of one queue with equal requests: where one cannot be placed, those behind it cannot either.
 
-
-class Kind:
-    """What claims of one queue are that ask for the same: where one is refused, those behind it are too.
-
-    Kinds are told apart by what they are, not by what they say: ``kind is other``.
+    Classes are compared by identity: ``equivalence_class is other``.
     """
 
     __slots__ = ("__weakref__", "chips", "fewest", "most", "queue", "searches", "shape")
 
-    def __init__(self, claim: ClaimView) -> None:
+    def __init__(self, claim: ClaimSnapshot) -> None:
         self.queue = claim.queue
         self.shape = claim.shape
         self.chips = claim.chips
         #: Thousandths of cards.
         self.fewest = claim.shape.fewest_amount
         self.most = claim.shape.amount
-        #: By chip, as far as somebody has looked for room.
-        self.searches: dict[str, Search] = {}
+        #: By chip, as far as they were looked up.
+        self.searches: dict[str, PlacementSearch] = {}
 
 
-#: Of all claims that somebody keeps.
-_KINDS: WeakValueDictionary[Hashable, Kind] = WeakValueDictionary()
-#: Threads that look for the same kind find the same object.
-_ONE_AT_A_TIME = Lock()
+#: Classes of all claims that are still referenced.
+_CLASSES: WeakValueDictionary[Hashable, EquivalenceClass] = WeakValueDictionary()
+#: Threads that look up the same class get the same object.
+_CLASS_LOCK = Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimView:
+class ClaimSnapshot:
     uid: str
     queue: str
     shape: GangShape
@@ -252,16 +224,18 @@ class ClaimView:
     within: str = ""
     #: The same as a wish.
     near: str = ""
-    #: How long it is expected to run on the first chip; None when nobody knows.
+    #: How long it is expected to run on the first chip; None if unknown.
     runtime: timedelta | None = None
-    #: Whose it is; empty where nobody knows.
+    #: Its user; empty if unknown.
     person: str = ""
     #: Among the claims of its queue the smaller goes first: the more urgent, then the older.
-    place: Place = field(init=False, repr=False, compare=False)
-    _kind: Kind | None = field(default=None, init=False, repr=False, compare=False)
+    position: QueuePosition = field(init=False, repr=False, compare=False)
+    _equivalence_class: EquivalenceClass | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "place", (-self.priority, self.created_at, self.uid))
+        object.__setattr__(self, "position", (-self.priority, self.created_at, self.uid))
         for chip, speed in self.speeds.items():
             if not 0 < speed < inf:
                 raise ValueError(f"claim {self.uid}: a speed is more than 0, got {speed} on {chip}")
@@ -269,10 +243,13 @@ class ClaimView:
             raise ValueError(f"claim {self.uid}: a runtime is not negative, got {self.runtime}")
 
     @property
-    def kind(self) -> Kind:
-        """The same object for all claims of a kind. Claims outlive plans, so it is looked for once."""
-        kind = self._kind
-        if kind is None:
+    def equivalence_class(self) -> EquivalenceClass:
+        """The same object for all claims with equal requests in one queue.
+
+        Claims outlive plans, so it is looked up once.
+        """
+        equivalence_class = self._equivalence_class
+        if equivalence_class is None:
             asked = (
                 self.queue,
                 self.shape,
@@ -285,14 +262,16 @@ class ClaimView:
                 tuple(sorted(self.selector.items())),
                 tuple(sorted(self.speeds.items())),
             )
-            with _ONE_AT_A_TIME:
-                kind = _KINDS.get(asked) or _KINDS.setdefault(asked, Kind(self))
-            object.__setattr__(self, "_kind", kind)
-        return kind
+            with _CLASS_LOCK:
+                equivalence_class = _CLASSES.get(asked) or _CLASSES.setdefault(
+                    asked, EquivalenceClass(self)
+                )
+            object.__setattr__(self, "_equivalence_class", equivalence_class)
+        return equivalence_class
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningView:
+class RunningClaim:
     """A claim that holds cards."""
 
     uid: str
@@ -306,13 +285,13 @@ class RunningView:
     preemptible: bool = True
     #: When it last saved its progress; None if it never did.
     checkpointed_at: datetime | None = None
-    #: When it is expected to end; None when nobody knows.
+    #: When it is expected to end; None if unknown.
     ends_at: datetime | None = None
-    #: It was told to stop already; its cards are on their way back.
+    #: It is being evicted already; its cards will be released.
     revoking: bool = False
-    #: The waiting claim for which it was told to stop.
+    #: The pending claim for which it is being evicted.
     revoked_for: str = ""
-    #: What it asked of its nodes, as a claim has it; wherever it is moved, that still holds.
+    #: What it requested of its nodes, as a claim has it; it holds wherever it is relocated.
     selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: frozenset[str] = frozenset()
     within: str = ""
@@ -320,7 +299,7 @@ class RunningView:
     #: The chips that it takes if it has to start again, as a claim has them; empty means the one that it has.
     chips: tuple[str, ...] = ()
     speeds: Mapping[str, float] = field(default_factory=dict)
-    #: Whose it is; empty where nobody knows.
+    #: Its user; empty if unknown.
     person: str = ""
 
     @property
@@ -338,8 +317,33 @@ class RunningView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    nodes: tuple[NodeView, ...]
-    claims: tuple[ClaimView, ...]
-    queues: Mapping[str, QueueView]
-    running: tuple[RunningView, ...] = ()
+class SchedulingSnapshot:
+    nodes: tuple[NodeSnapshot, ...]
+    claims: tuple[ClaimSnapshot, ...]
+    queues: Mapping[str, QueueSnapshot]
+    running: tuple[RunningClaim, ...] = ()
+
+
+def minimal_claim(claim: ClaimSnapshot) -> ClaimSnapshot:
+    """Return the claim with no more replicas than it needs to start."""
+    return limited_claim(claim, claim.shape.fewest_amount)
+
+
+def limited_claim(claim: ClaimSnapshot, amount: int) -> ClaimSnapshot:
+    """Return the claim with no more replicas than fit into the amount, but at least those that it needs to start.
+
+    :param amount: thousandths of cards.
+    """
+    fewest = claim.shape.fewest_amount
+    if claim.shape.amount <= max(amount, fewest):
+        return claim
+    return replace(claim, shape=GangShape(roles=tuple(_narrowed(claim, amount - fewest))))
+
+
+def _narrowed(claim: ClaimSnapshot, spare: int) -> Iterator[RoleShape]:
+    for role in claim.shape.roles:
+        more = role.replicas - role.fewest
+        if role.amount:
+            more = min(more, max(0, spare) // role.amount)
+        spare -= more * role.amount
+        yield replace(role, replicas=role.fewest + more, least=role.fewest if more else 0)

@@ -1,8 +1,9 @@
-"""Whom it would cost least to stop: running claims in order, and node by node what clearing it would lose.
+"""Victims: the running claims that are cheapest to evict, in order, and what evacuating each node would lose.
 
 A *bundle* is what has to stop on one node for one more replica to fit there by the number of its cards. Bundles
-of a part of the network are ranked by what they lose; parts by what the cheapest that are enough lose together.
-Whether it really fits (rings, memory, a node that two gangs share) is for the simulation to say (``preemption``).
+of a part of the network are ranked by what they lose; parts by what the cheapest bundles that suffice lose
+together. Whether it really fits (rings, memory, a node that two gangs share) is decided by simulation
+(``preemption``).
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.domain.claims import WHOLE_CARD
-from controlplane.domain.scheduling.explain import cards_of
-from controlplane.domain.scheduling.fleet import Fleet, Mask
-from controlplane.domain.scheduling.shapes import Demand
-from controlplane.domain.scheduling.snapshots import ClaimView, RunningView
-from controlplane.domain.scheduling.topology import CLUSTER, OUTSIDE
+from controlplane.domain.quotas.claims import WHOLE_CARD
+from controlplane.domain.scheduling.demand import ReplicaDemand
+from controlplane.domain.scheduling.network_topology import CLUSTER, OUTSIDE
+from controlplane.domain.scheduling.node_table import Mask, NodeTable
+from controlplane.domain.scheduling.plans import cards_of
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim
 
 Rank = tuple[int, float, float, str]
 
@@ -31,9 +32,9 @@ _PLACE = itemgetter(0, 1, 2)
 
 
 class Victim(NamedTuple):
-    """A running claim that may have to stop; what that would mean is worked out once."""
+    """A running claim that may be evicted, with the cost of evicting it."""
 
-    view: RunningView
+    view: RunningClaim
     queue: str
     priority: int
     rank: Rank
@@ -46,7 +47,9 @@ class Victim(NamedTuple):
     starting: bool = False
 
     @classmethod
-    def of(cls, view: RunningView, fleet: Fleet, at: datetime, *, starting: bool = False) -> Victim:
+    def of(
+        cls, view: RunningClaim, fleet: NodeTable, at: datetime, *, starting: bool = False
+    ) -> Victim:
         cards = cards_of(view.replicas)
         held = tuple(
             (row, count)
@@ -59,7 +62,7 @@ class Victim(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """What stopping some would cost; the smaller goes first."""
+    """The cost of evicting some claims; the smaller goes first."""
 
     #: One of them may be within its guarantee.
     own_queue: bool
@@ -81,7 +84,7 @@ class Bundle(NamedTuple):
 class Region(NamedTuple):
     """A part of the network in which all of the claim may run."""
 
-    #: Rows outside it, and those that are kept for somebody else.
+    #: Rows outside it, and those that are reserved for other claims.
     avoid: Mask
     #: What could be cleared in it, the least loss first.
     bundles: list[Bundle]
@@ -89,20 +92,20 @@ class Region(NamedTuple):
     lacking: int
 
 
-def rank(at: datetime, view: RunningView) -> Rank:
+def rank(at: datetime, view: RunningClaim) -> Rank:
     """Lowest priority, least lost, youngest."""
     lost = view.lost_at(at).total_seconds()
     return view.priority, lost, -view.admitted_at.timestamp(), view.uid
 
 
-def order(claim: ClaimView, victim: Victim) -> tuple[bool, Rank]:
+def order(claim: ClaimSnapshot, victim: Victim) -> tuple[bool, Rank]:
     """Those of the claim's own queue may be within their guarantee, so borrowers go before them."""
     return victim.view.queue == claim.queue, victim.rank
 
 
 def regions(
-    fleet: Fleet,
-    claim: ClaimView,
+    fleet: NodeTable,
+    claim: ClaimSnapshot,
     chip: str,
     candidates: Sequence[Victim],
     *,
@@ -111,16 +114,16 @@ def regions(
     """The parts of the network that could hold the claim, those with the least to lose first.
 
     :param candidates: those that may be stopped for it.
-    :param avoid: rows that are kept for somebody else.
+    :param avoid: rows that are reserved for other claims.
     """
     largest = max(claim.shape.roles, key=lambda role: (role.cards, role.share))
-    demand = Demand.of(largest, claim, chip)
+    demand = ReplicaDemand.of(largest, claim, chip)
     takes = fleet.eligible(demand) if avoid is None else fleet.eligible(demand) & ~avoid
     held = _on_rows(takes, _ordered(candidates, claim))
-    now = np.where(takes, fleet.times(demand), 0)
+    now = np.where(takes, fleet.replica_counts(demand), 0)
     # By role: with all of them gone each has room by itself, or there is no point in trying.
     most = [
-        (role.replicas, _most(fleet, Demand.of(role, claim, chip), takes, held))
+        (role.replicas, _most(fleet, ReplicaDemand.of(role, claim, chip), takes, held))
         for role in claim.shape.roles
         if role.cards
     ]
@@ -151,7 +154,7 @@ def regions(
     return found
 
 
-def _ordered(candidates: Sequence[Victim], claim: ClaimView) -> list[Victim]:
+def _ordered(candidates: Sequence[Victim], claim: ClaimSnapshot) -> list[Victim]:
     """As ``order`` has it. Those of each queue come in order already, which the sort makes use of."""
     own = [victim for victim in candidates if victim.queue == claim.queue]
     others = [victim for victim in candidates if victim.queue != claim.queue]
@@ -169,13 +172,13 @@ def _on_rows(takes: Mask, ordered: Sequence[Victim]) -> dict[int, list[tuple[Vic
 
 
 def _most(
-    fleet: Fleet,
-    demand: Demand,
+    fleet: NodeTable,
+    demand: ReplicaDemand,
     takes: Mask,
     held: Mapping[int, Sequence[tuple[Victim, int]]],
 ) -> NDArray[np.int64]:
     """[rows]: replicas that could at most be had if all of those stopped, by the number of cards."""
-    most, shape = np.where(takes, fleet.times(demand), 0), demand.shape
+    most, shape = np.where(takes, fleet.replica_counts(demand), 0), demand.shape
     if shape.shares:
         for row in held:
             most[row] = len(fleet.rows[row].cards) * WHOLE_CARD
@@ -188,7 +191,7 @@ def _most(
 
 def _bundle(
     bundles: list[Bundle],
-    fleet: Fleet,
+    fleet: NodeTable,
     row: int,
     holders: Sequence[tuple[Victim, int]],
     queue: str,
@@ -224,7 +227,7 @@ def _together(bundles: Sequence[Bundle]) -> Loss:
     )
 
 
-def _cards_by_node(view: RunningView) -> Counter[str]:
+def _cards_by_node(view: RunningClaim) -> Counter[str]:
     held: Counter[str] = Counter()
     for replica in view.replicas:
         held[replica.node] += cards_of((replica,))

@@ -1,54 +1,62 @@
-"""What would be different if: the same forecast twice, before and after changes that nobody made.
+"""What-if analysis: the same forecast twice, before and after hypothetical changes; and the dry run of one claim.
 
-Each change is a value that turns one snapshot into another. Both are played forward by ``forecast``; what comes
-back is who would start earlier, who later, and by how much. Nothing is touched.
+Each change is a value that turns one snapshot into another. Both are simulated by ``forecast``; the result is
+which claims would start earlier or later, and by how much. Requests are stored as JSON until they are answered.
+A dry run is one plan with a hypothetical claim in its queue. Nothing is changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from enum import StrEnum
+from typing import Any, TypeVar
 
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.quotas import Entitlement, way_up
-from controlplane.domain.resources import Resources
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import Resources
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot, path_to_root
+from controlplane.domain.scheduling.cycle import plan
 from controlplane.domain.scheduling.forecast import Assumptions, Forecast, forecast
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import (
-    CardView,
-    ClaimView,
-    NodeView,
-    QueueView,
-    Snapshot,
+from controlplane.domain.scheduling.plans import (
+    ClaimPlacement,
+    PendingClaim,
+    Revocation,
+    SchedulingPolicy,
 )
-from controlplane.domain.scheduling.timelines import Timeline, waits_again
+from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
+from controlplane.domain.scheduling.snapshots import (
+    CardSnapshot,
+    ClaimSnapshot,
+    NodeSnapshot,
+    RunningClaim,
+    SchedulingSnapshot,
+)
 
 Subject = TypeVar("Subject")
 
 
 class UnknownSubject(ValueError):
-    """A change is about something that the snapshot does not hold."""
+    """A change names something that the snapshot does not contain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MoreCards:
+class AddGuaranteedCards:
     """So many more cards of the chip are guaranteed to the queue, and it may hold them; fewer if negative."""
 
     queue: str
     chip: str
     cards: int
 
-    def applied(self, snapshot: Snapshot, _at: datetime) -> Snapshot:
+    def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
         _known(self.queue, snapshot.queues, "queue")
         queues = dict(snapshot.queues)
         # What a queue is given, those above it have to have.
-        for uid in way_up(self.queue, snapshot.queues):
+        for uid in path_to_root(self.queue, snapshot.queues):
             queues[uid] = self._given(queues[uid])
         return replace(snapshot, queues=queues)
 
-    def _given(self, queue: QueueView) -> QueueView:
+    def _given(self, queue: QueueSnapshot) -> QueueSnapshot:
         now = queue.entitlements.get(self.chip, Entitlement())
         own = queue.uid == self.queue or now.guaranteed > 0
         cap = None if now.cap is None else max(0, now.cap + self.cards)
@@ -61,13 +69,13 @@ class MoreCards:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MoreNodes:
-    """So many more nodes like that one, empty and sound."""
+class AddNodes:
+    """More nodes like an existing one, empty and healthy."""
 
     like: str
     nodes: int = 1
 
-    def applied(self, snapshot: Snapshot, _at: datetime) -> Snapshot:
+    def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
         model = _known(self.like, {node.uid: node for node in snapshot.nodes}, "node")
         more = tuple(_empty(model, f"{model.uid}+{each + 1}") for each in range(self.nodes))
         return replace(snapshot, nodes=(*snapshot.nodes, *more))
@@ -75,29 +83,29 @@ class MoreNodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainNode:
-    """No work goes to the node any more, and what runs there stops and waits again."""
+    """The node is cordoned, and what runs there is evicted and requeued."""
 
     node: str
 
-    def applied(self, snapshot: Snapshot, at: datetime) -> Snapshot:
+    def applied(self, snapshot: SchedulingSnapshot, at: datetime) -> SchedulingSnapshot:
         node = _known(self.node, {node.uid: node for node in snapshot.nodes}, "node")
-        timeline = Timeline(snapshot)
+        timeline = SnapshotSimulator(snapshot)
         timeline.change_node(replace(node, schedulable=False))
         for running in snapshot.running:
             if any(replica.node == self.node for replica in running.replicas):
                 timeline.end(running.uid)
-                timeline.submit(waits_again(running, at=at))
+                timeline.submit(requeued_claim(running, at=at))
         return timeline.snapshot()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Urgent:
-    """The claim that waits has another priority."""
+class ChangePriority:
+    """A pending claim gets another priority."""
 
     claim: str
     priority: int
 
-    def applied(self, snapshot: Snapshot, _at: datetime) -> Snapshot:
+    def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
         _known(self.claim, {claim.uid: claim for claim in snapshot.claims}, "waiting claim")
         return replace(
             snapshot,
@@ -109,24 +117,24 @@ class Urgent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewClaim:
-    """One more claim waits."""
+class AddClaim:
+    """One more pending claim."""
 
-    claim: ClaimView
+    claim: ClaimSnapshot
 
-    def applied(self, snapshot: Snapshot, _at: datetime) -> Snapshot:
+    def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
         _known(self.claim.queue, snapshot.queues, "queue")
         return replace(snapshot, claims=(*snapshot.claims, self.claim))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cancelled:
-    """The claim, waiting or running, is gone."""
+class RemoveClaim:
+    """The claim, pending or running, is removed."""
 
     claim: str
 
-    def applied(self, snapshot: Snapshot, _at: datetime) -> Snapshot:
-        timeline = Timeline(snapshot)
+    def applied(self, snapshot: SchedulingSnapshot, _at: datetime) -> SchedulingSnapshot:
+        timeline = SnapshotSimulator(snapshot)
         if timeline.runs(self.claim):
             timeline.end(self.claim)
         else:
@@ -135,12 +143,12 @@ class Cancelled:
         return timeline.snapshot()
 
 
-Change = MoreCards | MoreNodes | DrainNode | Urgent | NewClaim | Cancelled
+WhatIfChange = AddGuaranteedCards | AddNodes | DrainNode | ChangePriority | AddClaim | RemoveClaim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """One claim, before and after."""
+class StartTimeChange:
+    """The start of one claim, before and after."""
 
     claim: str
     #: None if it does not wait before, or not after.
@@ -151,10 +159,10 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
-    """What the changes would do; the largest gain first, the largest loss last."""
+class WhatIfResult:
+    """The effect of the changes; the largest gain first, the largest loss last."""
 
-    differences: tuple[Difference, ...]
+    differences: tuple[StartTimeChange, ...]
     earlier: int
     later: int
     #: Claims that start within the horizon: before, and after.
@@ -165,19 +173,19 @@ class WhatIf:
 
 
 def what_if(
-    snapshot: Snapshot,
-    changes: Iterable[Change],
-    policy: Policy,
+    snapshot: SchedulingSnapshot,
+    changes: Iterable[WhatIfChange],
+    policy: SchedulingPolicy,
     *,
     at: datetime,
     assumptions: Assumptions | None = None,
-) -> WhatIf:
+) -> WhatIfResult:
     """Who would start earlier and who later, if the changes were made now, in their order.
 
     :raises UnknownSubject: if one is about a queue, node or claim that is not there.
     """
     before = forecast(snapshot, policy, at=at, assumptions=assumptions)
-    changed = applied(snapshot, changes, at=at)
+    changed = apply_changes(snapshot, changes, at=at)
     after = forecast(changed, policy, at=at, assumptions=assumptions)
     differences = _ranked(
         [
@@ -186,7 +194,7 @@ def what_if(
         ]
     )
     gains = [each.gained for each in differences if each.gained is not None]
-    return WhatIf(
+    return WhatIfResult(
         differences=differences,
         earlier=sum(_sooner(each.before, each.after) for each in differences),
         later=sum(_sooner(each.after, each.before) for each in differences),
@@ -196,7 +204,9 @@ def what_if(
     )
 
 
-def applied(snapshot: Snapshot, changes: Iterable[Change], *, at: datetime) -> Snapshot:
+def apply_changes(
+    snapshot: SchedulingSnapshot, changes: Iterable[WhatIfChange], *, at: datetime
+) -> SchedulingSnapshot:
     """The snapshot as if the changes had been made; the one given stays as it is.
 
     :raises UnknownSubject: if one is about a queue, node or claim that is not there.
@@ -206,11 +216,11 @@ def applied(snapshot: Snapshot, changes: Iterable[Change], *, at: datetime) -> S
     return snapshot
 
 
-def _difference(uid: str, before: Forecast | None, after: Forecast | None) -> Difference:
+def _difference(uid: str, before: Forecast | None, after: Forecast | None) -> StartTimeChange:
     gained = None
     if before and after and before.starts_at and after.starts_at:
         gained = before.starts_at - after.starts_at
-    return Difference(claim=uid, before=before, after=after, gained=gained)
+    return StartTimeChange(claim=uid, before=before, after=after, gained=gained)
 
 
 def _sooner(one: Forecast | None, other: Forecast | None) -> bool:
@@ -220,7 +230,7 @@ def _sooner(one: Forecast | None, other: Forecast | None) -> bool:
     return one.starts_at is None or other.starts_at < one.starts_at
 
 
-def _ranked(differences: Sequence[Difference]) -> tuple[Difference, ...]:
+def _ranked(differences: Sequence[StartTimeChange]) -> tuple[StartTimeChange, ...]:
     return tuple(
         sorted(
             differences,
@@ -235,11 +245,114 @@ def _known(uid: str, known: Mapping[str, Subject], what: str) -> Subject:
     return known[uid]
 
 
-def _empty(model: NodeView, uid: str) -> NodeView:
+def _empty(model: NodeSnapshot, uid: str) -> NodeSnapshot:
     cards = tuple(
-        CardView(
+        CardSnapshot(
             uid=f"{uid}/{card.index}", index=card.index, chip=card.chip, state=CardState.USABLE
         )
         for card in model.cards
     )
     return replace(model, uid=uid, name=uid, cards=cards, promised=Resources(), schedulable=True)
+
+
+#: Most that one request adds or removes.
+MOST_CARDS = 100_000
+MOST_NODES = 1000
+
+
+class WhatIfState(StrEnum):
+    ASKED = "asked"
+    ANSWERED = "answered"
+    #: It was about something that is not there any more.
+    REFUSED = "refused"
+
+
+_KINDS: Mapping[str, type[WhatIfChange]] = {
+    "more_cards": AddGuaranteedCards,
+    "more_nodes": AddNodes,
+    "drain_node": DrainNode,
+    "urgent": ChangePriority,
+    "cancelled": RemoveClaim,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def changes_as_json(changes: Iterable[WhatIfChange]) -> list[dict[str, Any]]:
+    """``[{"kind": "more_cards", "queue": …}]``.
+
+    :raises KeyError: for a claim that is not there yet: such a question is not kept.
+    """
+    return [{"kind": _NAMES[type(change)], **asdict(change)} for change in changes]
+
+
+def changes_from_json(written: Sequence[Mapping[str, Any]]) -> tuple[WhatIfChange, ...]:
+    """What ``changes_as_json`` wrote.
+
+    :raises KeyError: if a kind is unknown.
+    :raises TypeError: if a part is missing or too much.
+    """
+    return tuple(
+        _KINDS[each["kind"]](**{name: value for name, value in each.items() if name != "kind"})
+        for each in written
+    )
+
+
+class DryRunOutcome(StrEnum):
+    #: It would get its cards at once.
+    """What would happen to the claim."""
+
+    STARTS = "starts"
+    #: Others would be evicted for it.
+    RECLAIMS = "reclaims"
+    WAITS = "waits"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRunEviction:
+    """A running claim that would be evicted for it."""
+
+    claim: RunningClaim
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimDryRun:
+    """The result of a dry run."""
+
+    outcome: DryRunOutcome
+    #: Where it would go; None unless it starts.
+    placement: ClaimPlacement | None = None
+    #: Why it would wait; None if it starts.
+    refusal: PendingClaim | None = None
+    stopping: tuple[DryRunEviction, ...] = ()
+
+
+def dry_run_claim(
+    snapshot: SchedulingSnapshot, claim: ClaimSnapshot, policy: SchedulingPolicy, *, at: datetime
+) -> ClaimDryRun:
+    """Return what one plan would decide for one more claim, next to those that are pending already.
+
+    :raises UnknownSubject: if there is no such queue in the snapshot.
+    :raises ValueError: if it accepts no chip.
+    """
+    decided = plan(apply_changes(snapshot, [AddClaim(claim=claim)], at=at), policy, at)
+    placement = next((one for one in decided.placements if one.claim == claim.uid), None)
+    if placement is not None:
+        return ClaimDryRun(outcome=DryRunOutcome.STARTS, placement=placement)
+    stopping = _stopping(decided.revocations, snapshot, beneficiary=claim.uid)
+    return ClaimDryRun(
+        outcome=DryRunOutcome.RECLAIMS if stopping else DryRunOutcome.WAITS,
+        refusal=next((one for one in decided.pending if one.claim == claim.uid), None),
+        stopping=stopping,
+    )
+
+
+def _stopping(
+    revocations: tuple[Revocation, ...], snapshot: SchedulingSnapshot, *, beneficiary: str
+) -> tuple[DryRunEviction, ...]:
+    running = {view.uid: view for view in snapshot.running}
+    return tuple(
+        DryRunEviction(claim=running[one.claim], reason=one.reason)
+        for one in revocations
+        if one.beneficiary == beneficiary
+    )

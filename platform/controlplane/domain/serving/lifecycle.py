@@ -19,7 +19,7 @@ from __future__ import annotations
 from datetime import timedelta
 from enum import StrEnum
 
-from controlplane.domain.machines import Machine
+from controlplane.domain.common.state_machine import StateMachine
 
 
 class DeploymentState(StrEnum):
@@ -40,10 +40,10 @@ class DeploymentEvent(StrEnum):
     START = "start"
 
 
-DEPLOYMENT = Machine(
+DEPLOYMENT = StateMachine(
     name="deployment",
     initial=DeploymentState.STARTING,
-    arrows={
+    transitions={
         (DeploymentState.STARTING, DeploymentEvent.BECOME_READY): DeploymentState.READY,
         (DeploymentState.DEGRADED, DeploymentEvent.BECOME_READY): DeploymentState.READY,
         (DeploymentState.STARTING, DeploymentEvent.DEGRADE): DeploymentState.DEGRADED,
@@ -80,10 +80,10 @@ class ReplicaEvent(StrEnum):
     CONFIRM = "confirm"
 
 
-REPLICA = Machine(
+REPLICA = StateMachine(
     name="replica",
     initial=ReplicaState.PENDING,
-    arrows={
+    transitions={
         (ReplicaState.PENDING, ReplicaEvent.ADMIT): ReplicaState.ADMITTED,
         (ReplicaState.ADMITTED, ReplicaEvent.LAUNCH): ReplicaState.STARTING,
         (ReplicaState.STARTING, ReplicaEvent.BECOME_READY): ReplicaState.READY,

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controlplane.domain.accelerators import Chip
 from controlplane.domain.architectures import Architecture, ConfigRefused, read
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.jobs import parallelism
-from controlplane.domain.jobs.parallelism import Plan
+from controlplane.domain.jobs.parallelism import ParallelPlan
 
 
-def replica_parallelism(values: Mapping[str, Any], *, cards: int) -> Plan:
+def replica_parallelism(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
     """The parallel plan of a spec's group ``parallel`` on that many cards of one replica.
 
     ``expert`` is the number of cards that share the experts, 1 where each slices all of them.
@@ -32,7 +32,9 @@ def replica_parallelism(values: Mapping[str, Any], *, cards: int) -> Plan:
     pipeline, data = int(values.get("pipeline") or 1), int(values.get("data") or 1)
     tensor = int(values.get("tensor") or cards // (pipeline * data))
     shared = values.get("expert") == "on"
-    return Plan(tensor=tensor, pipeline=pipeline, data=data, expert=tensor * data if shared else 1)
+    return ParallelPlan(
+        tensor=tensor, pipeline=pipeline, data=data, expert=tensor * data if shared else 1
+    )
 
 
 def architecture_from_config(config: Mapping[str, Any]) -> Architecture | None:
@@ -51,7 +53,7 @@ def check_replica_parallelism(
     cards: int,
     architecture: Architecture | None,
     chip: Chip | None,
-) -> tuple[Finding, ...]:
+) -> tuple[FieldFinding, ...]:
     """Findings that make the group ``parallel`` of a checked spec impossible on that many cards."""
     wrong = _product(values, cards=cards)
     if wrong:
@@ -65,14 +67,14 @@ def _impossible(
     cards: int,
     architecture: Architecture | None,
     chip: Chip | None,
-) -> Iterator[Finding]:
+) -> Iterator[FieldFinding]:
     plan = replica_parallelism(values, cards=cards)
-    halves = Plan(tensor=plan.tensor, data=plan.pipeline * plan.data)
+    halves = ParallelPlan(tensor=plan.tensor, data=plan.pipeline * plan.data)
     for finding in parallelism.check(halves, cards=cards, architecture=architecture, chip=chip):
         # Without an explicit tensor size, the finding is about the number of cards.
         left_open = finding.field == "parallel.tensor" and not values.get("tensor")
         yield (
-            Finding(
+            FieldFinding(
                 field="cards", message=f"{finding.message}; all {cards} cards are tensor parallel"
             )
             if left_open
@@ -81,19 +83,19 @@ def _impossible(
     if architecture is None:
         return
     if plan.pipeline > architecture.layers:
-        yield Finding(
+        yield FieldFinding(
             field="parallel.pipeline",
             message=f"parallel.pipeline must be at most {architecture.layers}, the layers of the model, "
             f"got {plan.pipeline}",
         )
     if values.get("expert") == "on" and architecture.experts is None:
-        yield Finding(
+        yield FieldFinding(
             field="parallel.expert",
             message=f"parallel.expert must be 'off': {architecture.name} has no experts, got 'on'",
         )
 
 
-def _product(values: Mapping[str, Any], *, cards: int) -> Finding | None:
+def _product(values: Mapping[str, Any], *, cards: int) -> FieldFinding | None:
     tensor = values.get("tensor")
     pipeline, data = int(values.get("pipeline") or 1), int(values.get("data") or 1)
     product = (tensor or 1) * pipeline * data
@@ -102,11 +104,11 @@ def _product(values: Mapping[str, Any], *, cards: int) -> Finding | None:
         message = (
             f"parallel: tensor {tensor} × pipeline {pipeline} × data {data} is {product}; {right}"
         )
-        return Finding(field="parallel", message=message)
+        return FieldFinding(field="parallel", message=message)
     if not tensor and cards % product:
         message = (
             f"parallel: pipeline {pipeline} × data {data} is {product}, which does not divide "
             f"the {cards} {'card' if cards == 1 else 'cards'} of a replica"
         )
-        return Finding(field="parallel", message=message)
+        return FieldFinding(field="parallel", message=message)
     return None

@@ -8,7 +8,7 @@
     nodes = 64                           │                └─ h800-leaf-2   h800-17 … h800-32
     levels = { leaf = 16, spine = 32 }   └─ h800-spine-2 ─┬─ h800-leaf-3 …
 
-``levels`` are the parts of the network (``controlplane.domain.network``) and how many nodes each has. Optional:
+``levels`` are the parts of the network (``domain.common.topology``) and how many nodes each has. Optional:
 ``cards`` of a node (as usual for the chip), ``cores`` and ``memory_gib`` of a node, ``numa`` (such as ``0-3_4-7``;
 two halves by default) and ``labels`` of its nodes.
 """
@@ -22,11 +22,10 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
-from controlplane.domain.accelerators import Chip, ChipKind
-from controlplane.domain.geometry import Group as Cards
-from controlplane.domain.geometry import MalformedGroups, groups_of
-from controlplane.domain.network import LEVELS
-from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.accelerators import Chip, ChipKind
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.topology import NETWORK_LEVELS, InvalidCardGroups, parse_card_groups
+from controlplane.domain.common.topology import Group as Cards
 
 #: Limit of the whole fleet, so that a typing error does not fill a database.
 MAX_NODES = 20_000
@@ -197,13 +196,13 @@ def _levels(levels: object, *, nodes: int, where: str) -> Mapping[str, int]:
             f"{where}: levels are names and nodes of each, such as {{ leaf = 16, spine = 64 }}; "
             f"got {levels!r}"
         )
-    if unknown := [name for name in levels if name not in LEVELS]:
+    if unknown := [name for name in levels if name not in NETWORK_LEVELS]:
         raise FleetDescriptionRefused(
-            f"{where}: no level is called {unknown[0]!r}; levels are {', '.join(LEVELS)}"
+            f"{where}: no level is called {unknown[0]!r}; levels are {', '.join(NETWORK_LEVELS)}"
         )
     sizes = {
         name: _count(levels, name, where=f"{where}, levels", most=MAX_NODES)
-        for name in LEVELS
+        for name in NETWORK_LEVELS
         if name in levels
     }
     # From the whole group inwards: each domain consists of whole domains of the next level.
@@ -222,8 +221,8 @@ def _numa(text: object, *, chip: Chip, cards: int, where: str) -> tuple[Cards, .
         whole = chip.kind is ChipKind.CPU or half < 2 or half % chip.aligned_to
         return () if whole else (tuple(range(half)), tuple(range(half, cards)))
     try:
-        groups = groups_of(str(text))
-    except MalformedGroups as refusal:
+        groups = parse_card_groups(str(text))
+    except InvalidCardGroups as refusal:
         raise FleetDescriptionRefused(f"{where}: numa: {refusal}") from None
     if beyond := [card for group in groups for card in group if card >= cards]:
         raise FleetDescriptionRefused(

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from controlplane.domain.accelerators import Chip
 from controlplane.domain.architectures import Architecture
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.resources import Bytes
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.jobs.parallelism import (
     SINGLE_CARD,
     ParallelPlan,
@@ -19,7 +20,6 @@ from controlplane.domain.jobs.parallelism import (
     read_plan,
     smallest,
 )
-from controlplane.domain.resources import Bytes
 from controlplane.domain.sizing.activations import Mixed
 from controlplane.domain.sizing.caches import bytes_per_token
 from controlplane.domain.sizing.engines import USUAL, EngineMemory
@@ -78,7 +78,7 @@ class Answer:
     largest_context: int | None = None
     largest_concurrency: int | None = None
     largest_batch: int | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FieldFinding, ...] = ()
 
 
 def answer(
@@ -179,7 +179,7 @@ def _serve(
     )
     if architecture.context and wanted.context > architecture.context:
         illegal.append(
-            Finding(
+            FieldFinding(
                 field="context",
                 message=f"context must be at most {architecture.context}, which the model was made for, "
                 f"got {wanted.context}",

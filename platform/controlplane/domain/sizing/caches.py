@@ -14,8 +14,8 @@ Gated DeltaNet (arXiv 2412.06464) for recurrent.
 from __future__ import annotations
 
 from controlplane.domain.architectures import Architecture, Attention
+from controlplane.domain.common.resources import Bytes
 from controlplane.domain.jobs.parallelism import kv_heads_on_card, stage_share
-from controlplane.domain.resources import Bytes
 
 #: Recurrent states are summed up in float32.
 _STATE_BYTES = 4

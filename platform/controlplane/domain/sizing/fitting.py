@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from controlplane.domain.accelerators import Chip
 from controlplane.domain.architectures import Architecture
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.resources import Bytes, format_bytes
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.jobs.parallelism import (
     ParallelPlan,
     card_counts,
@@ -18,7 +19,6 @@ from controlplane.domain.jobs.parallelism import (
     propose,
     ring_size,
 )
-from controlplane.domain.resources import Bytes, bytes_in_words
 from controlplane.domain.sizing.serving import Serving, ServingMemory, serving_memory
 from controlplane.domain.sizing.training import Training, TrainingMemory, training_memory
 
@@ -142,15 +142,15 @@ def training_plan(
     )
 
 
-def too_large(memory: ServingMemory | TrainingMemory, *, limit: Bytes, chip: Chip) -> Finding:
+def too_large(memory: ServingMemory | TrainingMemory, *, limit: Bytes, chip: Chip) -> FieldFinding:
     """Says what does not fit, how large its largest part is, and what would be right."""
     names = ("weights", "optimizer", "activations", "cache")
     parts = {name: getattr(memory, name) for name in names if hasattr(memory, name)}
     worst = max(parts, key=lambda name: parts[name])
-    why = _largest_part(worst, size=bytes_in_words(parts[worst]))
-    return Finding(
+    why = _largest_part(worst, size=format_bytes(parts[worst]))
+    return FieldFinding(
         field="chip",
-        message=f"{bytes_in_words(memory.total)} do not fit into the {bytes_in_words(limit)} of a card of "
+        message=f"{format_bytes(memory.total)} do not fit into the {format_bytes(limit)} of a card of "
         f"{chip.label} that may be used: {why}",
     )
 

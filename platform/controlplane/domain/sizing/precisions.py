@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controlplane.domain.architectures import Architecture
-from controlplane.domain.fields import Finding
-from controlplane.domain.resources import Bytes
+from controlplane.domain.common.resources import Bytes
+from controlplane.domain.common.spec_fields import FieldFinding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class UnknownScheme(LookupError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.findings = (Finding(field="scheme", message=message),)
+        self.findings = (FieldFinding(field="scheme", message=message),)
 
 
 def scheme_called(name: str) -> Scheme:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controlplane.domain.architectures import Architecture
+from controlplane.domain.common.resources import GIB, MIB, Bytes
 from controlplane.domain.jobs.parallelism import SINGLE_CARD, ParallelPlan, padded_vocabulary
-from controlplane.domain.resources import GIB, MIB, Bytes
 from controlplane.domain.sizing.caches import cache_bytes
 from controlplane.domain.sizing.precisions import Scheme, weight_bytes
 from controlplane.domain.sizing.shares import share

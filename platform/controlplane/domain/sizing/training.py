@@ -20,8 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from controlplane.domain.architectures import Architecture
+from controlplane.domain.common.resources import MIB, Bytes
 from controlplane.domain.jobs.parallelism import SINGLE_CARD, ParallelPlan
-from controlplane.domain.resources import MIB, Bytes
 from controlplane.domain.sizing.activations import (
     Mixed,
     checkpoint_bytes,

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from controlplane.domain.common.spec_fields import FieldKind, SpecField, subset
 from controlplane.domain.datasets.schemas import Schema
 from controlplane.domain.datasets.splits import Split
-from controlplane.domain.fields import Field, Kind, subset
 from controlplane.domain.specs.training import LARGEST_SEED
 
 METRICS = ("exact_match", "label_accuracy", "perplexity")
@@ -22,54 +22,54 @@ _LONGEST_EXACT = 200
 _LABELLED = re.compile(r"(?:.*?_[0-9A-Za-z][0-9A-Za-z-]*(?:[,，]|$))+", re.DOTALL)
 
 EVALUATE = (
-    Field(
+    SpecField(
         name="metrics",
         label="Metrics",
         help="What to measure.",
-        kind=Kind.CHOICES,
+        kind=FieldKind.CHOICES,
         default=["exact_match"],
         choices=METRICS,
     ),
-    Field(
+    SpecField(
         name="split",
         label="Split",
         help="The split to answer.",
-        kind=Kind.TEXT,
+        kind=FieldKind.TEXT,
         default="test",
     ),
-    Field(
+    SpecField(
         name="limit",
         label="Most rows",
         help="Use the first rows only; empty means all.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=None,
         optional=True,
         least=1,
         most=10_000_000,
     ),
-    Field(
+    SpecField(
         name="max_new_tokens",
         label="Longest answer",
         help="In tokens.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=128,
         least=1,
         most=131_072,
     ),
-    Field(
+    SpecField(
         name="batch_size",
         label="Batch size",
         help="Prompts at once on the card.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=32,
         least=1,
         most=4096,
     ),
-    Field(
+    SpecField(
         name="seed",
         label="Seed",
         help="For what is random in the model; answers are the likeliest ones.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=42,
         least=0,
         most=LARGEST_SEED,
@@ -99,21 +99,21 @@ def recommended_metrics(schema: str, answers: Sequence[str], *, median: float) -
 SCHEMES = ("w8a8-smoothquant", "w4a16-awq", "fp8-dynamic")
 
 _TOLERANCE = (
-    Field(
+    SpecField(
         name="perplexity_increase",
         label="Perplexity",
         help="Largest relative rise; 0.05 is five percent. Empty asks for nothing.",
-        kind=Kind.NUMBER,
+        kind=FieldKind.NUMBER,
         default=0.05,
         optional=True,
         least=0,
         most=10,
     ),
-    Field(
+    SpecField(
         name="accuracy_drop",
         label="Accuracy",
         help="Largest fall of any other metric, in points; 0.01 is one percent. Empty asks for nothing.",
-        kind=Kind.NUMBER,
+        kind=FieldKind.NUMBER,
         default=0.01,
         optional=True,
         least=0,
@@ -136,71 +136,71 @@ _MEASURED = (
 )
 
 QUANTIZE = (
-    Field(
+    SpecField(
         name="scheme",
         label="Scheme",
         help="How many bits weights and activations keep, and how that is found.",
-        kind=Kind.CHOICE,
+        kind=FieldKind.CHOICE,
         default="w8a8-smoothquant",
         choices=SCHEMES,
     ),
-    Field(
+    SpecField(
         name="calibration_split",
         label="Calibration split",
         help="Rows that show what activations look like.",
-        kind=Kind.TEXT,
+        kind=FieldKind.TEXT,
         default="train",
     ),
-    Field(
+    SpecField(
         name="calibration_rows",
         label="Calibration rows",
         help="128 to 512 are usual.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=128,
         least=1,
         most=16_384,
     ),
-    Field(
+    SpecField(
         name="max_length",
         label="Longest row",
         help="In tokens; the rest is cut off.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=512,
         least=8,
         most=131_072,
     ),
-    Field(
+    SpecField(
         name="smoothing_strength",
         label="Smoothing strength",
         help="How much of an activation's range moves into the weights; used by w8a8-smoothquant.",
-        kind=Kind.NUMBER,
+        kind=FieldKind.NUMBER,
         default=0.8,
         least=0,
         most=1,
     ),
-    Field(
+    SpecField(
         name="group_size",
         label="Group size",
         help="Weights that share a scale; used by w4a16-awq. Empty is 128, or the largest that fits.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=None,
         optional=True,
         least=16,
         most=1024,
     ),
-    Field(
+    SpecField(
         name="ignore",
         label="Layers to leave",
         help="Names of modules that keep their precision.",
-        kind=Kind.TEXTS,
+        kind=FieldKind.TEXTS,
         default=["lm_head"],
     ),
     *_MEASURED,
-    Field(
+    SpecField(
         name="tolerance",
         label="Tolerance",
         help="What the quantized model may lose and still be accepted.",
-        kind=Kind.GROUP,
+        kind=FieldKind.GROUP,
         fields=_TOLERANCE,
     ),
     replace(_SEED, help="For the choice of calibration rows."),

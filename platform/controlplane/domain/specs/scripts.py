@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from controlplane.domain.fields import Field, Kind
+from controlplane.domain.common.spec_fields import FieldKind, SpecField
 
 SCRIPT = (
-    Field(
+    SpecField(
         name="argv",
         label="Command",
         help='The program and its arguments, such as ["python", "train.py"]; python is the engine\'s.',
-        kind=Kind.TEXTS,
+        kind=FieldKind.TEXTS,
     ),
-    Field(
+    SpecField(
         name="environment",
         label="Environment",
         help="Variables for the program.",
-        kind=Kind.VARIABLES,
+        kind=FieldKind.VARIABLES,
         default={},
     ),
-    Field(
+    SpecField(
         name="maximum_run_time_seconds",
         label="Maximum run time",
         help="In seconds; the program is ended after it.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=3600,
         least=1,
         most=30 * 24 * 3600,

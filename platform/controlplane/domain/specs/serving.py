@@ -1,12 +1,12 @@
 """The spec of a served model, for every engine and chip.
 
-An engine supports a subset of the fields (``controlplane.domain.fields.subset``). ``auto`` and null leave the
-choice to the engine.
+An engine supports a subset of the fields (``controlplane.domain.common.spec_fields.subset``). ``auto`` and
+null leave the choice to the engine.
 """
 
 from __future__ import annotations
 
-from controlplane.domain.fields import Field, Kind
+from controlplane.domain.common.spec_fields import FieldKind, SpecField
 from controlplane.domain.specs.training import PRECISIONS
 
 _SWITCH = ("auto", "on", "off")
@@ -14,142 +14,142 @@ _SWITCH = ("auto", "on", "off")
 MEMORY_FRACTION = 0.9
 
 _PARALLEL = (
-    Field(
+    SpecField(
         name="tensor",
         label="Tensor parallel",
         help="Cards that share each layer's matrices; empty is every card of the replica.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=None,
         optional=True,
         least=1,
         most=64,
     ),
-    Field(
+    SpecField(
         name="pipeline",
         label="Pipeline parallel",
         help="Stages that the layers are divided into.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=1,
         least=1,
         most=64,
     ),
-    Field(
+    SpecField(
         name="data",
         label="Data parallel",
         help="Copies inside of one replica; for mixtures of experts.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=1,
         least=1,
         most=256,
     ),
-    Field(
+    SpecField(
         name="expert",
         label="Expert parallel",
         help="Whether the cards share the experts of a mixture instead of slicing each.",
-        kind=Kind.CHOICE,
+        kind=FieldKind.CHOICE,
         default="off",
         choices=("on", "off"),
     ),
 )
 
 SERVE = (
-    Field(
+    SpecField(
         name="model_name",
         label="Model name",
         help="The name by which the server knows its model.",
-        kind=Kind.TEXT,
+        kind=FieldKind.TEXT,
         default="model",
     ),
-    Field(
+    SpecField(
         name="queue_size",
         label="Queue",
         help="Requests that may wait beside the one that runs; more are told to come back.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=64,
         least=0,
         most=10_000,
     ),
-    Field(
+    SpecField(
         name="precision",
         label="Precision",
         help="Of the weights; auto is bfloat16 on an accelerator and float32 elsewhere.",
-        kind=Kind.CHOICE,
+        kind=FieldKind.CHOICE,
         default="auto",
         choices=PRECISIONS,
     ),
-    Field(
+    SpecField(
         name="context_length",
         label="Context",
         help="Longest prompt and answer together, in tokens; empty is the model's.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=None,
         optional=True,
         least=128,
         most=10_485_760,
     ),
-    Field(
+    SpecField(
         name="concurrency",
         label="Concurrency",
         help="Requests that run at once; empty is the engine's own default.",
-        kind=Kind.INTEGER,
+        kind=FieldKind.INTEGER,
         default=None,
         optional=True,
         least=1,
         most=65_536,
     ),
-    Field(
+    SpecField(
         name="memory_fraction",
         label="Share of memory",
         help="Of each card, for weights and KV cache together.",
-        kind=Kind.NUMBER,
+        kind=FieldKind.NUMBER,
         default=MEMORY_FRACTION,
         least=0.1,
         most=0.98,
     ),
-    Field(
+    SpecField(
         name="kv_precision",
         label="Precision of the KV cache",
         help="fp8 holds twice as many tokens.",
-        kind=Kind.CHOICE,
+        kind=FieldKind.CHOICE,
         default="auto",
         choices=("auto", "fp8"),
     ),
-    Field(
+    SpecField(
         name="prefix_cache",
         label="Prefix cache",
         help="Keep what prompts have in common.",
-        kind=Kind.CHOICE,
+        kind=FieldKind.CHOICE,
         default="auto",
         choices=_SWITCH,
     ),
-    Field(
+    SpecField(
         name="chunked_prefill",
         label="Chunked prefill",
         help="Take long prompts in pieces between the answers of others.",
-        kind=Kind.CHOICE,
+        kind=FieldKind.CHOICE,
         default="auto",
         choices=_SWITCH,
     ),
-    Field(
+    SpecField(
         name="graphs",
         label="Graph mode",
         help="Record kernels once and replay them; off is slower and takes less memory.",
-        kind=Kind.CHOICE,
+        kind=FieldKind.CHOICE,
         default="auto",
         choices=_SWITCH,
     ),
-    Field(
+    SpecField(
         name="parallel",
         label="Parallel plan",
         help="How the cards of a replica share the model; tensor × pipeline × data is their number.",
-        kind=Kind.GROUP,
+        kind=FieldKind.GROUP,
         fields=_PARALLEL,
     ),
-    Field(
+    SpecField(
         name="engine_version",
         label="Engine version",
         help="Of the image that runs; empty is the one that the renderer was written for.",
-        kind=Kind.TEXT,
+        kind=FieldKind.TEXT,
         default=None,
         optional=True,
     ),

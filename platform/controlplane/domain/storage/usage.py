@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controlplane.domain.resources import bytes_in_words
+from controlplane.domain.common.resources import format_bytes
 
 
 class StorageKind(StrEnum):
@@ -92,9 +92,9 @@ class StorageQuotaExceeded(Exception):
 
 def _refusal(*, team: str, use: StorageUse, requested: int | None) -> str:
     filled = ", ".join(
-        f"{KIND_NAMES[kind]} {bytes_in_words(size)}" for kind, size in use.largest_kinds[:3]
+        f"{KIND_NAMES[kind]} {format_bytes(size)}" for kind, size in use.largest_kinds[:3]
     )
-    used, limit = bytes_in_words(use.used), bytes_in_words(use.limit or 0)
+    used, limit = format_bytes(use.used), format_bytes(use.limit or 0)
     by_what = filled or "nothing yet"
     if requested is None:
         return (
@@ -102,7 +102,7 @@ def _refusal(*, team: str, use: StorageUse, requested: int | None) -> str:
             "needed on the storage page, or ask an administrator of the company for a larger quota"
         )
     return (
-        f"this needs {bytes_in_words(requested)} more; team {team} uses {used} of its {limit} of storage "
+        f"this needs {format_bytes(requested)} more; team {team} uses {used} of its {limit} of storage "
         f"({by_what}). Delete what is no longer needed on the storage page, or ask an administrator "
         "of the company for a larger quota"
     )

@@ -15,7 +15,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from controlplane.domain.resources import bytes_in_words
+from controlplane.domain.common.resources import format_bytes
 from controlplane.web.message_translation import translate_message
 from controlplane.web.state_badges import state_badge
 
@@ -30,7 +30,7 @@ IDEMPOTENCY_FIELD = "once"
 @register.filter
 def filesize(amount: int | None) -> str:
     """``1536`` → ``1.5 KiB``."""
-    return bytes_in_words(amount or 0)
+    return format_bytes(amount or 0)
 
 
 #: How the icons' lines are drawn.

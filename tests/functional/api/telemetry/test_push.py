@@ -22,10 +22,10 @@ from apps.monitoring.models import CardFigures, CardHistory, Decision, Fault, No
 from apps.monitoring.services import pushes
 from apps.monitoring.services.node_tokens import token_issue, token_revoke
 from apps.monitoring.services.places import places_forget
-from controlplane.domain.geometry import Geometry, choose
+from controlplane.domain.common.permissions import TeamRole
+from controlplane.domain.common.resources import Resources
+from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.health.signals import Origin
-from controlplane.domain.permissions import Role
-from controlplane.domain.resources import Resources
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from controlplane.ports.registry import geometries_on
 from tests import factories
@@ -233,7 +233,7 @@ def test_codes_of_an_agent_become_faults_and_end(token: str) -> None:
 
 
 def test_what_an_agent_said_is_over_with_the_last_token_of_its_node(token: str, node: Node) -> None:
-    operator = factories.person("olga", team=factories.team(), role=Role.VIEWER, operator=True)
+    operator = factories.person("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
     second, other = token_issue(node=node, actor=None), Node.objects.get(name="n1")
     send(token, text(fault=79) + "ninefold_agent_reader_ok 0\n")
     send(token_issue(node=other, actor=None), text(node="n1", fault=79))
@@ -287,7 +287,7 @@ def chosen(node: Node, count: int) -> tuple[int, ...] | None:
     inventory_record(cluster=node.cluster, nodes=[seen], isolation="", at=timezone.now())
     node.refresh_from_db()
     geometry = geometries_on(node.labels, ["nvidia-l40s"])
-    return choose(range(4), count, geometry.get("nvidia-l40s", Geometry()))
+    return choose_cards(range(4), count, geometry.get("nvidia-l40s", Geometry()))
 
 
 def test_placement_follows_where_the_agent_says_that_cards_are_attached(

@@ -15,8 +15,8 @@ from apps.monitoring.api.telemetry_serializers import SourceChangeSerializer
 from apps.monitoring.models import NodeToken, Source
 from apps.monitoring.reconcilers.telemetry import sources_read
 from apps.monitoring.services.sources import push_source
+from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy
-from controlplane.domain.permissions import Role
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +44,7 @@ def client_of(user: User) -> APIClient:
 @pytest.fixture
 def client() -> APIClient:
     return client_of(
-        factories.person("olga", team=factories.team(), role=Role.VIEWER, operator=True)
+        factories.person("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
     )
 
 

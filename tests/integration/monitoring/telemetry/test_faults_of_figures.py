@@ -11,9 +11,9 @@ from apps.fleet.models import Card
 from apps.fleet.services import inventory_record
 from apps.monitoring.models import Decision, Fault, Source
 from apps.monitoring.services.sources import source_delete
+from controlplane.domain.common.permissions import TeamRole
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.health.signals import Origin
-from controlplane.domain.permissions import Role
-from controlplane.domain.resources import Bytes, Millicpu, Resources
 from controlplane.outbox.models import OutboxMessage
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from tests import factories
@@ -76,7 +76,7 @@ def test_what_an_exporter_says_an_agent_does_not_take_back(source: Source) -> No
 def test_what_a_deleted_source_alone_told_is_over_and_the_history_says_why(
     source: Source,
 ) -> None:
-    operator = factories.person("olga", team=factories.team(), role=Role.VIEWER, operator=True)
+    operator = factories.person("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
     other = source_of(source.cluster, name="npu")
     elsewhere = source_of(cluster_of(name="west"), name="west")
     pushed = source_of(source.cluster, name="agents", kind="push")
@@ -111,7 +111,7 @@ def test_what_a_deleted_source_alone_told_is_over_and_the_history_says_why(
 
 
 def test_what_still_stands_is_told_again_by_the_source_that_comes_after(source: Source) -> None:
-    operator = factories.person("olga", team=factories.team(), role=Role.VIEWER, operator=True)
+    operator = factories.person("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
     later = AT + timedelta(seconds=5)
     record(source, reading(faults=("79",)))
     source_delete(source=source, actor=operator, at=AT)

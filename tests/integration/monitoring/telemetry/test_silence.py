@@ -10,7 +10,7 @@ from apps.fleet.models import Card
 from apps.fleet.services.card_availability import METRICS_STALE
 from apps.monitoring.models import CardFigures, Source
 from apps.monitoring.reconcilers.telemetry import silence_notice
-from controlplane.domain.accelerators import CardState
+from controlplane.domain.common.accelerators import CardState
 from tests.integration.monitoring.telemetry.worlds import (
     AT,
     cluster_of,

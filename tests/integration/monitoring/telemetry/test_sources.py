@@ -24,8 +24,8 @@ from apps.monitoring.services.sources import (
     source_delete,
     source_try,
 )
+from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.outbound.egress import EgressPolicy
-from controlplane.domain.permissions import Role
 from controlplane.persistence.leases import lease_rows
 from tests import factories
 from tests.contract.web_servers import WebServer, web_server
@@ -49,7 +49,7 @@ def server(settings: Settings) -> Iterator[WebServer]:
 
 @pytest.fixture
 def operator(db: None) -> User:
-    return factories.person("olga", team=factories.team(), role=Role.VIEWER, operator=True)
+    return factories.person("olga", team=factories.team(), role=TeamRole.VIEWER, operator=True)
 
 
 def targets(server: WebServer, path: str, *nodes: str) -> list[dict[str, str]]:

@@ -14,9 +14,9 @@ from controlplane.adapters.clusters.kubernetes.inventories import (
     unknown_cards,
     untolerated,
 )
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.network import domains_in
-from controlplane.domain.resources import GIB
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.resources import GIB
+from controlplane.domain.common.topology import network_domains
 from controlplane.ports import registry
 from controlplane.ports.chips import ChipPlugin, PodExtras, VendorProfile
 from controlplane.ports.clusters import ObservedNode
@@ -227,7 +227,7 @@ def test_labels_hold_the_place_in_the_network_and_what_the_operator_annotated() 
         )
     )
     assert found.labels is not None
-    assert domains_in(found.labels) == {"rack": "r7"}
+    assert network_domains(found.labels) == {"rack": "r7"}
     assert found.labels["ninefold.io/rings"] == "0-1_2-3"
     assert "somebody.else/says" not in found.labels
     assert found.rings == ((0, 1), (2, 3))

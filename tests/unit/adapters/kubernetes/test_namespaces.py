@@ -12,7 +12,7 @@ from controlplane.adapters.clusters.kubernetes import isolation, manifests
 from controlplane.adapters.clusters.kubernetes.isolation import Level
 from controlplane.adapters.clusters.kubernetes.plans import Plan
 from controlplane.adapters.clusters.kubernetes.profiles import Profile
-from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from tests.unit import kubernetes_schemas
 from tests.unit.adapters.volcano.plans import OWNER, planned, server, trainer
 from tests.unit.adapters.volcano.trees import OURS

@@ -9,7 +9,7 @@ from controlplane.adapters.clusters.kubernetes.archives import RuntimeArchive
 from controlplane.adapters.clusters.kubernetes.inventories import NodeCard
 from controlplane.adapters.clusters.kubernetes.plans import Plan, Replica
 from controlplane.adapters.clusters.kubernetes.profiles import Profile
-from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.ports import registry
 from controlplane.ports.chips import PodExtras
 from controlplane.ports.launches import Launch, Placement, Probe, Role

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from controlplane.adapters.clusters.volcano import rules
 from controlplane.adapters.clusters.volcano.changes import Act, plan
 from controlplane.adapters.clusters.volcano.queues import translated
-from controlplane.domain.queue_documents import QueueDocument, views
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quota_findings import tree_findings
-from controlplane.domain.quotas import Entitlement
+from controlplane.domain.quotas.documents import QueueDocument, queue_snapshots
+from controlplane.domain.quotas.queues import Entitlement, QueueState
+from controlplane.domain.quotas.validation import tree_findings
 from tests.unit.adapters.volcano.trees import (
     B3,
     H800,
@@ -67,7 +66,7 @@ def trees(draw: st.DrawFn) -> Tree:
 
 def sound(documents: Tree) -> bool:
     ours = translated(documents, resources=RESOURCES, installation=OURS)
-    return not tree_findings(views(documents, {})) and not rules.violations(ours.queues)
+    return not tree_findings(queue_snapshots(documents, {})) and not rules.violations(ours.queues)
 
 
 @given(before=trees().filter(sound), after=trees().filter(sound))

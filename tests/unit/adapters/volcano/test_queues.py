@@ -9,9 +9,8 @@ import pytest
 from controlplane.adapters.clusters.volcano import names, rules
 from controlplane.adapters.clusters.volcano.names import Object
 from controlplane.adapters.clusters.volcano.queues import Translation, command, translated
-from controlplane.domain.queue_documents import QueueDocument
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quotas import TOTAL, Entitlement
+from controlplane.domain.quotas.documents import QueueDocument
+from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
 from tests.golden.manifests import compare
 from tests.unit.adapters.volcano.schemas import assert_valid
 from tests.unit.adapters.volcano.trees import (

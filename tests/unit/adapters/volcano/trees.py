@@ -7,8 +7,8 @@ from typing import Any
 
 from controlplane.adapters.clusters.volcano import names, rules
 from controlplane.adapters.clusters.volcano.changes import Act, Change
-from controlplane.domain.queue_documents import QueueDocument
-from controlplane.domain.quotas import Entitlement
+from controlplane.domain.quotas.documents import QueueDocument
+from controlplane.domain.quotas.queues import Entitlement
 
 OURS = "0123456789abcdef0123456789abcdef"
 B3, B2, H800 = "ascend-910b3", "ascend-910b2", "nvidia-h800"

@@ -4,48 +4,47 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from controlplane.domain.quotas import Entitlement
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import Plan, RefusalCode
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import QueueView, RunningView, Snapshot
-from tests.unit.domain.scheduling import promises
+from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
+from tests.unit.domain.scheduling import plan_invariants
 from tests.unit.domain.scheduling.fleets import AT, NPU, running
 
-BATCH = QueueView(uid="batch", name="batch")
+BATCH = QueueSnapshot(uid="batch", name="batch")
 
 
-def guaranteed(name: str, cards: int, **kwargs: object) -> QueueView:
-    view = QueueView(uid=name, name=name, entitlements={NPU: Entitlement(guaranteed=cards)})
+def guaranteed(name: str, cards: int, **kwargs: object) -> QueueSnapshot:
+    view = QueueSnapshot(uid=name, name=name, entitlements={NPU: Entitlement(guaranteed=cards)})
     return replace(view, **kwargs)  # type: ignore[arg-type]
 
 
 RESEARCH = guaranteed("research", 8)
 
 
-def lent(name: str, *cards: int, **kwargs: object) -> RunningView:
+def lent(name: str, *cards: int, **kwargs: object) -> RunningClaim:
     """Work of batch on those cards of the node ``n``."""
     return running(name, {"n": cards}, queue="batch", **kwargs)  # type: ignore[arg-type]
 
 
-def decide(seen: Snapshot, policy: Policy | None = None) -> Plan:
-    return plan(seen, policy or Policy(), AT)
+def decide(seen: SchedulingSnapshot, policy: SchedulingPolicy | None = None) -> SchedulingPlan:
+    return plan(seen, policy or SchedulingPolicy(), AT)
 
 
-def decided(seen: Snapshot, policy: Policy | None = None) -> Plan:
+def decided(seen: SchedulingSnapshot, policy: SchedulingPolicy | None = None) -> SchedulingPlan:
     """The plan, which was found to keep every promise."""
     found = decide(seen, policy)
-    promises.check(seen, found)
+    plan_invariants.check(seen, found)
     return found
 
 
-def placed(found: Plan) -> list[str]:
+def placed(found: SchedulingPlan) -> list[str]:
     return [one.claim for one in found.placements]
 
 
-def refused(found: Plan) -> dict[str, RefusalCode]:
-    return {one.claim: one.code for one in found.refusals}
+def refused(found: SchedulingPlan) -> dict[str, PendingCode]:
+    return {one.claim: one.code for one in found.pending}
 
 
-def stopped(found: Plan) -> list[str]:
+def stopped(found: SchedulingPlan) -> list[str]:
     return sorted(one.claim for one in found.revocations)

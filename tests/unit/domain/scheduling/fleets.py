@@ -7,25 +7,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.claims import WHOLE_CARD, GangShape, RoleShape
-from controlplane.domain.geometry import Geometry
-from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.topology import Geometry
+from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape, RoleShape
+from controlplane.domain.quotas.queues import QueueSnapshot
 from controlplane.domain.scheduling.plans import ReplicaPlacement
 from controlplane.domain.scheduling.snapshots import (
-    Binding,
-    CardView,
-    ClaimView,
-    NodeView,
-    QueueView,
-    RunningView,
-    Snapshot,
+    CardBinding,
+    CardSnapshot,
+    ClaimSnapshot,
+    NodeSnapshot,
+    RunningClaim,
+    SchedulingSnapshot,
 )
 
 AT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 NPU = "ascend-910b3"
 GPU = "nvidia-h800"
-RESEARCH = QueueView(uid="research", name="research")
+RESEARCH = QueueSnapshot(uid="research", name="research")
 #: Two rings of four, as on some boards with eight accelerators.
 RINGS = Geometry(sizes=(1, 2, 4, 8), rings=((0, 1, 2, 3), (4, 5, 6, 7)))
 
@@ -50,16 +50,16 @@ def node(
     domains: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
     taints: Iterable[str] = (),
-    binding: Binding = Binding.CARD,
-) -> NodeView:
+    binding: CardBinding = CardBinding.CARD,
+) -> NodeSnapshot:
     """``memory`` in GiB, ``cpu`` in cores; the cards at the ``busy`` indices are held by somebody unknown."""
     held, ill = set(busy), set(faulty)
-    return NodeView(
+    return NodeSnapshot(
         uid=name,
         name=name,
         cluster=cluster,
         cards=tuple(
-            CardView(
+            CardSnapshot(
                 uid=f"{name}/{index}",
                 index=index,
                 chip=chip,
@@ -113,9 +113,9 @@ def claim(
     near: str = "",
     runtime: timedelta | None = None,
     person: str = "",
-) -> ClaimView:
+) -> ClaimSnapshot:
     """It asked ``minute`` minutes after ``AT``; without roles it is one replica of one card."""
-    return ClaimView(
+    return ClaimSnapshot(
         uid=name,
         queue=queue,
         shape=GangShape(roles=roles or (role(),)),
@@ -145,7 +145,7 @@ def running(
     preemptible: bool = True,
     share: int = WHOLE_CARD,
     within: str = "",
-) -> RunningView:
+) -> RunningClaim:
     """One replica on each of those nodes, with the cards at those indices.
 
     :param since: how long it has run.
@@ -153,7 +153,7 @@ def running(
     """
     held = {each: tuple(sorted(indices)) for each, indices in cards.items()}
     (size,) = {len(indices) for indices in held.values()}
-    return RunningView(
+    return RunningClaim(
         uid=name,
         queue=queue,
         shape=GangShape(roles=(role(size, len(held), share=share),)),
@@ -178,11 +178,11 @@ def running(
 
 
 def snapshot(
-    *nodes: NodeView,
-    claims: Iterable[ClaimView] = (),
-    running: Iterable[RunningView] = (),
-    queues: Iterable[QueueView] = (RESEARCH,),
-) -> Snapshot:
+    *nodes: NodeSnapshot,
+    claims: Iterable[ClaimSnapshot] = (),
+    running: Iterable[RunningClaim] = (),
+    queues: Iterable[QueueSnapshot] = (RESEARCH,),
+) -> SchedulingSnapshot:
     """What runs holds its cards, whatever the nodes were built with."""
     at_work = tuple(running)
     holders = {
@@ -194,7 +194,7 @@ def snapshot(
         whole, part = divmod(each.amount, WHOLE_CARD)
         used[each.queue][each.chip] += whole
         shared[each.queue][each.chip] += part
-    return Snapshot(
+    return SchedulingSnapshot(
         nodes=tuple(_held(each, holders) for each in nodes),
         claims=tuple(claims),
         queues={
@@ -205,7 +205,7 @@ def snapshot(
     )
 
 
-def _held(view: NodeView, holders: Mapping[str, str]) -> NodeView:
+def _held(view: NodeSnapshot, holders: Mapping[str, str]) -> NodeSnapshot:
     return replace(
         view,
         cards=tuple(

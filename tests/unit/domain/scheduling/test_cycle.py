@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from controlplane.domain.quotas import Entitlement
-from controlplane.domain.resources import GIB, Bytes, Resources
-from controlplane.domain.scheduling.plans import Placement, Plan, RefusalCode
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import (
-    NodeView,
-    QueueView,
-    Snapshot,
+from controlplane.domain.common.resources import GIB, Bytes, Resources
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.scheduling.plans import (
+    ClaimPlacement,
+    PendingCode,
+    SchedulingPlan,
+    SchedulingPolicy,
 )
+from controlplane.domain.scheduling.snapshots import NodeSnapshot, SchedulingSnapshot
 from tests.unit.domain.scheduling.decisions import (
     decide,
     placed,
@@ -40,7 +40,7 @@ CHIPS = (NPU, GPU)
 QUEUES = ("research", "product")
 
 
-def chosen(decided: Plan) -> dict[str, set[tuple[str, ...]]]:
+def chosen(decided: SchedulingPlan) -> dict[str, set[tuple[str, ...]]]:
     return {one.claim: {replica.cards for replica in one.replicas} for one in decided.placements}
 
 
@@ -78,7 +78,7 @@ def test_the_preferred_chip_is_taken_and_the_next_where_it_is_busy() -> None:
 
 
 def test_the_next_chip_is_taken_where_the_queue_may_not_have_more_of_the_preferred() -> None:
-    capped = QueueView(uid="research", name="research", entitlements={NPU: Entitlement(cap=0)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=0)})
     seen = snapshot(
         node("a", 1, chip=NPU),
         node("b", 1, chip=GPU),
@@ -105,7 +105,7 @@ def test_equally_good_chips_are_weighed_together_and_others_come_after_them() ->
 
 def test_of_equally_good_chips_the_one_within_the_guarantee_is_taken() -> None:
     """Borrowed cards may be taken back."""
-    owner = QueueView(
+    owner = QueueSnapshot(
         uid="research", name="research", entitlements={NPU: Entitlement(guaranteed=8)}
     )
     seen = snapshot(
@@ -161,7 +161,7 @@ def test_what_a_gang_took_before_it_turned_out_not_to_fit_is_given_back() -> Non
     decided = decide(seen)
 
     assert placed(decided) == ["x"]
-    assert refused(decided)["gang"] is RefusalCode.NO_FREE_CARDS
+    assert refused(decided)["gang"] is PendingCode.NO_FREE_CARDS
 
 
 def test_an_elastic_gang_gets_as_many_replicas_as_fit() -> None:
@@ -174,7 +174,7 @@ def test_an_elastic_gang_gets_as_many_replicas_as_fit() -> None:
 
 
 def test_an_elastic_gang_gets_no_more_than_its_queue_may_have() -> None:
-    capped = QueueView(uid="research", name="research", entitlements={NPU: Entitlement(cap=5)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=5)})
     seen = snapshot(
         node("n", 8),
         claims=(claim("x", role(2, 4, least=1)), claim("y", minute=1)),
@@ -193,7 +193,7 @@ def test_a_claim_that_asks_for_no_memory_fits_where_none_is_left() -> None:
 def test_a_claim_without_cards_has_a_place_too() -> None:
     (placement,) = decide(snapshot(node("n", 0), claims=(claim("x", role(0)),))).placements
 
-    assert isinstance(placement, Placement)
+    assert isinstance(placement, ClaimPlacement)
     assert [(one.node, one.cards) for one in placement.replicas] == [("n", ())]
 
 
@@ -203,7 +203,7 @@ def test_a_claim_that_accepts_no_chip_is_a_mistake() -> None:
 
 
 def test_each_admission_is_charged_before_the_next_is_judged() -> None:
-    capped = QueueView(uid="research", name="research", entitlements={NPU: Entitlement(cap=3)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=3)})
     seen = snapshot(
         node("n", 8),
         claims=[claim(f"c{turn}", minute=turn) for turn in range(5)],
@@ -213,7 +213,7 @@ def test_each_admission_is_charged_before_the_next_is_judged() -> None:
     decided = decide(seen)
 
     assert placed(decided) == ["c0", "c1", "c2"]
-    assert {one.reason for one in decided.refusals} == {
+    assert {one.reason for one in decided.pending} == {
         f"needs 1 × {NPU}; queue research holds 3 of at most 3"
     }
 
@@ -223,11 +223,13 @@ def test_each_admission_is_charged_before_the_next_is_judged() -> None:
 
 def test_what_a_cycle_does_not_come_to_says_so() -> None:
     waiting = [claim(f"c{turn}", minute=turn) for turn in range(3)]
-    decided = decide(snapshot(node("n", 8), claims=waiting), Policy(placements_per_cycle=1))
+    decided = decide(
+        snapshot(node("n", 8), claims=waiting), SchedulingPolicy(placements_per_cycle=1)
+    )
 
     assert placed(decided) == ["c0"]
-    assert set(refused(decided).values()) == {RefusalCode.NOT_LOOKED_AT}
-    assert decided.refusals[0].reason == (
+    assert set(refused(decided).values()) == {PendingCode.NOT_EVALUATED}
+    assert decided.pending[0].reason == (
         "this cycle placed 1 claims and looked for room 1 times before it came to this one"
     )
 
@@ -236,16 +238,16 @@ def test_claims_of_a_kind_are_looked_for_once() -> None:
     full = node("n", 8, busy=range(8))
     waiting = [claim(f"c{turn}", role(2), minute=turn) for turn in range(50)]
 
-    decided = decide(snapshot(full, claims=waiting), Policy(attempts_per_cycle=10))
+    decided = decide(snapshot(full, claims=waiting), SchedulingPolicy(attempts_per_cycle=10))
 
-    assert set(refused(decided).values()) == {RefusalCode.NO_FREE_CARDS}
-    assert len(decided.refusals) == 50
+    assert set(refused(decided).values()) == {PendingCode.NO_FREE_CARDS}
+    assert len(decided.pending) == 50
 
 
 # -- Cards that are on their way --
 
 
-def nominated(view: NodeView, uid: str, indices: tuple[int, ...]) -> NodeView:
+def nominated(view: NodeSnapshot, uid: str, indices: tuple[int, ...]) -> NodeSnapshot:
     return replace(
         view,
         cards=tuple(
@@ -262,7 +264,7 @@ def test_cards_that_were_freed_for_a_claim_are_nobody_elses() -> None:
     decided = decide(seen)
 
     assert placed(decided) == ["late"]
-    assert refused(decided) == {"early": RefusalCode.NO_FREE_CARDS}
+    assert refused(decided) == {"early": PendingCode.NO_FREE_CARDS}
 
 
 def test_what_a_claim_leaves_of_the_cards_freed_for_it_is_for_anybody() -> None:
@@ -275,7 +277,7 @@ def test_what_a_claim_leaves_of_the_cards_freed_for_it_is_for_anybody() -> None:
 def test_cards_that_were_freed_for_a_claim_are_not_lent() -> None:
     """Nor do others get what is reserved, because the freed ones count as free."""
     queues = [
-        QueueView(uid=uid, name=uid, entitlements={NPU: stated})
+        QueueSnapshot(uid=uid, name=uid, entitlements={NPU: stated})
         for uid, stated in (
             ("owner", Entitlement(guaranteed=4)),
             ("product", Entitlement(reserved=4, guaranteed=4)),
@@ -296,11 +298,11 @@ def test_cards_that_were_freed_for_a_claim_are_not_lent() -> None:
 
 def test_what_was_freed_for_a_claim_does_not_cost_it_its_right() -> None:
     """Its queue counts those cards already; with all of the claim on top it would seem to borrow."""
-    owner = QueueView(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=4)})
+    owner = QueueSnapshot(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=4)})
     seen = snapshot(
         nominated(node("n", 4), "x", (0,)),
         claims=[claim("x", role(4), queue="owner", minute=9), claim("small", queue="batch")],
-        queues=[owner, QueueView(uid="batch", name="batch")],
+        queues=[owner, QueueSnapshot(uid="batch", name="batch")],
     )
 
     assert placed(decide(seen)) == ["x"]
@@ -309,8 +311,8 @@ def test_what_was_freed_for_a_claim_does_not_cost_it_its_right() -> None:
 def test_more_cards_than_a_claim_asks_for_make_no_borrower_of_its_queue() -> None:
     """Who stopped for it held more than it needs: nobody of its queue stops because of the rest."""
     queues = [
-        QueueView(uid="vision", name="vision", entitlements={NPU: Entitlement(guaranteed=9)}),
-        QueueView(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=8)}),
+        QueueSnapshot(uid="vision", name="vision", entitlements={NPU: Entitlement(guaranteed=9)}),
+        QueueSnapshot(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=8)}),
     ]
     seen = snapshot(
         node("m", 8),
@@ -329,8 +331,8 @@ def test_more_cards_than_a_claim_asks_for_make_no_borrower_of_its_queue() -> Non
 def test_cards_freed_on_a_node_that_takes_no_work_make_no_borrower_of_a_queue() -> None:
     """They are of use to nobody; so nobody of its queue stops because of them."""
     queues = [
-        QueueView(uid="vision", name="vision", entitlements={NPU: Entitlement(guaranteed=8)}),
-        QueueView(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=8)}),
+        QueueSnapshot(uid="vision", name="vision", entitlements={NPU: Entitlement(guaranteed=8)}),
+        QueueSnapshot(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=8)}),
     ]
     seen = snapshot(
         node("m", 8),
@@ -349,11 +351,11 @@ def test_cards_freed_on_a_node_that_takes_no_work_make_no_borrower_of_a_queue() 
 def test_a_card_that_is_shared_is_not_lent_for_one_that_is_reserved() -> None:
     view = node("n", 3)
     shared = replace(view, cards=(replace(view.cards[0], shared=1000), *view.cards[1:]))
-    product = QueueView(
+    product = QueueSnapshot(
         uid="product", name="product", entitlements={NPU: Entitlement(reserved=1, guaranteed=1)}
     )
-    batch = QueueView(uid="batch", name="batch", shared={NPU: 1000})
-    asked = Snapshot(
+    batch = QueueSnapshot(uid="batch", name="batch", shared={NPU: 1000})
+    asked = SchedulingSnapshot(
         nodes=(shared,),
         claims=(claim("x", role(2), queue="batch"), claim("y", queue="batch", minute=1)),
         queues={"product": product, "batch": batch},
@@ -364,7 +366,7 @@ def test_a_card_that_is_shared_is_not_lent_for_one_that_is_reserved() -> None:
 
 
 def test_a_quota_counts_shares_of_cards_in_thousandths() -> None:
-    capped = QueueView(uid="research", name="research", entitlements={NPU: Entitlement(cap=2)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=2)})
     halves = [claim(f"half-{index}", role(share=500), minute=10 * index) for index in range(5)]
     fitting = claim("quarter", role(share=250), minute=25)
     seen = snapshot(
@@ -375,13 +377,13 @@ def test_a_quota_counts_shares_of_cards_in_thousandths() -> None:
     )
     decided = decide(seen)
     assert placed(decided) == ["half-0", "half-1", "half-2", "quarter"]
-    (reason,) = {each.reason for each in decided.refusals}
+    (reason,) = {each.reason for each in decided.pending}
     assert reason == f"needs 0.5 × {NPU}; queue research holds 2 of at most 2"
     assert seen.queues["research"].shared == {NPU: 250}
 
 
 def test_shares_of_a_card_within_a_guarantee_are_taken_back_from_borrowers() -> None:
-    owner = QueueView(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=1)})
+    owner = QueueSnapshot(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=1)})
     seen = snapshot(
         node("n", 1),
         claims=[claim("half", role(share=500), queue="owner")],
@@ -389,7 +391,7 @@ def test_shares_of_a_card_within_a_guarantee_are_taken_back_from_borrowers() -> 
             running("own", {"n": [0]}, queue="owner", share=500),
             running("borrows", {"n": [0]}, queue="batch", share=500),
         ],
-        queues=[owner, QueueView(uid="batch", name="batch")],
+        queues=[owner, QueueSnapshot(uid="batch", name="batch")],
     )
     shared = replace(seen.nodes[0].cards[0], held_by="", shared=1000)
     seen = replace(seen, nodes=(replace(seen.nodes[0], cards=(shared,)),))
@@ -421,7 +423,7 @@ def test_a_claim_that_awaits_cards_gets_no_second_round_and_keeps_its_nodes() ->
         running("victim", {"n": [0, 1]}, queue="batch"), revoking=True, revoked_for="owed"
     )
     other = running("other", {"m": [0, 1]}, queue="batch")
-    research = QueueView(
+    research = QueueSnapshot(
         uid="research", name="research", entitlements={NPU: Entitlement(guaranteed=4)}
     )
     seen = snapshot(
@@ -429,18 +431,18 @@ def test_a_claim_that_awaits_cards_gets_no_second_round_and_keeps_its_nodes() ->
         node("n", 4),
         claims=(claim("owed", role(4)), claim("later", queue="batch", minute=1)),
         running=(stopping, other),
-        queues=(research, QueueView(uid="batch", name="batch")),
+        queues=(research, QueueSnapshot(uid="batch", name="batch")),
     )
 
     decided = decide(seen)
 
     assert decided.revocations == ()
     assert refused(decided) == {
-        "owed": RefusalCode.AWAITS_CARDS,
-        "later": RefusalCode.NO_BORROWING,
+        "owed": PendingCode.AWAITING_EVICTIONS,
+        "later": PendingCode.NO_BORROWING,
     }
     assert [(one.claim, one.nodes) for one in decided.reservations] == [("owed", ("n",))]
-    assert decided.refusals[0].reason == (
+    assert decided.pending[0].reason == (
         f"awaits 2 × {NPU} of claims that were told to stop for it: 1"
     )
 

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.claims import GangShape
+from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.scheduling.defragmentation import (
-    Bounds,
+    DefragmentationGoal,
+    DefragmentationLimits,
     DefragmentationPlan,
-    FewerFragments,
-    RoomFor,
-    WholeNodes,
-    Wish,
+    EmptyNodes,
+    FitClaim,
+    ReduceFragments,
     defragmentation,
 )
 from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.snapshots import RunningView, Snapshot
+from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,
@@ -35,11 +35,13 @@ from tests.unit.domain.scheduling.fleets import (
 )
 
 
-def planned(seen: Snapshot, wish: Wish, **bounds: object) -> DefragmentationPlan:
-    return defragmentation(seen, wish, at=AT, bounds=Bounds(**bounds))  # type: ignore[arg-type]
+def planned(
+    seen: SchedulingSnapshot, wish: DefragmentationGoal, **bounds: object
+) -> DefragmentationPlan:
+    return defragmentation(seen, wish, at=AT, bounds=DefragmentationLimits(**bounds))  # type: ignore[arg-type]
 
 
-def scattered(**how: object) -> Snapshot:
+def scattered(**how: object) -> SchedulingSnapshot:
     """Two nodes of eight; a job of two on the first, one of four on the second."""
     return snapshot(
         node("a"),
@@ -52,7 +54,7 @@ def scattered(**how: object) -> Snapshot:
 
 
 def test_the_cheapest_move_empties_a_node() -> None:
-    found = planned(scattered(), WholeNodes())
+    found = planned(scattered(), EmptyNodes())
     (move,) = found.moves
     assert move.claim == "small"
     assert {replica.node for replica in move.target} == {"b"}
@@ -72,8 +74,8 @@ def test_a_node_is_whole_if_nothing_is_held_of_any_of_its_chips() -> None:
             ReplicaPlacement(role="trainer", index=0, node="m", cards=("g/0", "g/1"), count=2),
         ),
     )
-    assert planned(snapshot(both), WholeNodes()).whole_before == 1
-    found = planned(snapshot(both, running=[stuck]), WholeNodes())
+    assert planned(snapshot(both), EmptyNodes()).whole_before == 1
+    found = planned(snapshot(both, running=[stuck]), EmptyNodes())
     assert (found.whole_before, found.moves) == (0, ())
 
 
@@ -89,13 +91,13 @@ def test_a_node_is_not_whole_while_a_replica_without_cards_is_there(
     seen = snapshot(
         node("n", 2), node("o", 2), running=[clerk, running("fixed", {"o": (0,)}, saved=None)]
     )
-    found = planned(seen, WholeNodes())
+    found = planned(seen, EmptyNodes())
     assert found.whole_before == 0
     assert found.whole_after == (0 if saved is None else 1)
 
 
 def test_a_move_costs_what_is_done_again_and_the_restart_on_every_card() -> None:
-    found = planned(scattered(), WholeNodes(), restart=timedelta(minutes=5))
+    found = planned(scattered(), EmptyNodes(), restart=timedelta(minutes=5))
     assert found.moves[0].lost == timedelta(minutes=10)
     assert found.cost == 2 * 15 * 60
     assert found.gain == 8 * 3600
@@ -107,22 +109,22 @@ def test_a_move_costs_what_is_done_again_and_the_restart_on_every_card() -> None
     ids=["cannot be stopped", "never saved"],
 )
 def test_work_that_cannot_go_on_elsewhere_stays(how: dict[str, object]) -> None:
-    found = planned(scattered(**how), WholeNodes())
+    found = planned(scattered(**how), EmptyNodes())
     assert not found.moves
     assert found.reason == "no node can be emptied at less than that is worth"
 
 
 def test_a_move_that_costs_more_than_the_node_is_worth_is_not_made() -> None:
     old = scattered(since=hours(20), saved=hours(19))
-    assert not planned(old, WholeNodes()).moves
-    assert planned(old, WholeNodes(), worth=hours(6)).moves
+    assert not planned(old, EmptyNodes()).moves
+    assert planned(old, EmptyNodes(), worth=hours(6)).moves
 
 
 def test_what_holds_a_card_unknown_to_the_scheduler_is_not_moved() -> None:
     seen = snapshot(
         node("a", busy=(7,)), node("b", busy=(7,)), running=[running("one", {"a": (0,)})]
     )
-    assert not planned(seen, WholeNodes()).moves
+    assert not planned(seen, EmptyNodes()).moves
 
 
 def test_no_more_claims_move_than_the_bound_allows() -> None:
@@ -132,13 +134,13 @@ def test_no_more_claims_move_than_the_bound_allows() -> None:
         running=[running(f"j{each}", {"a": (each,)}) for each in range(3)]
         + [running("rest", {"b": (0, 1, 2, 3, 4)}, preemptible=False)],
     )
-    assert len(planned(seen, WholeNodes(), moves=3).moves) == 3
-    assert not planned(seen, WholeNodes(), moves=2).moves
+    assert len(planned(seen, EmptyNodes(), moves=3).moves) == 3
+    assert not planned(seen, EmptyNodes(), moves=2).moves
 
 
 def test_a_node_that_is_empty_already_is_not_filled_to_empty_another() -> None:
     seen = snapshot(node("a"), node("b"), running=[running("one", {"a": (0,)})])
-    assert not planned(seen, WholeNodes()).moves
+    assert not planned(seen, EmptyNodes()).moves
 
 
 def test_only_nodes_with_the_chip_that_was_named_are_emptied() -> None:
@@ -154,9 +156,9 @@ def test_only_nodes_with_the_chip_that_was_named_are_emptied() -> None:
             running("more", {"h": (0, 1, 2)}, chip=GPU),
         ],
     )
-    assert [move.claim for move in planned(seen, WholeNodes(chip=GPU)).moves] == ["gpu"]
-    assert [move.claim for move in planned(seen, WholeNodes(chip=NPU)).moves] == ["small"]
-    assert planned(seen, WholeNodes(nodes=2)).whole_after == 2
+    assert [move.claim for move in planned(seen, EmptyNodes(chip=GPU)).moves] == ["gpu"]
+    assert [move.claim for move in planned(seen, EmptyNodes(chip=NPU)).moves] == ["small"]
+    assert planned(seen, EmptyNodes(nodes=2)).whole_after == 2
 
 
 def test_one_claim_makes_room_where_one_is_enough() -> None:
@@ -170,7 +172,7 @@ def test_one_claim_makes_room_where_one_is_enough() -> None:
         ],
     )
     wanted = claim("wanted", role(7))
-    found = planned(seen, RoomFor(claim=wanted, chip=NPU))
+    found = planned(seen, FitClaim(claim=wanted, chip=NPU))
     assert [move.claim for move in found.moves] == ["two"]
     assert found.gain == 7 * 3600
     assert found.reason == "there would be room for 1 × 7 cards"
@@ -187,19 +189,19 @@ def test_a_gang_gets_its_nodes_under_one_leaf() -> None:
         ],
     )
     wanted = claim("wanted", role(8, 2), within="leaf")
-    found = planned(seen, RoomFor(claim=wanted, chip=NPU))
+    found = planned(seen, FitClaim(claim=wanted, chip=NPU))
     assert [move.claim for move in found.moves] == ["x"]
     assert {replica.node for replica in found.moves[0].target} <= {"n2", "n3"}
 
 
 def test_nothing_moves_for_a_claim_that_fits_already() -> None:
-    found = planned(scattered(), RoomFor(claim=claim("wanted", role(4)), chip=NPU))
+    found = planned(scattered(), FitClaim(claim=claim("wanted", role(4)), chip=NPU))
     assert not found.moves
     assert found.reason == "there is room for it already"
 
 
 def test_no_moves_make_room_for_what_is_larger_than_every_node() -> None:
-    found = planned(scattered(), RoomFor(claim=claim("wanted", role(9)), chip=NPU))
+    found = planned(scattered(), FitClaim(claim=claim("wanted", role(9)), chip=NPU))
     assert found.reason == "no moves make room for it at less than that is worth"
 
 
@@ -216,7 +218,7 @@ def test_a_claim_that_moves_stays_under_the_level_that_it_asked_for(
         running=[running("pair", {"n0": (0,), "n1": (0,)}, within=within)],
     )
     wanted = claim("wanted", role(2, 2))
-    found = planned(seen, RoomFor(claim=wanted, chip=NPU))
+    found = planned(seen, FitClaim(claim=wanted, chip=NPU))
     assert [move.claim for move in found.moves] == moved
 
 
@@ -224,7 +226,7 @@ def test_fewer_fragments_means_fewer_afterwards() -> None:
     waiting = [claim(f"w{each}", role(8)) for each in range(4)]
     seen = scattered()
     seen = snapshot(*seen.nodes, running=seen.running, claims=waiting)
-    found = planned(seen, FewerFragments())
+    found = planned(seen, ReduceFragments())
     assert found.moves
     assert found.fragments_after < found.fragments_before
     assert found.gain == pytest.approx(
@@ -234,10 +236,10 @@ def test_fewer_fragments_means_fewer_afterwards() -> None:
 
 
 @st.composite
-def worn(draw: st.DrawFn) -> Snapshot:
+def worn(draw: st.DrawFn) -> SchedulingSnapshot:
     """Nodes of four on which work of all sizes came and went."""
     nodes = [node(f"n{each}", 4, domains={"leaf": f"l{each // 2}"}) for each in range(5)]
-    at_work: list[RunningView] = []
+    at_work: list[RunningClaim] = []
     for each in nodes:
         free = list(range(4))
         while draw(st.booleans()) and free:
@@ -259,11 +261,11 @@ def worn(draw: st.DrawFn) -> Snapshot:
     )
 
 
-WISHES: st.SearchStrategy[Wish] = st.one_of(
-    st.builds(WholeNodes, nodes=st.integers(1, 3)),
-    st.just(FewerFragments()),
+WISHES: st.SearchStrategy[DefragmentationGoal] = st.one_of(
+    st.builds(EmptyNodes, nodes=st.integers(1, 3)),
+    st.just(ReduceFragments()),
     st.builds(
-        RoomFor,
+        FitClaim,
         claim=st.builds(
             lambda cards, replicas: claim("wanted", role(cards, replicas)),
             st.sampled_from([1, 2, 4]),
@@ -276,7 +278,9 @@ WISHES: st.SearchStrategy[Wish] = st.one_of(
 
 @settings(max_examples=150)
 @given(seen=worn(), wish=WISHES)
-def test_every_move_can_be_made_in_its_order(seen: Snapshot, wish: Wish) -> None:
+def test_every_move_can_be_made_in_its_order(
+    seen: SchedulingSnapshot, wish: DefragmentationGoal
+) -> None:
     found = planned(seen, wish)
     holder = {card.uid: card.held_by for each in seen.nodes for card in each.cards}
     by_uid = {each.uid: each for each in seen.running}
@@ -296,10 +300,10 @@ def test_every_move_can_be_made_in_its_order(seen: Snapshot, wish: Wish) -> None
     assert len({move.claim for move in found.moves}) == len(found.moves) <= 16
     assert found.cost == sum(move.cost for move in found.moves)
     assert found.cost < found.gain or not found.moves
-    if isinstance(wish, WholeNodes):
+    if isinstance(wish, EmptyNodes):
         assert found.whole_after - found.whole_before == len(found.reason.split(", ")) * bool(
             found.moves
         )
-    if isinstance(wish, FewerFragments):
+    if isinstance(wish, ReduceFragments):
         assert found.fragments_after <= found.fragments_before
     assert found == planned(seen, wish)

@@ -7,20 +7,25 @@ import random
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import Placement, Plan, RefusalCode, SchedulerState
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import ClaimView
-from controlplane.domain.scheduling.timelines import Timeline, waits_again
-from tests.unit.domain.scheduling import promises
+from controlplane.domain.scheduling.plans import (
+    ClaimPlacement,
+    PendingCode,
+    SchedulerState,
+    SchedulingPlan,
+    SchedulingPolicy,
+)
+from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot
+from tests.unit.domain.scheduling import plan_invariants
 from tests.unit.domain.scheduling.fleets import AT, GPU, NPU, claim, hours, node, role, snapshot
 from tests.unit.domain.scheduling.test_histories import LEAVES, QUEUES, fleet
 
 SEEDS = range(int(os.environ.get("NINEFOLD_SEEDS", "30")))
 
 
-def pending(chance: random.Random, number: int, at: datetime) -> ClaimView:
+def pending(chance: random.Random, number: int, at: datetime) -> ClaimSnapshot:
     """A claim of which no other asks for the same CPU and memory."""
     cards = chance.choice([1, 1, 2, 4, 8])
     shape = replace(
@@ -42,7 +47,7 @@ def pending(chance: random.Random, number: int, at: datetime) -> ClaimView:
     return replace(asked, created_at=at)
 
 
-def commit(timeline: Timeline, decided: Plan, at: datetime) -> None:
+def commit(timeline: SnapshotSimulator, decided: SchedulingPlan, at: datetime) -> None:
     """Change the fleet as the controller does."""
     for uid in decided.state.deferred:
         timeline.release_nominated(uid)
@@ -59,7 +64,7 @@ class History:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.now = AT
-        self.timeline = Timeline(snapshot(*fleet(), queues=QUEUES))
+        self.timeline = SnapshotSimulator(snapshot(*fleet(), queues=QUEUES))
         self.state = SchedulerState()
         self.submitted = 0
         #: Of all cycles.
@@ -85,16 +90,16 @@ class History:
         for each in self.timeline.running:
             if each.revoking:
                 self.timeline.end(each.uid)
-                self.timeline.submit(waits_again(each, at=self.now))
+                self.timeline.submit(requeued_claim(each, at=self.now))
 
     def _wait(self) -> None:
         self.now += timedelta(minutes=self.chance.randint(1, 90))
 
     def _plan(self) -> None:
-        policy = Policy(reservations=self.chance.choice([0, 1, 8]))
+        policy = SchedulingPolicy(reservations=self.chance.choice([0, 1, 8]))
         seen = self.timeline.snapshot()
         decided = plan(seen, policy, self.now, self.state)
-        promises.check(seen, decided)
+        plan_invariants.check(seen, decided)
         commit(self.timeline, decided, self.now)
         self.state = decided.state
         self.evictions += len(decided.revocations)
@@ -123,23 +128,23 @@ def test_a_claim_that_would_be_evicted_gives_its_nominated_cards_to_the_one_that
     host = node("n", 2)
     host = replace(host, cards=tuple(replace(card, nominated_for="first") for card in host.cards))
     first, urgent = claim("first", role(2)), claim("urgent", role(2), priority=1, minute=1)
-    timeline = Timeline(snapshot(host, claims=(first, urgent)))
+    timeline = SnapshotSimulator(snapshot(host, claims=(first, urgent)))
 
-    decided = plan(timeline.snapshot(), Policy(), AT)
+    decided = plan(timeline.snapshot(), SchedulingPolicy(), AT)
     assert decided.placements == ()
     assert decided.state.deferred == {"first"}
-    reasons = {each.claim: each for each in decided.refusals}
-    assert reasons["first"].code is RefusalCode.RESERVED
+    reasons = {each.claim: each for each in decided.pending}
+    assert reasons["first"].code is PendingCode.RESERVED
     assert "for a claim of queue research" in reasons["first"].reason
 
     commit(timeline, decided, AT)
-    following = plan(timeline.snapshot(), Policy(), AT, decided.state)
+    following = plan(timeline.snapshot(), SchedulingPolicy(), AT, decided.state)
     assert [each.claim for each in following.placements] == ["urgent"]
     assert following.state.deferred == frozenset()
 
 
 def test_the_next_cycle_follows_at_once_where_a_start_was_withdrawn() -> None:
     state = SchedulerState(deferred=frozenset({"c"}))
-    placement = Placement(claim="d", chip=NPU, replicas=(), reason="room")
-    assert Plan(placements=(placement,), state=state).unfinished
-    assert not Plan(state=state).unfinished, "the next cycle would decide the same"
+    placement = ClaimPlacement(claim="d", chip=NPU, replicas=(), reason="room")
+    assert SchedulingPlan(placements=(placement,), state=state).unfinished
+    assert not SchedulingPlan(state=state).unfinished, "the next cycle would decide the same"

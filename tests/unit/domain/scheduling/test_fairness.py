@@ -8,19 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.domain.quotas import Entitlement
-from controlplane.domain.resources import GIB, Bytes, Resources
+from controlplane.domain.common.resources import GIB, Bytes, Resources
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import RefusalCode
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import (
-    ClaimView,
-    NodeView,
-    QueueView,
-    Snapshot,
-)
-from controlplane.domain.scheduling.timelines import Timeline
-from tests.unit.domain.scheduling import promises
+from controlplane.domain.scheduling.plans import PendingCode, SchedulingPolicy
+from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, NodeSnapshot, SchedulingSnapshot
+from tests.unit.domain.scheduling import plan_invariants
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,
@@ -41,14 +35,16 @@ def queue(
     guaranteed: int = 0,
     cap: int | None = None,
     borrows: bool = True,
-) -> QueueView:
+) -> QueueSnapshot:
     stated = Entitlement(reserved=reserved, guaranteed=max(guaranteed, reserved), cap=cap)
-    return QueueView(uid=name, name=name, entitlements={NPU: stated}, borrows=borrows)
+    return QueueSnapshot(uid=name, name=name, entitlements={NPU: stated}, borrows=borrows)
 
 
-def rounds_until_it_starts(large: ClaimView, queues: Sequence[QueueView], stream: str) -> int:
+def rounds_until_it_starts(
+    large: ClaimSnapshot, queues: Sequence[QueueSnapshot], stream: str
+) -> int:
     """Eight cards; every five minutes comes a claim of one card for ten. 50 where it never starts."""
-    world = Timeline(snapshot(node("n"), queues=queues))
+    world = SnapshotSimulator(snapshot(node("n"), queues=queues))
     for number in range(50):
         at = AT + timedelta(minutes=5 * number)
         for view in world.running:
@@ -59,8 +55,8 @@ def rounds_until_it_starts(large: ClaimView, queues: Sequence[QueueView], stream
         small = claim(f"s{number}", queue=stream, minute=5 * number, runtime=hours(1 / 6))
         world.submit(small)
         seen = world.snapshot()
-        found = plan(seen, Policy(), at)
-        promises.check(seen, found)
+        found = plan(seen, SchedulingPolicy(), at)
+        plan_invariants.check(seen, found)
         for placement in found.placements:
             world.start(placement, at=at, ends_at=at + timedelta(minutes=10))
         if world.runs("large"):
@@ -79,7 +75,7 @@ def rounds_until_it_starts(large: ClaimView, queues: Sequence[QueueView], stream
     ids=["own guarantee", "beside a reserve", "two that borrow", "cap"],
 )
 def test_nobody_uses_up_what_a_claim_before_it_waits_to_be_allowed(
-    cards: int, of: str, stream: str, queues: list[QueueView]
+    cards: int, of: str, stream: str, queues: list[QueueSnapshot]
 ) -> None:
     large = claim("large", role(cards), queue=of, minute=4, runtime=hours(1))
 
@@ -95,7 +91,7 @@ def test_nobody_uses_up_what_a_claim_before_it_waits_to_be_allowed(
     ],
     ids=["above what is lent", "in parts", "no memory"],
 )
-def test_who_may_never_have_it_stops_nobody(large: ClaimView) -> None:
+def test_who_may_never_have_it_stops_nobody(large: ClaimSnapshot) -> None:
     seen = snapshot(
         node("n"),
         claims=[large, claim("small", queue="batch", minute=1)],
@@ -103,7 +99,7 @@ def test_who_may_never_have_it_stops_nobody(large: ClaimView) -> None:
         running=[running("busy", {"n": [0]}, queue="batch")],
     )
 
-    assert [each.claim for each in plan(seen, Policy(), AT).placements] == ["small"]
+    assert [each.claim for each in plan(seen, SchedulingPolicy(), AT).placements] == ["small"]
 
 
 def test_who_is_owed_cards_passes_who_waits_to_borrow() -> None:
@@ -117,10 +113,10 @@ def test_who_is_owed_cards_passes_who_waits_to_borrow() -> None:
         running=[running("busy", {"n": [0]}, queue="batch", preemptible=False)],
     )
 
-    assert [each.claim for each in plan(seen, Policy(), AT).placements] == ["owed"]
+    assert [each.claim for each in plan(seen, SchedulingPolicy(), AT).placements] == ["owed"]
 
 
-def impossible(number: int) -> ClaimView:
+def impossible(number: int) -> ClaimSnapshot:
     """A gang for which one node is missing, as it is cordoned; each of another kind."""
     return claim(f"i{number}", role(8, 5), minute=-60, runtime=hours(1) + timedelta(seconds=number))
 
@@ -139,10 +135,10 @@ def test_claims_that_cannot_be_had_now_leave_others_their_reservations() -> None
         running=work,
     )
 
-    assert [each.claim for each in plan(seen, Policy(), AT).reservations] == ["large"]
+    assert [each.claim for each in plan(seen, SchedulingPolicy(), AT).reservations] == ["large"]
 
 
-def mixed(count: int, fast_ends: Sequence[float], slow: int) -> Snapshot:
+def mixed(count: int, fast_ends: Sequence[float], slow: int) -> SchedulingSnapshot:
     """Equal claims of an hour, fast nodes that are busy, and idle ones at a third of the speed."""
     claims = [
         replace(
@@ -151,7 +147,7 @@ def mixed(count: int, fast_ends: Sequence[float], slow: int) -> Snapshot:
         )
         for each in range(count)
     ]
-    nodes: list[NodeView] = [node(f"g{each}", chip=GPU) for each in range(len(fast_ends))]
+    nodes: list[NodeSnapshot] = [node(f"g{each}", chip=GPU) for each in range(len(fast_ends))]
     nodes += [node(f"n{each}") for each in range(slow)]
     work = [
         running(f"r{each}", {f"g{each}": range(8)}, chip=GPU, ends_in=hours(ends))
@@ -161,13 +157,13 @@ def mixed(count: int, fast_ends: Sequence[float], slow: int) -> Snapshot:
 
 
 def test_only_as_many_wait_for_a_fast_chip_as_it_has_room_for() -> None:
-    found = plan(mixed(10, [1, 1.5], 10), Policy(placements_per_cycle=99), AT)
+    found = plan(mixed(10, [1, 1.5], 10), SchedulingPolicy(placements_per_cycle=99), AT)
 
-    assert {each.claim: each.code for each in found.refusals} == {
-        "c0": RefusalCode.AWAITS_FASTER,
-        "c1": RefusalCode.AWAITS_FASTER,
+    assert {each.claim: each.code for each in found.pending} == {
+        "c0": PendingCode.AWAITING_FASTER_CHIP,
+        "c1": PendingCode.AWAITING_FASTER_CHIP,
     }
-    assert found.refusals[0].reason == (
+    assert found.pending[0].reason == (
         f"needs 1 × 8 cards; {NPU} has room, but it ends sooner if it waits for {GPU}"
     )
     assert [each.nodes for each in found.reservations] == [("g0",), ("g1",)]
@@ -176,9 +172,9 @@ def test_only_as_many_wait_for_a_fast_chip_as_it_has_room_for() -> None:
 
 
 def test_without_room_kept_for_it_no_claim_waits_for_a_fast_chip() -> None:
-    found = plan(mixed(3, [1, 1, 1], 3), Policy(reservations=1), AT)
+    found = plan(mixed(3, [1, 1, 1], 3), SchedulingPolicy(reservations=1), AT)
 
-    assert [each.claim for each in found.refusals] == ["c0"]
+    assert [each.claim for each in found.pending] == ["c0"]
     assert len(found.placements) == 2
 
 
@@ -197,10 +193,10 @@ def test_a_claim_that_no_search_is_made_for_counts_as_an_attempt() -> None:
         claims=[*greedy, claim("want", chips=(GPU,))],
     )
 
-    policy, cycles = Policy(attempts_per_cycle=20), 1
+    policy, cycles = SchedulingPolicy(attempts_per_cycle=20), 1
     found = plan(seen, policy, AT)
     while not found.placements:
-        assert len(found.verdicts) <= 20
+        assert len(found.class_reasons) <= 20
         cycles += 1
         found = plan(seen, policy, AT, found.state)
 

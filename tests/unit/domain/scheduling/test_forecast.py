@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.quotas import Entitlement
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
 from controlplane.domain.scheduling.forecast import Assumptions, Forecast, forecast
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.runtimes import PastRun, RuntimeHistory
-from controlplane.domain.scheduling.snapshots import QueueView, Snapshot
+from controlplane.domain.scheduling.plans import SchedulingPolicy
+from controlplane.domain.scheduling.runtime_estimates import CompletedRun, RuntimeHistory
+from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.unit.domain.scheduling.fleets import (
     AT,
     NPU,
@@ -26,8 +26,8 @@ from tests.unit.domain.scheduling.fleets import (
 )
 
 
-def foretold(seen: Snapshot, assumed: Assumptions | None = None) -> dict[str, Forecast]:
-    return dict(forecast(seen, Policy(), at=AT, assumptions=assumed))
+def foretold(seen: SchedulingSnapshot, assumed: Assumptions | None = None) -> dict[str, Forecast]:
+    return dict(forecast(seen, SchedulingPolicy(), at=AT, assumptions=assumed))
 
 
 def test_what_has_room_starts_now() -> None:
@@ -59,7 +59,7 @@ def test_the_range_is_as_wide_as_the_doubt_about_stated_ends() -> None:
     seen = snapshot(
         node("a", 1), running=[running("r", {"a": (0,)}, ends_in=hours(4))], claims=[claim("c")]
     )
-    found = foretold(seen, Assumptions(doubt=0.5))["c"]
+    found = foretold(seen, Assumptions(uncertainty=0.5))["c"]
     assert found.starts_at == AT + hours(4)
     assert found.earliest == AT + hours(2)
     assert found.latest == AT + hours(6)
@@ -91,7 +91,7 @@ def test_an_urgent_arrival_goes_before_what_waits() -> None:
 
 def test_runtimes_of_the_past_stand_in_for_ends_that_nobody_stated() -> None:
     past = RuntimeHistory(
-        PastRun(queue="research", cards=1, runtime=hours(each)) for each in range(1, 41)
+        CompletedRun(queue="research", cards=1, runtime=hours(each)) for each in range(1, 41)
     )
     seen = snapshot(
         node("a", 1), running=[running("r", {"a": (0,)}, since=hours(20))], claims=[claim("c")]
@@ -128,14 +128,14 @@ def test_beyond_the_horizon_nothing_is_said() -> None:
 
 
 def test_a_claim_below_its_guarantee_starts_when_the_borrower_has_stopped() -> None:
-    owner = QueueView(
+    owner = QueueSnapshot(
         uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=2, cap=2)}
     )
     seen = snapshot(
         node("a", 2),
         running=[running("borrower", {"a": (0, 1)}, ends_in=hours(9))],
         claims=[claim("c", role(2), queue="owner", runtime=hours(1))],
-        queues=[owner, QueueView(uid="research", name="research")],
+        queues=[owner, QueueSnapshot(uid="research", name="research")],
     )
     found = foretold(seen, Assumptions(grace=timedelta(minutes=5)))
     assert found["c"].starts_at == AT + timedelta(minutes=5)
@@ -159,7 +159,7 @@ def test_what_was_told_to_stop_before_stops_and_waits_again_if_it_was_for_somebo
 
 
 def test_a_queue_at_its_cap_waits_for_its_own() -> None:
-    queue = QueueView(uid="research", name="research", entitlements={NPU: Entitlement(cap=1)})
+    queue = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=1)})
     seen = snapshot(
         node("a", 8),
         running=[running("mine", {"a": (0,)}, ends_in=hours(1))],

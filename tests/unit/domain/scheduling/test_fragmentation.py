@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.claims import WHOLE_CARD
-from controlplane.domain.geometry import choose
-from controlplane.domain.resources import Millicpu, Resources
-from controlplane.domain.scheduling.costs import Costs
-from controlplane.domain.scheduling.fleet import Fleet
+from controlplane.domain.common.resources import Millicpu, Resources
+from controlplane.domain.common.topology import choose_cards
+from controlplane.domain.quotas.claims import WHOLE_CARD
+from controlplane.domain.scheduling.demand import ReplicaDemand, TypicalRequest, typical_requests
 from controlplane.domain.scheduling.fragmentation import Fragmentation
+from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.scores import NO_ROOM, ScoreBoard
-from controlplane.domain.scheduling.shapes import Demand, Typical, typical_of
-from controlplane.domain.scheduling.snapshots import Snapshot
+from controlplane.domain.scheduling.scoring import NO_ROOM, PlacementCosts, ScoreBoard
+from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.unit.domain.scheduling.fleets import (
     GPU,
     NPU,
@@ -40,7 +39,7 @@ ASKED = (
 )
 
 
-def counted(fleet: Fleet, typical: tuple[Typical, ...]) -> float:
+def counted(fleet: NodeTable, typical: tuple[TypicalRequest, ...]) -> float:
     """By the definition, node by node: what each request cannot use, over all requests."""
     total = 0.0
     for number, row in enumerate(fleet.rows):
@@ -53,7 +52,7 @@ def counted(fleet: Fleet, typical: tuple[Typical, ...]) -> float:
             if shape.shares:
                 fits = any(rest >= shape.share for rest in left)
             elif geometry:
-                fits = choose(free, shape.cards, geometry) is not None
+                fits = choose_cards(free, shape.cards, geometry) is not None
             else:
                 fits = len(free) >= shape.cards
             fits &= row.chip in chips
@@ -64,7 +63,7 @@ def counted(fleet: Fleet, typical: tuple[Typical, ...]) -> float:
     return total / sum(each.weight for each in typical)
 
 
-def worn() -> Snapshot:
+def worn() -> SchedulingSnapshot:
     return snapshot(
         node("a", geometry=RINGS, busy=(1, 6), memory=16),
         node("b", geometry=RINGS, owns_cpu=True, cpu=24),
@@ -78,8 +77,8 @@ def worn() -> Snapshot:
 @given(history=st.lists(st.integers(0, len(ASKED) - 1), max_size=12))
 def test_the_total_is_what_the_definition_says_after_any_history(history: list[int]) -> None:
     seen = worn()
-    typical = typical_of(seen)
-    fleet = Fleet(seen)
+    typical = typical_requests(seen)
+    fleet = NodeTable(seen)
     placer, fragmentation = Placer(fleet, typical), Fragmentation(fleet, typical)
     for which in history:
         placer.place(ASKED[which], ASKED[which].chips[0])
@@ -92,13 +91,13 @@ def test_the_gradient_is_the_difference_that_a_placement_makes(
     which: int, history: list[int]
 ) -> None:
     seen = worn()
-    typical = typical_of(seen)
-    fleet = Fleet(seen)
+    typical = typical_requests(seen)
+    fleet = NodeTable(seen)
     placer, fragmentation = Placer(fleet, typical), Fragmentation(fleet, typical)
     for each in history:
         placer.place(ASKED[each], ASKED[each].chips[0])
     wanted = ASKED[which]
-    demand = Demand.of(wanted.shape.roles[0], wanted, wanted.chips[0])
+    demand = ReplicaDemand.of(wanted.shape.roles[0], wanted, wanted.chips[0])
     rows = np.arange(len(fleet.rows), dtype=np.int64)
     rows = rows[fleet.fits(demand, rows)]
     before = fragmentation.total()
@@ -115,14 +114,14 @@ def test_one_row_alone_is_judged_as_among_others_to_the_last_digit(
     which: int, history: list[int]
 ) -> None:
     seen = worn()
-    typical = typical_of(seen)
-    fleet = Fleet(seen)
-    placer, costs = Placer(fleet, typical), Costs(fleet, typical)
+    typical = typical_requests(seen)
+    fleet = NodeTable(seen)
+    placer, costs = Placer(fleet, typical), PlacementCosts(fleet, typical)
     fragmentation = Fragmentation(fleet, typical)
     for each in history:
         placer.place(ASKED[each], ASKED[each].chips[0])
     wanted = ASKED[which]
-    demand = Demand.of(wanted.shape.roles[0], wanted, wanted.chips[0])
+    demand = ReplicaDemand.of(wanted.shape.roles[0], wanted, wanted.chips[0])
     rows = np.arange(len(fleet.rows), dtype=np.int64)
     fits = fleet.fits(demand, rows)
     assert [fleet.fits_on(demand, row) for row in rows.tolist()] == fits.tolist()
@@ -135,13 +134,15 @@ def test_one_row_alone_is_judged_as_among_others_to_the_last_digit(
 
 def test_a_row_alone_that_has_no_room_has_no_gradient_and_shares_no_cost_of_their_own() -> None:
     seen = worn()
-    typical = typical_of(seen)
-    fleet = Fleet(seen)
+    typical = typical_requests(seen)
+    fleet = NodeTable(seen)
     many, share = claim("many", role(9)), claim("share", role(1, share=350))
     with pytest.raises(ValueError, match="has no room for"):
-        Fragmentation(fleet, typical).gradient_on(Demand.of(many.shape.roles[0], many, NPU), 0)
+        Fragmentation(fleet, typical).gradient_on(
+            ReplicaDemand.of(many.shape.roles[0], many, NPU), 0
+        )
     with pytest.raises(RuntimeError, match="many rows at once"):
-        Costs(fleet, typical).on(Demand.of(share.shape.roles[0], share, NPU), 0)
+        PlacementCosts(fleet, typical).on(ReplicaDemand.of(share.shape.roles[0], share, NPU), 0)
 
 
 @settings(max_examples=100)
@@ -156,11 +157,13 @@ def test_a_row_alone_that_has_no_room_has_no_gradient_and_shares_no_cost_of_thei
 def test_scores_that_are_kept_equal_scores_from_scratch(history: list[tuple[str, int]]) -> None:
     work = running("r", {"a": (2, 3)})
     seen = replace(worn(), running=(work,))
-    typical = typical_of(seen)
-    fleet = Fleet(snapshot(*seen.nodes, running=(work,)))
+    typical = typical_requests(seen)
+    fleet = NodeTable(snapshot(*seen.nodes, running=(work,)))
     placer = Placer(fleet, typical)
     board = ScoreBoard(fleet, typical)
-    demands = [Demand.of(each.shape.roles[0], each, chip) for each in ASKED for chip in each.chips]
+    demands = [
+        ReplicaDemand.of(each.shape.roles[0], each, chip) for each in ASKED for chip in each.chips
+    ]
     marks: list[int] = [0]
     freed = False
     for deed, which in history:
@@ -190,8 +193,8 @@ def test_a_claim_goes_where_it_breaks_nothing_that_others_ask_for() -> None:
         node("b", 4, busy=(0,)),
         claims=[claim(f"pair{each}", role(2)) for each in range(9)],
     )
-    fleet = Fleet(seen)
-    taken = Placer(fleet, typical_of(seen)).place(claim("one"), NPU)
+    fleet = NodeTable(seen)
+    taken = Placer(fleet, typical_requests(seen)).place(claim("one"), NPU)
     assert taken is not None
     assert taken[0].node == "b"
 
@@ -199,11 +202,11 @@ def test_a_claim_goes_where_it_breaks_nothing_that_others_ask_for() -> None:
 def test_cards_are_no_fragment_to_who_asks_for_no_cpu_where_too_much_of_it_is_promised() -> None:
     full = replace(node("a", 4, cpu=8, owns_cpu=True), promised=Resources(cpu=Millicpu(9000)))
     seen = snapshot(full, claims=[claim("c", role(2))])
-    assert Fragmentation(Fleet(seen), typical_of(seen)).total() == 0
+    assert Fragmentation(NodeTable(seen), typical_requests(seen)).total() == 0
 
 
 def test_equal_gradients_are_decided_by_the_best_fit() -> None:
-    fleet = Fleet(snapshot(node("a", 8), node("b", 8, busy=(0, 1, 2, 3))))
+    fleet = NodeTable(snapshot(node("a", 8), node("b", 8, busy=(0, 1, 2, 3))))
     taken = Placer(fleet).place(claim("one"), NPU)
     assert taken is not None
     assert taken[0].node == "b"
@@ -211,7 +214,7 @@ def test_equal_gradients_are_decided_by_the_best_fit() -> None:
 
 def test_typical_requests_are_the_most_frequent_and_weigh_as_much_as_they_are_asked_for() -> None:
     many = [claim(f"c{each}", role(1 if each < 90 else 1 + each)) for each in range(100)]
-    typical = typical_of(snapshot(claims=many, running=[running("r", {"a": (0, 1)})]))
+    typical = typical_requests(snapshot(claims=many, running=[running("r", {"a": (0, 1)})]))
     assert (typical[0].shape.cards, typical[0].weight) == (1, 90)
     assert {each.weight for each in typical[1:]} == {1}
     assert len(typical) < 12
@@ -220,14 +223,16 @@ def test_typical_requests_are_the_most_frequent_and_weigh_as_much_as_they_are_as
 def test_what_runs_is_typical_of_every_chip_that_it_accepts() -> None:
     """It took one of them by chance; those that ask for the same after it may take any."""
     at_work = replace(running("r", {"a": (0, 1)}, chip=NPU), chips=(GPU, NPU))
-    assert [each.chips for each in typical_of(snapshot(running=[at_work]))] == [{GPU, NPU}]
+    assert [each.chips for each in typical_requests(snapshot(running=[at_work]))] == [{GPU, NPU}]
 
 
 def test_cards_are_no_fragment_to_people_because_others_ask_for_another_chip() -> None:
     asked = [claim("gpu", role(8), chips=(GPU,)), claim("npu", role(2), chips=(NPU,))]
     seen = snapshot(node("g", 4, chip=GPU), node("n", 4, chip=NPU), claims=asked)
-    fragments = Fragmentation(Fleet(seen), typical_of(seen))
+    fragments = Fragmentation(NodeTable(seen), typical_requests(seen))
     assert list(fragments.to_takers() / WHOLE_CARD) == [4, 0]
     assert list(fragments.by_row() / WHOLE_CARD) == [4, 2]
-    nobody = Fragmentation(Fleet(seen), typical_of(replace(seen, claims=tuple(asked[1:]))))
+    nobody = Fragmentation(
+        NodeTable(seen), typical_requests(replace(seen, claims=tuple(asked[1:])))
+    )
     assert list(nobody.to_takers()) == [0, 0]

@@ -14,22 +14,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from controlplane.domain.accelerators import CardState
-from controlplane.domain.quotas import Entitlement
-from controlplane.domain.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.accelerators import CardState
+from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import Plan, Revocation
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.planner import Planner
+from controlplane.domain.scheduling.plans import Revocation, SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
 from controlplane.domain.scheduling.snapshots import (
-    Binding,
-    ClaimView,
-    NodeView,
-    QueueView,
-    Snapshot,
+    CardBinding,
+    ClaimSnapshot,
+    NodeSnapshot,
+    SchedulingSnapshot,
 )
-from controlplane.domain.scheduling.standstill import Planner
-from controlplane.domain.scheduling.timelines import Timeline, waits_again
-from tests.unit.domain.scheduling import promises
+from tests.unit.domain.scheduling import plan_invariants
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,
@@ -46,22 +44,22 @@ from tests.unit.domain.scheduling.fleets import (
 HISTORIES = int(os.environ.get("NINEFOLD_HISTORIES", "200"))
 
 QUEUES = (
-    QueueView(
+    QueueSnapshot(
         uid="lab",
         name="lab",
         entitlements={NPU: Entitlement(guaranteed=12, cap=24)},
         total=Entitlement(cap=28),
     ),
-    QueueView(
+    QueueSnapshot(
         uid="vision",
         name="vision",
         parent="lab",
         entitlements={NPU: Entitlement(reserved=2, guaranteed=8)},
     ),
-    QueueView(
+    QueueSnapshot(
         uid="speech", name="speech", parent="lab", entitlements={NPU: Entitlement(guaranteed=4)}
     ),
-    QueueView(
+    QueueSnapshot(
         uid="product",
         name="product",
         entitlements={
@@ -69,17 +67,17 @@ QUEUES = (
             GPU: Entitlement(guaranteed=4, cap=6),
         },
     ),
-    QueueView(uid="batch", name="batch", weight=2.0),
+    QueueSnapshot(uid="batch", name="batch", weight=2.0),
 )
 LEAVES = ("vision", "speech", "product", "batch")
 
 
-def fleet() -> list[NodeView]:
+def fleet() -> list[NodeSnapshot]:
     rings = [
         node(f"n{each}", geometry=RINGS, domains={"leaf": f"l{each // 2}"}, memory=32)
         for each in range(3)
     ]
-    chosen = node("n3", 4, binding=Binding.NODE, domains={"leaf": "l1"})
+    chosen = node("n3", 4, binding=CardBinding.NODE, domains={"leaf": "l1"})
     gpus = [
         node("g0", 4, chip=GPU),
         node("g1", 4, chip=GPU, cluster="c2", taints=("dedicated",)),
@@ -88,7 +86,7 @@ def fleet() -> list[NodeView]:
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> ClaimView:
+def wishes(draw: st.DrawFn) -> ClaimSnapshot:
     share = draw(st.sampled_from([1000, 1000, 1000, 250]))
     # Mostly, no two ask for the same.
     memory = draw(st.sampled_from([0, 0, 6])) * GIB + draw(st.integers(0, 2**20))
@@ -124,7 +122,7 @@ class Histories(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.timeline = Timeline(snapshot(*fleet(), queues=QUEUES))
+        self.timeline = SnapshotSimulator(snapshot(*fleet(), queues=QUEUES))
         self.now = AT
         self.asked = 0
         self.planner = Planner()
@@ -132,14 +130,14 @@ class Histories(RuleBasedStateMachine):
         self.told: dict[str, str] = {}
 
     @initialize(queues=st.permutations(QUEUES))
-    def found(self, queues: list[QueueView]) -> None:
+    def found(self, queues: list[QueueSnapshot]) -> None:
         """The order in which queues are read does not matter."""
-        self.timeline = Timeline(snapshot(*fleet(), queues=queues))
+        self.timeline = SnapshotSimulator(snapshot(*fleet(), queues=queues))
 
     # -- Claims --
 
     @rule(wanted=st.lists(wishes(), min_size=1, max_size=5))
-    def some_ask(self, wanted: list[ClaimView]) -> None:
+    def some_ask(self, wanted: list[ClaimSnapshot]) -> None:
         for each in wanted:
             self.asked += 1
             self.timeline.submit(replace(each, uid=f"c{self.asked}", created_at=self.now))
@@ -167,7 +165,7 @@ class Histories(RuleBasedStateMachine):
         for running in self.timeline.running:
             if running.revoking:
                 self.timeline.end(running.uid)
-                self.timeline.submit(waits_again(running, at=self.now))
+                self.timeline.submit(requeued_claim(running, at=self.now))
 
     @rule(minutes=st.integers(1, 90))
     def time_passes(self, minutes: int) -> None:
@@ -238,7 +236,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(
         policy=st.builds(
-            Policy,
+            SchedulingPolicy,
             placements_per_cycle=st.sampled_from([1, 3, 200]),
             attempts_per_cycle=st.sampled_from([2, 2000]),
             preemption=st.booleans(),
@@ -246,18 +244,18 @@ class Histories(RuleBasedStateMachine):
             reservations=st.sampled_from([0, 1, 8]),
         )
     )
-    def the_scheduler_is_asked_in_some_way(self, policy: Policy) -> None:
+    def the_scheduler_is_asked_in_some_way(self, policy: SchedulingPolicy) -> None:
         self._schedule(policy)
 
     @rule()
     def the_scheduler_is_asked(self) -> None:
-        self._schedule(Policy())
+        self._schedule(SchedulingPolicy())
 
-    def _schedule(self, policy: Policy) -> None:
+    def _schedule(self, policy: SchedulingPolicy) -> None:
         seen = self.timeline.snapshot()
         state = self.planner.state
         decided = plan(seen, policy, self.now, state)
-        promises.check(seen, decided)
+        plan_invariants.check(seen, decided)
         assert decided == plan(shuffled(seen), policy, self.now, state)
         assert len(decided.placements) <= policy.placements_per_cycle
         assert policy.preemption or not decided.revocations
@@ -270,15 +268,17 @@ class Histories(RuleBasedStateMachine):
         for revocation in decided.revocations:
             self.timeline.revoke(revocation)
 
-    def _planner_agrees(self, seen: Snapshot, policy: Policy, decided: Plan) -> None:
+    def _planner_agrees(
+        self, seen: SchedulingSnapshot, policy: SchedulingPolicy, decided: SchedulingPlan
+    ) -> None:
         """What need not be planned again is what a plan would say again."""
         found = self.planner.plan(seen, policy, self.now)
         assert (found.placements, found.revocations) == (decided.placements, decided.revocations)
         placed = {each.claim for each in found.placements}
         waiting = {claim.uid for claim in seen.claims} - placed
         self.told = {uid: why for uid, why in self.told.items() if uid in waiting}
-        self.told |= {each.claim: each.reason for each in found.refusals}
-        assert self.told == {each.claim: each.reason for each in decided.refusals}
+        self.told |= {each.claim: each.reason for each in found.pending}
+        assert self.told == {each.claim: each.reason for each in decided.pending}
 
     @invariant()
     def the_books_balance(self) -> None:
@@ -292,7 +292,7 @@ class Histories(RuleBasedStateMachine):
             assert all(cards >= 0 for cards in queue.used.values())
 
 
-def shuffled(seen: Snapshot) -> Snapshot:
+def shuffled(seen: SchedulingSnapshot) -> SchedulingSnapshot:
     """The same, told in another order; only the order of nodes decides between equal ones."""
     return replace(
         seen,

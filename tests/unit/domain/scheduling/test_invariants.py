@@ -9,15 +9,11 @@ from datetime import timedelta
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.quotas import Entitlement
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import Plan, RefusalCode
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import (
-    QueueView,
-    Snapshot,
-)
-from controlplane.domain.scheduling.timelines import Timeline
+from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
+from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from tests.unit.domain.scheduling.decisions import (
     decided,
 )
@@ -34,7 +30,7 @@ from tests.unit.domain.scheduling.fleets import (
 )
 
 
-def played(timeline: Timeline, found: Plan) -> None:
+def played(timeline: SnapshotSimulator, found: SchedulingPlan) -> None:
     for placement in found.placements:
         timeline.start(placement, at=AT)
     for revocation in found.revocations:
@@ -48,17 +44,19 @@ def played(timeline: Timeline, found: Plan) -> None:
 
 
 @st.composite
-def borrowed(draw: st.DrawFn) -> Snapshot:
+def borrowed(draw: st.DrawFn) -> SchedulingSnapshot:
     """A fleet that two queues have filled with single cards; a third asks for what it is guaranteed."""
     cards = 16
     guaranteed = draw(st.integers(1, 12))
     others = draw(st.integers(0, cards - guaranteed))
     queues = [
-        QueueView(
+        QueueSnapshot(
             uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=guaranteed)}
         ),
-        QueueView(uid="other", name="other", entitlements={NPU: Entitlement(guaranteed=others)}),
-        QueueView(uid="batch", name="batch"),
+        QueueSnapshot(
+            uid="other", name="other", entitlements={NPU: Entitlement(guaranteed=others)}
+        ),
+        QueueSnapshot(uid="batch", name="batch"),
     ]
     holders = draw(
         st.lists(st.sampled_from(["other", "batch", "owner"]), min_size=cards, max_size=cards)
@@ -88,9 +86,9 @@ def borrowed(draw: st.DrawFn) -> Snapshot:
 
 @settings(max_examples=80)
 @given(seen=borrowed())
-def test_a_guarantee_is_met_within_one_round(seen: Snapshot) -> None:
+def test_a_guarantee_is_met_within_one_round(seen: SchedulingSnapshot) -> None:
     """Plan, let those stop that were told to, plan again: what was within the guarantee runs."""
-    timeline = Timeline(seen)
+    timeline = SnapshotSimulator(seen)
     held = seen.queues["owner"].used.get(NPU, 0)
     guaranteed = seen.queues["owner"].entitlements[NPU].guaranteed
     due = set()
@@ -121,10 +119,10 @@ def test_a_gang_of_any_roles_gets_within_one_round_what_it_is_guaranteed(
     """All of the fleet is borrowed, by claims of one size; sizes in powers of two fit if their sum does."""
     roles = [role(size, name=f"r{place}") for place, size in enumerate(sizes)]
     assume(sum(sizes) <= 8 * nodes)
-    owner = QueueView(
+    owner = QueueSnapshot(
         uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=8 * nodes)}
     )
-    timeline = Timeline(
+    timeline = SnapshotSimulator(
         snapshot(
             *(node(f"n{each}") for each in range(nodes)),
             running=[
@@ -135,7 +133,7 @@ def test_a_gang_of_any_roles_gets_within_one_round_what_it_is_guaranteed(
                 for first in range(0, 8, holders)
             ],
             claims=[claim("gang", *roles, queue="owner")],
-            queues=[owner, QueueView(uid="batch", name="batch")],
+            queues=[owner, QueueSnapshot(uid="batch", name="batch")],
         )
     )
     played(timeline, decided(timeline.snapshot()))
@@ -145,9 +143,9 @@ def test_a_gang_of_any_roles_gets_within_one_round_what_it_is_guaranteed(
 
 @settings(max_examples=60)
 @given(seen=borrowed())
-def test_who_awaits_cards_sends_nobody_else_away(seen: Snapshot) -> None:
+def test_who_awaits_cards_sends_nobody_else_away(seen: SchedulingSnapshot) -> None:
     """However often the scheduler is asked until they have stopped."""
-    timeline = Timeline(seen)
+    timeline = SnapshotSimulator(seen)
     first = decided(seen)
     assume(first.revocations)
     for placement in first.placements:
@@ -158,8 +156,8 @@ def test_who_awaits_cards_sends_nobody_else_away(seen: Snapshot) -> None:
     for _ in range(3):
         again = decided(timeline.snapshot())
         assert not served & {each.beneficiary for each in again.revocations}
-        waits = {each.claim: each.code for each in again.refusals}
-        assert {waits[uid] for uid in served} == {RefusalCode.AWAITS_CARDS}
+        waits = {each.claim: each.code for each in again.pending}
+        assert {waits[uid] for uid in served} == {PendingCode.AWAITING_EVICTIONS}
         for revocation in again.revocations:
             timeline.revoke(revocation)
             served.add(revocation.beneficiary)
@@ -167,7 +165,7 @@ def test_who_awaits_cards_sends_nobody_else_away(seen: Snapshot) -> None:
 
 @settings(max_examples=60)
 @given(seen=borrowed())
-def test_no_fewer_victims_would_do(seen: Snapshot) -> None:
+def test_no_fewer_victims_would_do(seen: SchedulingSnapshot) -> None:
     """Without any one of those that stop for a claim of single cards, cards would be missing."""
     wanted = {each.uid: each.shape.cards for each in seen.claims}
     victims = Counter(each.beneficiary for each in decided(seen).revocations)
@@ -177,7 +175,7 @@ def test_no_fewer_victims_would_do(seen: Snapshot) -> None:
 def test_a_fleet_that_is_smaller_than_what_is_reserved_still_gives_what_it_has() -> None:
     """Half of the cards broke; what is left goes to whoever of the reserved comes first."""
     queues = [
-        QueueView(uid=uid, name=uid, entitlements={NPU: Entitlement(reserved=4, guaranteed=4)})
+        QueueSnapshot(uid=uid, name=uid, entitlements={NPU: Entitlement(reserved=4, guaranteed=4)})
         for uid in ("one", "other")
     ]
     broken = node("n", 8, faulty=range(4))
@@ -189,7 +187,7 @@ def test_a_fleet_that_is_smaller_than_what_is_reserved_still_gives_what_it_has()
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> tuple[Snapshot, list[tuple[int, int]]]:
+def streams(draw: st.DrawFn) -> tuple[SchedulingSnapshot, list[tuple[int, int]]]:
     """A full fleet, a gang that wants half of it or more, and small claims that keep coming."""
     nodes = draw(st.integers(2, 4))
     at_work = [
@@ -206,7 +204,7 @@ def streams(draw: st.DrawFn) -> tuple[Snapshot, list[tuple[int, int]]]:
     )
     # It may be all that its queue is guaranteed, where that does not borrow.
     guaranteed = draw(st.sampled_from([0, gang.shape.cards]))
-    research = QueueView(
+    research = QueueSnapshot(
         uid="research",
         name="research",
         entitlements={NPU: Entitlement(guaranteed=guaranteed)},
@@ -224,11 +222,11 @@ def streams(draw: st.DrawFn) -> tuple[Snapshot, list[tuple[int, int]]]:
 @settings(max_examples=30)
 @given(stream=streams())
 def test_a_gang_starts_at_the_latest_when_what_ran_before_it_has_ended(
-    stream: tuple[Snapshot, list[tuple[int, int]]],
+    stream: tuple[SchedulingSnapshot, list[tuple[int, int]]],
 ) -> None:
     """The bound: the last end of what ran when it came first; not an hour of what came after it."""
     seen, arrivals = stream
-    timeline = Timeline(seen)
+    timeline = SnapshotSimulator(seen)
     latest = max(each.ends_at for each in seen.running if each.ends_at)
     now, came = AT, 0
     while True:
@@ -242,7 +240,7 @@ def test_a_gang_starts_at_the_latest_when_what_ran_before_it_has_ended(
             runtime = timedelta(minutes=length) if length % 3 else None
             small = claim(f"s{came}-{number}", runtime=runtime)
             timeline.submit(replace(small, created_at=now))
-        found = plan(timeline.snapshot(), Policy(), now)
+        found = plan(timeline.snapshot(), SchedulingPolicy(), now)
         for placement in found.placements:
             runtime = timeline.claim(placement.claim).runtime
             timeline.start(placement, at=now, ends_at=now + runtime if runtime else None)
@@ -257,7 +255,7 @@ def test_a_gang_starts_at_the_latest_when_what_ran_before_it_has_ended(
 
 
 @st.composite
-def companies(draw: st.DrawFn, *, chip: str) -> Snapshot:
+def companies(draw: st.DrawFn, *, chip: str) -> SchedulingSnapshot:
     """A worn fleet with two queues; drawn alike for either chip."""
     nodes = [
         node(
@@ -270,10 +268,10 @@ def companies(draw: st.DrawFn, *, chip: str) -> Snapshot:
         for place in range(draw(st.integers(1, 4)))
     ]
     queues = [
-        QueueView(
+        QueueSnapshot(
             uid="research", name="research", entitlements={chip: Entitlement(guaranteed=8, cap=20)}
         ),
-        QueueView(
+        QueueSnapshot(
             uid="product",
             name="product",
             entitlements={chip: Entitlement(reserved=2, guaranteed=4)},
@@ -297,7 +295,7 @@ def companies(draw: st.DrawFn, *, chip: str) -> Snapshot:
 @settings(max_examples=60)
 @given(seen=companies(chip=NPU), order=st.randoms(use_true_random=False))
 def test_the_same_snapshot_gives_the_same_plan_in_whatever_order_it_is_told(
-    seen: Snapshot, order: object
+    seen: SchedulingSnapshot, order: object
 ) -> None:
     claims, queues = list(seen.claims), list(seen.queues.items())
     order.shuffle(claims)  # type: ignore[attr-defined]
@@ -308,8 +306,8 @@ def test_the_same_snapshot_gives_the_same_plan_in_whatever_order_it_is_told(
 
 @settings(max_examples=60)
 @given(seen=companies(chip=NPU))
-def test_a_fleet_of_gpus_gives_the_plan_of_a_fleet_of_npus(seen: Snapshot) -> None:
-    twin = Snapshot(
+def test_a_fleet_of_gpus_gives_the_plan_of_a_fleet_of_npus(seen: SchedulingSnapshot) -> None:
+    twin = SchedulingSnapshot(
         nodes=tuple(
             replace(
                 each,
@@ -328,16 +326,18 @@ def test_a_fleet_of_gpus_gives_the_plan_of_a_fleet_of_npus(seen: Snapshot) -> No
     assert [each.replicas for each in first.placements] == [
         each.replicas for each in second.placements
     ]
-    assert [(each.claim, each.code) for each in first.refusals] == [
-        (each.claim, each.code) for each in second.refusals
+    assert [(each.claim, each.code) for each in first.pending] == [
+        (each.claim, each.code) for each in second.pending
     ]
 
 
 def test_the_example_of_the_documentation_holds() -> None:
     """``docs/scheduling.md``: 32 cards, of which 8 are free."""
 
-    def queue(uid: str, parent: str | None, stated: Entitlement, weight: float = 1) -> QueueView:
-        return QueueView(
+    def queue(
+        uid: str, parent: str | None, stated: Entitlement, weight: float = 1
+    ) -> QueueSnapshot:
+        return QueueSnapshot(
             uid=uid, name=uid, parent=parent, entitlements={NPU: stated}, weight=weight
         )
 
@@ -357,13 +357,13 @@ def test_the_example_of_the_documentation_holds() -> None:
     ]
     nodes = [node(f"n{each}") for each in range(4)]
 
-    def asked(*claims: tuple[str, int]) -> Plan:
+    def asked(*claims: tuple[str, int]) -> SchedulingPlan:
         waiting = [claim(name, role(1, cards), queue=name) for name, cards in claims]
         return decided(snapshot(*nodes, running=at_work, claims=waiting, queues=queues))
 
     assert asked(("speech", 4)).placements
     assert asked(("batch", 6)).placements
-    assert asked(("batch", 7)).refusals[0].code is RefusalCode.NO_BORROWING
-    assert asked(("vision", 9)).refusals[0].code is RefusalCode.QUEUE_CAP
+    assert asked(("batch", 7)).pending[0].code is PendingCode.NO_BORROWING
+    assert asked(("vision", 9)).pending[0].code is PendingCode.QUEUE_CAP
     order = asked(("batch", 1), ("vision", 1), ("speech", 1), ("product", 1)).placements
     assert [each.claim for each in order] == ["product", "speech", "vision", "batch"]

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.geometry import Geometry, choose
-from controlplane.domain.scheduling.fleet import Fleet
+from controlplane.domain.common.topology import Geometry, choose_cards
+from controlplane.domain.scheduling.demand import typical_requests
+from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.placement import MOST_DOMAINS, Placer
 from controlplane.domain.scheduling.plans import ReplicaPlacement
-from controlplane.domain.scheduling.shapes import typical_of
-from controlplane.domain.scheduling.snapshots import Binding, ClaimView, NodeView
+from controlplane.domain.scheduling.snapshots import CardBinding, ClaimSnapshot, NodeSnapshot
 from tests.unit.domain.scheduling.fleets import (
     GPU,
     NPU,
@@ -35,9 +35,9 @@ EVEN = Geometry(rings=((0, 1, 2, 3), (4, 5, 6, 7)), split_evenly=True)
 PAIRS = Geometry(aligned_to=2)
 
 
-def placed(nodes: Iterable[NodeView], wanted: ClaimView, *, chip: str = NPU) -> Replicas:
+def placed(nodes: Iterable[NodeSnapshot], wanted: ClaimSnapshot, *, chip: str = NPU) -> Replicas:
     seen = snapshot(*nodes, claims=[wanted])
-    return Placer(Fleet(seen), typical_of(seen)).place(wanted, chip)
+    return Placer(NodeTable(seen), typical_requests(seen)).place(wanted, chip)
 
 
 def where(replicas: Replicas) -> Counter[str]:
@@ -45,7 +45,7 @@ def where(replicas: Replicas) -> Counter[str]:
     return Counter(replica.node for replica in replicas)
 
 
-def leaves(*free: int, geometry: Geometry | None = None) -> list[NodeView]:
+def leaves(*free: int, geometry: Geometry | None = None) -> list[NodeSnapshot]:
     """Nodes of eight with so many free, two of them under each leaf, four under each spine."""
     return [
         node(
@@ -137,7 +137,7 @@ def test_no_gang_spans_clusters() -> None:
 
 
 def test_nothing_stays_taken_when_the_gang_does_not_fit() -> None:
-    fleet = Fleet(snapshot(node("a", 4), node("b", 3)))
+    fleet = NodeTable(snapshot(node("a", 4), node("b", 3)))
     placer = Placer(fleet)
     assert placer.place(claim("c", role(4, 2)), NPU) is None
     assert fleet.free_cards(NPU) == 7
@@ -186,7 +186,7 @@ def test_memory_of_a_node_limits_how_many_replicas_it_takes() -> None:
 
 
 def test_rows_to_avoid_are_avoided() -> None:
-    fleet = Fleet(snapshot(node("a"), node("b", 4)))
+    fleet = NodeTable(snapshot(node("a"), node("b", 4)))
     placer = Placer(fleet)
     assert where(placer.place(claim("c", role(2)), NPU, avoid=fleet.mask(["b"]))) == {"a": 1}
     assert placer.place(claim("d", role(2)), NPU, avoid=fleet.mask(["a", "b"])) is None
@@ -194,7 +194,7 @@ def test_rows_to_avoid_are_avoided() -> None:
 
 
 def test_shares_fill_a_broken_card_before_they_break_a_whole_one() -> None:
-    fleet = Fleet(snapshot(node("a", 2), node("b", 2)))
+    fleet = NodeTable(snapshot(node("a", 2), node("b", 2)))
     placer = Placer(fleet)
     for name in ("x", "y", "z"):
         assert placer.place(claim(name, role(1, share=300)), NPU)
@@ -214,7 +214,7 @@ def test_a_claim_takes_only_cards_of_the_chip_that_was_asked_for() -> None:
 
 
 def test_where_the_node_chooses_only_the_number_of_cards_is_told() -> None:
-    found = placed([node("a", binding=Binding.NODE)], claim("c", role(3)))
+    found = placed([node("a", binding=CardBinding.NODE)], claim("c", role(3)))
     assert found is not None
     assert (found[0].cards, found[0].count) == ((), 3)
 
@@ -229,7 +229,7 @@ def test_labels_and_taints_are_kept_to() -> None:
 
 def test_the_same_gang_is_looked_for_again_only_after_something_was_given_back() -> None:
     work = running("r", {"a": (0, 1)})
-    fleet = Fleet(snapshot(node("a", 2), running=[work]))
+    fleet = NodeTable(snapshot(node("a", 2), running=[work]))
     placer = Placer(fleet)
     assert placer.place(claim("one"), NPU) is None
     assert placer.place(claim("two"), NPU) is None
@@ -244,7 +244,7 @@ def test_the_same_gang_is_looked_for_again_only_after_something_was_given_back()
 
 
 @st.composite
-def fleets(draw: st.DrawFn, *, chip: str = NPU) -> list[NodeView]:
+def fleets(draw: st.DrawFn, *, chip: str = NPU) -> list[NodeSnapshot]:
     """Up to four nodes of up to eight cards, worn in any way."""
     geometry = draw(st.sampled_from([None, RINGS, EVEN, PAIRS]))
     return [
@@ -268,7 +268,7 @@ def groups(free: tuple[int, ...], cards: int, geometry: Geometry) -> tuple[froze
     return tuple(
         frozenset(chosen)
         for chosen in combinations(free, cards)
-        if choose(chosen, cards, geometry) is not None
+        if choose_cards(chosen, cards, geometry) is not None
     )
 
 
@@ -283,19 +283,23 @@ def most(free: tuple[int, ...], cards: int, geometry: Geometry) -> int:
     return best
 
 
-def holds(nodes: Sequence[NodeView], cards: int, memory: int) -> int:
+def holds(nodes: Sequence[NodeSnapshot], cards: int, memory: int) -> int:
     """Replicas that those nodes hold, by trying everything."""
     total = 0
     for each in nodes:
         free = tuple(card.index for card in each.cards if card.free)
-        times = most(free, cards, each.geometries.get(NPU, Geometry()))
-        total += min(times, each.capacity.memory // (memory << 30)) if memory else times
+        replica_counts = most(free, cards, each.geometries.get(NPU, Geometry()))
+        total += (
+            min(replica_counts, each.capacity.memory // (memory << 30))
+            if memory
+            else replica_counts
+        )
     return total
 
 
-def domains(nodes: Sequence[NodeView], within: str) -> list[list[NodeView]]:
+def domains(nodes: Sequence[NodeSnapshot], within: str) -> list[list[NodeSnapshot]]:
     """The pieces of the network under one of which the gang has to stand."""
-    kept: dict[tuple[str, str], list[NodeView]] = {}
+    kept: dict[tuple[str, str], list[NodeSnapshot]] = {}
     for each in nodes:
         kept.setdefault((each.cluster, each.domains.get(within, "")), []).append(each)
     return list(kept.values())
@@ -310,7 +314,7 @@ def domains(nodes: Sequence[NodeView], within: str) -> list[list[NodeView]]:
     within=st.sampled_from(["", "leaf"]),
 )
 def test_a_gang_of_equal_replicas_is_placed_whenever_that_is_possible(
-    nodes: list[NodeView], cards: int, replicas: int, memory: int, within: str
+    nodes: list[NodeSnapshot], cards: int, replicas: int, memory: int, within: str
 ) -> None:
     wanted = claim("c", role(cards, replicas, memory=memory), within=within)
     possible = any(holds(piece, cards, memory) >= replicas for piece in domains(nodes, within))
@@ -329,7 +333,7 @@ def test_a_gang_of_equal_replicas_is_placed_whenever_that_is_possible(
     within=st.sampled_from(["", "leaf"]),
 )
 def test_what_is_placed_is_whole_free_and_hangs_together(
-    nodes: list[NodeView], roles: list[tuple[int, int]], within: str
+    nodes: list[NodeSnapshot], roles: list[tuple[int, int]], within: str
 ) -> None:
     gang = claim(
         "c",
@@ -347,7 +351,7 @@ def test_what_is_placed_is_whole_free_and_hangs_together(
     for replica in found:
         geometry = by_name[replica.node].geometries.get(NPU, Geometry())
         indices = [free[card] for card in replica.cards]
-        assert choose(indices, len(indices), geometry) is not None
+        assert choose_cards(indices, len(indices), geometry) is not None
     hosts = [by_name[replica.node] for replica in found]
     assert len({each.cluster for each in hosts}) == 1
     if within:

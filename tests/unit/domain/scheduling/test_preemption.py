@@ -7,13 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.domain.claims import RoleShape
-from controlplane.domain.quotas import Entitlement
+from controlplane.domain.quotas.claims import RoleShape
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import RefusalCode
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import PendingCode, SchedulingPolicy
 from controlplane.domain.scheduling.preemption import MOST_REGIONS
-from controlplane.domain.scheduling.snapshots import QueueView, RunningView, Snapshot
+from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
 from tests.unit.domain.scheduling.decisions import (
     BATCH,
     RESEARCH,
@@ -38,7 +37,9 @@ from tests.unit.domain.scheduling.fleets import (
 )
 
 
-def borrowed(*at_work: RunningView, wants: int = 2, queues: tuple[QueueView, ...] = ()) -> Snapshot:
+def borrowed(
+    *at_work: RunningClaim, wants: int = 2, queues: tuple[QueueSnapshot, ...] = ()
+) -> SchedulingSnapshot:
     """One node of four cards, all lent to others; research, which is guaranteed eight, wants some."""
     return snapshot(
         node("n", 4),
@@ -59,8 +60,8 @@ def test_a_claim_within_its_guarantee_takes_back_what_others_borrowed() -> None:
     assert revocation.reason == (
         f"queue batch holds more than its 0 × {NPU}; queue research takes back what it is guaranteed"
     )
-    (refusal,) = decided.refusals
-    assert refusal.code is RefusalCode.AWAITS_CARDS
+    (refusal,) = decided.pending
+    assert refusal.code is PendingCode.AWAITING_EVICTIONS
     assert refusal.reason == f"awaits 2 × {NPU} of claims that were told to stop for it: 1"
     assert [(one.claim, one.nodes) for one in decided.reservations] == [("owed", ("n",))]
 
@@ -84,7 +85,7 @@ def test_a_queue_that_does_not_reclaim_waits() -> None:
 def test_without_preemption_nobody_is_stopped() -> None:
     seen = borrowed(lent("a", 0, 1, 2, 3))
 
-    assert decide(seen, Policy(preemption=False)).revocations == ()
+    assert decide(seen, SchedulingPolicy(preemption=False)).revocations == ()
 
 
 def test_a_queue_within_its_guarantee_is_left_alone() -> None:
@@ -123,7 +124,7 @@ def test_who_runs_within_its_guarantee_stops_for_nothing_that_its_queue_is_only_
 
     decided = decide(seen)
     assert [each.claim for each in decided.placements] == ["owed"]
-    assert refused(decided) == {"second": RefusalCode.NO_FREE_CARDS}
+    assert refused(decided) == {"second": PendingCode.NO_FREE_CARDS}
     assert decided.revocations == ()
 
     # Had both started before it came, whoever has done less would make room.
@@ -140,7 +141,7 @@ def test_an_urgent_borrower_does_not_start_on_what_the_next_cycle_would_reclaim(
     seen = snapshot(node("n", 4), claims=(urgent, owed), queues=(guaranteed("research", 2), BATCH))
 
     assert placed(decided(seen)) == ["owed"]
-    assert refused(decide(seen)) == {"urgent": RefusalCode.NO_FREE_CARDS}
+    assert refused(decide(seen)) == {"urgent": PendingCode.NO_FREE_CARDS}
 
     # What is left is still its own.
     smaller = replace(seen, claims=(claim("urgent", role(2), queue="batch", priority=2), owed))
@@ -179,8 +180,8 @@ def test_cards_nominated_for_a_claim_do_not_make_a_borrower_of_what_its_queue_ru
 def test_a_guarantee_of_a_queue_above_takes_back_from_outside_only() -> None:
     queues = (
         guaranteed("research", 4),
-        QueueView(uid="vision", name="vision", parent="research"),
-        QueueView(uid="speech", name="speech", parent="research"),
+        QueueSnapshot(uid="vision", name="vision", parent="research"),
+        QueueSnapshot(uid="speech", name="speech", parent="research"),
         BATCH,
     )
     seen = snapshot(
@@ -194,7 +195,7 @@ def test_a_guarantee_of_a_queue_above_takes_back_from_outside_only() -> None:
 
 
 def test_a_cap_above_both_that_a_borrower_fills_is_no_excuse() -> None:
-    top = QueueView(uid="top", name="top", entitlements={NPU: Entitlement(cap=4)})
+    top = QueueSnapshot(uid="top", name="top", entitlements={NPU: Entitlement(cap=4)})
     seen = snapshot(
         node("n", 8),
         claims=[claim("owed", role(2))],
@@ -207,7 +208,7 @@ def test_a_cap_above_both_that_a_borrower_fills_is_no_excuse() -> None:
 
 def test_borrowers_give_back_what_only_a_reserve_could_replace() -> None:
     """There are free cards, but somebody reserved them."""
-    lab = QueueView(
+    lab = QueueSnapshot(
         uid="lab", name="lab", entitlements={NPU: Entitlement(reserved=2, guaranteed=2)}
     )
     seen = snapshot(
@@ -344,7 +345,7 @@ def test_a_cycle_stops_others_for_no_more_claims_than_its_policy_says() -> None:
         queues=(RESEARCH, BATCH),
     )
 
-    assert len(decide(seen, Policy(reclaims_per_cycle=3)).revocations) == 3
+    assert len(decide(seen, SchedulingPolicy(reclaims_per_cycle=3)).revocations) == 3
 
 
 def test_several_replicas_may_be_cleared_on_one_node() -> None:
@@ -421,14 +422,14 @@ def test_the_only_leaf_that_could_hold_it_is_found_among_many(
 
 def test_a_gang_of_unequal_roles_gets_what_it_is_guaranteed() -> None:
     """One replica of a whole node and four small ones: two nodes, not five."""
-    owner = QueueView(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=16)})
+    owner = QueueSnapshot(uid="owner", name="owner", entitlements={NPU: Entitlement(guaranteed=16)})
     gang = claim("x", role(8, 1, name="large"), role(1, 4, name="small"), queue="owner")
     seen = snapshot(
         node("a"),
         node("b"),
         claims=[gang],
         running=[running(f"r{each}", {each: range(8)}, queue="batch") for each in "ab"],
-        queues=[owner, QueueView(uid="batch", name="batch")],
+        queues=[owner, QueueSnapshot(uid="batch", name="batch")],
     )
 
-    assert {each.claim for each in plan(seen, Policy(), AT).revocations} == {"ra", "rb"}
+    assert {each.claim for each in plan(seen, SchedulingPolicy(), AT).revocations} == {"ra", "rb"}

@@ -10,16 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.quotas import Entitlement
-from controlplane.domain.scheduling.capacity import Capacity
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.fleet import Fleet
+from controlplane.domain.scheduling.node_table import NodeTable, TotalCapacity
 from controlplane.domain.scheduling.placement import Placer
-from controlplane.domain.scheduling.plans import Plan, RefusalCode
-from controlplane.domain.scheduling.policies import Policy
+from controlplane.domain.scheduling.plans import PendingCode, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.reservations import Reservations
-from controlplane.domain.scheduling.snapshots import ClaimView, QueueView, RunningView, Snapshot
-from controlplane.domain.scheduling.timelines import Timeline
+from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
 from tests.unit.domain.scheduling.fleets import (
     AT,
     GPU,
@@ -32,14 +30,14 @@ from tests.unit.domain.scheduling.fleets import (
     snapshot,
 )
 
-CALM = Policy(preemption=False)
+CALM = SchedulingPolicy(preemption=False)
 
 
-def decide(seen: Snapshot, policy: Policy = CALM) -> Plan:
+def decide(seen: SchedulingSnapshot, policy: SchedulingPolicy = CALM) -> SchedulingPlan:
     return plan(seen, policy, AT)
 
 
-def two_nodes(*claims: ClaimView, more: Iterable[RunningView] = ()) -> Snapshot:
+def two_nodes(*claims: ClaimSnapshot, more: Iterable[RunningClaim] = ()) -> SchedulingSnapshot:
     """``a`` is half free for an hour and ``b`` full for three."""
     at_work = (
         running("short", {"a": [0, 1]}, ends_in=hours(1)),
@@ -74,9 +72,9 @@ def test_a_claim_that_ends_in_time_is_backfilled_and_one_that_does_not_waits() -
     decided = decide(seen)
 
     assert [one.claim for one in decided.placements] == ["quick"]
-    codes = {one.claim: one.code for one in decided.refusals}
-    assert codes["slow"] is codes["unknown"] is RefusalCode.RESERVED
-    assert decided.refusals[1].reason == (
+    codes = {one.claim: one.code for one in decided.pending}
+    assert codes["slow"] is codes["unknown"] is PendingCode.RESERVED
+    assert decided.pending[1].reason == (
         f"needs 1 × 1 card of {NPU}; there is room, but it is kept for a claim "
         "of queue research that comes first"
     )
@@ -84,7 +82,7 @@ def test_a_claim_that_ends_in_time_is_backfilled_and_one_that_does_not_waits() -
 
 def test_a_slower_chip_makes_a_claim_too_long_to_be_backfilled() -> None:
     quick = claim("quick", runtime=hours(1), minute=1)
-    slower = ClaimView(
+    slower = ClaimSnapshot(
         uid="slower",
         queue="research",
         shape=quick.shape,
@@ -109,7 +107,7 @@ def test_what_does_not_stand_in_the_way_goes_elsewhere() -> None:
 
 def test_without_backfill_nobody_uses_what_is_kept_and_anybody_what_is_not() -> None:
     seen = two_nodes(LARGE, claim("quick", runtime=timedelta(minutes=1), minute=1))
-    strict = Policy(preemption=False, backfill=False)
+    strict = SchedulingPolicy(preemption=False, backfill=False)
     roomy = replace(seen, nodes=(*seen.nodes, node("c", 2)))
 
     assert decide(seen, strict).placements == ()
@@ -119,7 +117,7 @@ def test_without_backfill_nobody_uses_what_is_kept_and_anybody_what_is_not() -> 
 def test_no_more_claims_keep_room_than_the_policy_says() -> None:
     waiting = [claim(f"c{cards}", role(cards), minute=cards) for cards in (3, 4)]
 
-    decided = decide(two_nodes(*waiting), Policy(preemption=False, reservations=1))
+    decided = decide(two_nodes(*waiting), SchedulingPolicy(preemption=False, reservations=1))
 
     assert [one.claim for one in decided.reservations] == ["c3"]
 
@@ -175,7 +173,7 @@ def test_what_was_told_to_stop_or_is_overdue_ends_any_moment() -> None:
 
 
 def test_smaller_claims_of_a_queue_do_not_use_up_what_is_left_below_its_cap() -> None:
-    capped = QueueView(uid="research", name="research", entitlements={NPU: Entitlement(cap=8)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=8)})
     seen = snapshot(
         node("n", 16),
         claims=(claim("large", role(6)), claim("small", minute=1)),
@@ -186,13 +184,13 @@ def test_smaller_claims_of_a_queue_do_not_use_up_what_is_left_below_its_cap() ->
     decided = decide(seen)
 
     assert decided.placements == ()
-    assert decided.refusals[1].reason == (
+    assert decided.pending[1].reason == (
         f"needs 1 × {NPU}; queue research holds 4 of at most 8 and keeps 6 for others"
     )
 
 
 def test_a_claim_larger_than_the_cap_stops_nobody() -> None:
-    capped = QueueView(uid="research", name="research", entitlements={NPU: Entitlement(cap=8)})
+    capped = QueueSnapshot(uid="research", name="research", entitlements={NPU: Entitlement(cap=8)})
     seen = snapshot(
         node("n", 16), claims=(claim("huge", role(9)), claim("small", minute=1)), queues=[capped]
     )
@@ -201,14 +199,14 @@ def test_a_claim_larger_than_the_cap_stops_nobody() -> None:
 
 
 def test_who_is_owed_cards_passes_who_borrows() -> None:
-    research = QueueView(
+    research = QueueSnapshot(
         uid="research", name="research", entitlements={NPU: Entitlement(guaranteed=2)}
     )
     seen = snapshot(
         node("a", 4),
         claims=(claim("borrower", role(4), queue="batch", priority=1), claim("owed", role(2))),
         running=[running("busy", {"a": [0]}, queue="batch", ends_in=hours(1))],
-        queues=(research, QueueView(uid="batch", name="batch")),
+        queues=(research, QueueSnapshot(uid="batch", name="batch")),
     )
 
     decided = decide(seen)
@@ -217,7 +215,7 @@ def test_who_is_owed_cards_passes_who_borrows() -> None:
     assert [one.claim for one in decided.placements] == ["owed"]
 
 
-def two_chips(runtime: timedelta | None, *, slow: float) -> Snapshot:
+def two_chips(runtime: timedelta | None, *, slow: float) -> SchedulingSnapshot:
     """The faster chip is busy for an hour, the slower one is free."""
     wanted = claim("x", role(4), chips=(NPU, GPU), runtime=runtime)
     return snapshot(
@@ -260,7 +258,9 @@ def test_smaller_claims_that_keep_coming_never_delay_a_large_one(
         for place, hour in enumerate(ends)
     ]
     nodes = [node(f"n{place}", 4) for place in range(4)]
-    world = Timeline(snapshot(*nodes, claims=[claim("large", role(4, 2))], running=at_work))
+    world = SnapshotSimulator(
+        snapshot(*nodes, claims=[claim("large", role(4, 2))], running=at_work)
+    )
     bound = sorted(ends)[1]
 
     for hour, coming in enumerate(arrivals):
@@ -305,7 +305,7 @@ def test_the_earliest_start_is_what_trying_every_end_in_turn_finds(
         running=at_work,
     )
     (waiting,) = seen.claims
-    if Placer(Fleet(seen)).place(waiting, NPU) is not None:
+    if Placer(NodeTable(seen)).place(waiting, NPU) is not None:
         return
 
     starts = [
@@ -314,23 +314,23 @@ def test_the_earliest_start_is_what_trying_every_end_in_turn_finds(
         if _fits_at(seen, waiting, ends)
     ]
 
-    fleet = Fleet(seen)
+    fleet = NodeTable(seen)
     reservations = Reservations(
         fleet=fleet,
         placer=Placer(fleet),
-        capacity=Capacity(fleet),
+        capacity=TotalCapacity(fleet),
         running=seen.running,
         at=AT,
         backfill=True,
     )
     found = reservations.reserve(waiting, {NPU: False})
     assert found == (NPU if starts else None)
-    assert [one.starts_at for one in reservations.made] == starts[:1]
+    assert [one.starts_at for one in reservations.reserved] == starts[:1]
     assert fleet.mark() == 0
 
 
-def _fits_at(seen: Snapshot, waiting: ClaimView, ends: object) -> bool:
-    fleet = Fleet(seen)
+def _fits_at(seen: SchedulingSnapshot, waiting: ClaimSnapshot, ends: object) -> bool:
+    fleet = NodeTable(seen)
     for view in seen.running:
         if view.ends_at is not None and view.ends_at <= ends:  # type: ignore[operator]
             fleet.free(view)

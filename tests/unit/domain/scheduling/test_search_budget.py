@@ -10,21 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.domain.claims import GangShape, RoleShape
-from controlplane.domain.resources import GIB, Bytes, Resources
+from controlplane.domain.common.resources import GIB, Bytes, Resources
+from controlplane.domain.quotas.claims import GangShape, RoleShape
+from controlplane.domain.quotas.queues import QueueSnapshot
 from controlplane.domain.scheduling.cycle import plan
-from controlplane.domain.scheduling.plans import Plan, RefusalCode, SchedulerState
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import ClaimView, QueueView, Snapshot
+from controlplane.domain.scheduling.plans import (
+    PendingCode,
+    SchedulerState,
+    SchedulingPlan,
+    SchedulingPolicy,
+)
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
 from tests.unit.domain.scheduling.fleets import AT, claim, node, role, running, snapshot
 
 #: Most searches for one claim of these tests: one for room, and one or two for the reason why there is none.
 SEARCHES = 3
 BUDGET = 60
-QUEUES = tuple(QueueView(uid=name, name=name) for name in "abc")
+QUEUES = tuple(QueueSnapshot(uid=name, name=name) for name in "abc")
 
 
-def hopeless(number: int, *, queue: str = "a", priority: int = 0) -> ClaimView:
+def hopeless(number: int, *, queue: str = "a", priority: int = 0) -> ClaimSnapshot:
     """One card, with more memory than is free beside any; no two ask for the same."""
     shape = GangShape(
         roles=(
@@ -40,7 +45,7 @@ def hopeless(number: int, *, queue: str = "a", priority: int = 0) -> ClaimView:
     return replace(asked, shape=shape)
 
 
-def fleet(claims: Sequence[ClaimView]) -> Snapshot:
+def fleet(claims: Sequence[ClaimSnapshot]) -> SchedulingSnapshot:
     """On each node a card and 32 GiB are free; 100 GiB would be, if what runs ended."""
     at_work = [
         replace(
@@ -60,17 +65,17 @@ def fleet(claims: Sequence[ClaimView]) -> Snapshot:
 
 
 def started_in(
-    seen: Snapshot,
-    policy: Policy,
+    seen: SchedulingSnapshot,
+    policy: SchedulingPolicy,
     wanted: str,
     *,
     most: int,
     state: SchedulerState | None = None,
-    arrive: Callable[[int], list[ClaimView]] = lambda cycle: [],
+    arrive: Callable[[int], list[ClaimSnapshot]] = lambda cycle: [],
 ) -> int:
     """In which cycle from now on the claim is placed."""
     for cycle in range(1, most + 1):
-        found: Plan = plan(seen, policy, AT, state)
+        found: SchedulingPlan = plan(seen, policy, AT, state)
         if wanted in {each.claim for each in found.placements}:
             return cycle
         assert not found.placements
@@ -99,16 +104,16 @@ def test_a_claim_that_fits_starts_within_one_round_behind_any_number_that_do_not
         for number, each in enumerate(queues)
     ]
     seen = fleet([*claims, claim("fits", queue=queue)])
-    policy = Policy(attempts_per_cycle=BUDGET, reservations=reservations)
+    policy = SchedulingPolicy(attempts_per_cycle=BUDGET, reservations=reservations)
 
     assert started_in(seen, policy, "fits", most=bound(len(claims) + 1))
 
 
 def test_newcomers_of_higher_priority_that_do_not_fit_do_not_prolong_the_round() -> None:
     claims = [hopeless(number) for number in range(100)]
-    policy = Policy(attempts_per_cycle=BUDGET, reservations=0)
+    policy = SchedulingPolicy(attempts_per_cycle=BUDGET, reservations=0)
 
-    def arrive(cycle: int) -> list[ClaimView]:
+    def arrive(cycle: int) -> list[ClaimSnapshot]:
         return [hopeless(1000 + 50 * cycle + each, priority=2) for each in range(50)]
 
     seen = fleet([*claims, claim("fits", queue="a")])
@@ -117,7 +122,7 @@ def test_newcomers_of_higher_priority_that_do_not_fit_do_not_prolong_the_round()
 
 def test_whatever_state_another_process_left_a_claim_is_tried_within_two_rounds() -> None:
     claims = [hopeless(number) for number in range(100)]
-    policy = Policy(attempts_per_cycle=BUDGET, reservations=0)
+    policy = SchedulingPolicy(attempts_per_cycle=BUDGET, reservations=0)
     found = plan(fleet(claims), policy, AT)
     assert found.state.untried
 
@@ -129,7 +134,7 @@ def test_whatever_state_another_process_left_a_claim_is_tried_within_two_rounds(
 def test_queues_take_turns_so_that_a_short_queue_does_not_wait_for_a_long_one() -> None:
     claims = [hopeless(number, priority=1) for number in range(400)]
     seen = fleet([*claims, hopeless(900, queue="b"), claim("fits", queue="b")])
-    policy = Policy(attempts_per_cycle=BUDGET, reservations=0)
+    policy = SchedulingPolicy(attempts_per_cycle=BUDGET, reservations=0)
 
     assert started_in(seen, policy, "fits", most=2) == 2
 
@@ -140,7 +145,7 @@ def test_in_one_queue_a_later_claim_starts_only_after_those_before_it_were_tried
     claims = [hopeless(number) for number in range(90)]
     first, second = claim("first", queue="a"), claim("second", role(name="b"), queue="a", minute=1)
     seen = fleet([*claims, first, second])
-    policy, state = Policy(attempts_per_cycle=BUDGET, reservations=0), SchedulerState()
+    policy, state = SchedulingPolicy(attempts_per_cycle=BUDGET, reservations=0), SchedulerState()
     for _ in range(bound(92)):
         found = plan(seen, policy, AT, state)
         state = found.state
@@ -153,9 +158,9 @@ def test_claims_at_the_front_are_tried_in_every_cycle() -> None:
     """What comes free during a round goes to the most urgent, not to whoever has the turn."""
     urgent = hopeless(0, priority=9)
     claims = [urgent, *(hopeless(number) for number in range(1, 100))]
-    policy = Policy(attempts_per_cycle=BUDGET, reservations=0)
+    policy = SchedulingPolicy(attempts_per_cycle=BUDGET, reservations=0)
     state = plan(fleet(claims), policy, AT).state
-    assert urgent.kind not in state.untried
+    assert urgent.equivalence_class not in state.untried
 
     roomy = fleet(claims)
     roomy = replace(roomy, nodes=(*roomy.nodes, node("n9", 1, memory=64)), running=roomy.running)
@@ -165,11 +170,11 @@ def test_claims_at_the_front_are_tried_in_every_cycle() -> None:
 
 def test_without_a_shortage_of_searches_there_is_no_round() -> None:
     claims = [hopeless(number) for number in range(10)]
-    found = plan(fleet(claims), Policy(), AT)
+    found = plan(fleet(claims), SchedulingPolicy(), AT)
     assert not found.state.untried
-    assert RefusalCode.NOT_LOOKED_AT not in {each.code for each in found.refusals}
+    assert PendingCode.NOT_EVALUATED not in {each.code for each in found.pending}
 
     enough = snapshot(node("n", 8), claims=[claim(f"c{each}") for each in range(5)])
-    found = plan(enough, Policy(placements_per_cycle=2), AT)
+    found = plan(enough, SchedulingPolicy(placements_per_cycle=2), AT)
     assert not found.state.untried, "priority decides who is placed next"
     assert found.unfinished

@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.domain.quotas import Entitlement
-from controlplane.domain.scheduling.policies import Policy
-from controlplane.domain.scheduling.snapshots import QueueView, Snapshot
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.scheduling.plans import SchedulingPolicy
+from controlplane.domain.scheduling.snapshots import SchedulingSnapshot
 from controlplane.domain.scheduling.what_if import (
-    Cancelled,
-    Change,
+    AddClaim,
+    AddGuaranteedCards,
+    AddNodes,
+    ChangePriority,
     DrainNode,
-    MoreCards,
-    MoreNodes,
-    NewClaim,
+    RemoveClaim,
     UnknownSubject,
-    Urgent,
-    WhatIf,
-    applied,
+    WhatIfChange,
+    WhatIfResult,
+    apply_changes,
     what_if,
 )
 from tests.unit.domain.scheduling.fleets import (
@@ -46,8 +46,8 @@ BUSY = snapshot(
 )
 
 
-def asked(seen: Snapshot, *changes: Change) -> WhatIf:
-    return what_if(seen, changes, Policy(), at=AT)
+def asked(seen: SchedulingSnapshot, *changes: WhatIfChange) -> WhatIfResult:
+    return what_if(seen, changes, SchedulingPolicy(), at=AT)
 
 
 def test_without_a_change_nothing_is_different() -> None:
@@ -57,7 +57,7 @@ def test_without_a_change_nothing_is_different() -> None:
 
 
 def test_another_node_lets_the_first_start_now_and_the_second_in_its_place() -> None:
-    found = asked(BUSY, MoreNodes(like="a"))
+    found = asked(BUSY, AddNodes(like="a"))
     gained = {each.claim: each.gained for each in found.differences}
     assert gained == {"first": hours(1), "second": hours(3)}
     assert [each.claim for each in found.differences] == ["second", "first"]
@@ -66,14 +66,14 @@ def test_another_node_lets_the_first_start_now_and_the_second_in_its_place() -> 
 
 def test_an_urgent_claim_passes_and_somebody_pays_for_it() -> None:
     held = replace(BUSY, running=(replace(BUSY.running[0], preemptible=False),))
-    found = asked(held, Urgent(claim="second", priority=5))
+    found = asked(held, ChangePriority(claim="second", priority=5))
     gained = {each.claim: each.gained for each in found.differences}
     assert gained == {"second": hours(3), "first": -hours(3)}
     assert (found.earlier, found.later) == (1, 1)
 
 
 def test_what_would_be_stopped_for_an_urgent_claim_is_told_as_well() -> None:
-    found = asked(BUSY, Urgent(claim="second", priority=5))
+    found = asked(BUSY, ChangePriority(claim="second", priority=5))
     stopped = {each.claim: each.after for each in found.differences if each.before is None}
     assert list(stopped) == ["r"]
     assert stopped["r"] is not None
@@ -89,7 +89,7 @@ def test_a_drained_node_takes_its_work_and_its_cards() -> None:
 
 
 def test_one_more_claim_shows_when_it_would_start() -> None:
-    found = asked(BUSY, NewClaim(claim=claim("new", role(2), minute=3)))
+    found = asked(BUSY, AddClaim(claim=claim("new", role(2), minute=3)))
     (new,) = [each for each in found.differences if each.before is None]
     assert new.after is not None
     assert new.after.starts_at == AT + hours(7)
@@ -97,9 +97,9 @@ def test_one_more_claim_shows_when_it_would_start() -> None:
 
 
 def test_without_what_runs_those_who_wait_start_earlier() -> None:
-    found = asked(BUSY, Cancelled(claim="r"))
+    found = asked(BUSY, RemoveClaim(claim="r"))
     assert found.earlier == 2
-    gone = asked(BUSY, Cancelled(claim="first"))
+    gone = asked(BUSY, RemoveClaim(claim="first"))
     assert {each.claim: each.gained for each in gone.differences} == {
         "first": None,
         "second": hours(3),
@@ -107,13 +107,13 @@ def test_without_what_runs_those_who_wait_start_earlier() -> None:
 
 
 def test_more_cards_for_a_queue_lift_what_holds_it_back_up_the_tree() -> None:
-    top = QueueView(
+    top = QueueSnapshot(
         uid="top",
         name="top",
         entitlements={NPU: Entitlement(guaranteed=2, cap=2)},
         total=Entitlement(cap=2),
     )
-    below = QueueView(
+    below = QueueSnapshot(
         uid="below", name="below", parent="top", entitlements={NPU: Entitlement(cap=2)}
     )
     seen = snapshot(
@@ -122,28 +122,31 @@ def test_more_cards_for_a_queue_lift_what_holds_it_back_up_the_tree() -> None:
         claims=[claim("c", role(2), queue="below", runtime=hours(1))],
         queues=[top, below],
     )
-    found = asked(seen, MoreCards(queue="below", chip=NPU, cards=2))
+    found = asked(seen, AddGuaranteedCards(queue="below", chip=NPU, cards=2))
     assert found.differences[0].gained == hours(5)
-    assert asked(seen, MoreCards(queue="below", chip=GPU, cards=2)).earlier == 0
+    assert asked(seen, AddGuaranteedCards(queue="below", chip=GPU, cards=2)).earlier == 0
 
 
 def test_fewer_cards_for_a_queue_never_go_below_none() -> None:
-    seen = applied(BUSY, [MoreCards(queue="research", chip=NPU, cards=-9)], at=AT)
+    seen = apply_changes(BUSY, [AddGuaranteedCards(queue="research", chip=NPU, cards=-9)], at=AT)
     assert seen.queues["research"].entitlements[NPU] == Entitlement()
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (MoreNodes(like="z"), "there is no node 'z' in this snapshot"),
+        (AddNodes(like="z"), "there is no node 'z' in this snapshot"),
         (DrainNode(node="z"), "there is no node 'z' in this snapshot"),
-        (Urgent(claim="r", priority=1), "there is no waiting claim 'r' in this snapshot"),
-        (Cancelled(claim="z"), "there is no claim 'z' in this snapshot"),
-        (MoreCards(queue="z", chip=NPU, cards=1), "there is no queue 'z' in this snapshot"),
-        (NewClaim(claim=claim("n", queue="z")), "there is no queue 'z' in this snapshot"),
+        (ChangePriority(claim="r", priority=1), "there is no waiting claim 'r' in this snapshot"),
+        (RemoveClaim(claim="z"), "there is no claim 'z' in this snapshot"),
+        (
+            AddGuaranteedCards(queue="z", chip=NPU, cards=1),
+            "there is no queue 'z' in this snapshot",
+        ),
+        (AddClaim(claim=claim("n", queue="z")), "there is no queue 'z' in this snapshot"),
     ],
 )
-def test_a_change_to_what_is_not_there_is_refused(change: Change, words: str) -> None:
+def test_a_change_to_what_is_not_there_is_refused(change: WhatIfChange, words: str) -> None:
     with pytest.raises(UnknownSubject, match=words):
         asked(BUSY, change)
 
@@ -152,11 +155,11 @@ def test_the_snapshot_that_was_asked_about_stays_as_it_was() -> None:
     before = deepcopy(BUSY)
     asked(
         BUSY,
-        MoreCards(queue="research", chip=NPU, cards=4),
-        MoreNodes(like="a", nodes=2),
-        Urgent(claim="second", priority=1),
+        AddGuaranteedCards(queue="research", chip=NPU, cards=4),
+        AddNodes(like="a", nodes=2),
+        ChangePriority(claim="second", priority=1),
         DrainNode(node="a"),
-        NewClaim(claim=claim("n")),
-        Cancelled(claim="first"),
+        AddClaim(claim=claim("n")),
+        RemoveClaim(claim="first"),
     )
     assert before == BUSY

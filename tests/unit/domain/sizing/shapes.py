@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controlplane.domain.accelerators import Chip, ChipKind, Dtype
-from controlplane.domain.resources import GIB, Bytes
+from controlplane.domain.common.accelerators import Chip, ChipKind, Dtype
+from controlplane.domain.common.resources import GIB, Bytes
 
 QWEN15_7B: Mapping[str, Any] = {
     "architectures": ["Qwen2ForCausalLM"],

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from controlplane.domain.architectures import read
+from controlplane.domain.common.resources import GIB, Bytes
 from controlplane.domain.jobs.parallelism import ParallelPlan
-from controlplane.domain.resources import GIB, Bytes
 from controlplane.domain.sizing import (
     SCHEMES,
     Serving,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from controlplane.domain.accelerators import Chip, ChipKind
-from controlplane.domain.resources import Bytes
+from controlplane.domain.common.accelerators import Chip, ChipKind
+from controlplane.domain.common.resources import Bytes
 from controlplane.ports.chips import Collectives, Exporter, Series, VendorProfile
 
 CPU = Chip(

@@ -45,7 +45,7 @@ from controlplane.adapters.clusters.kubernetes.observing import (
 from controlplane.adapters.clusters.kubernetes.profiles import Profile
 from controlplane.adapters.clusters.kubernetes.watching import Watcher
 from controlplane.adapters.clusters.refusals import NAME
-from controlplane.domain.resources import Bytes
+from controlplane.domain.common.resources import Bytes
 from controlplane.ports import registry
 from controlplane.ports.clusters import (
     Check,

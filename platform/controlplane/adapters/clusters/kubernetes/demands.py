@@ -19,7 +19,7 @@ from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
 
-from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 
 Amounts = Mapping[str, Decimal]
 

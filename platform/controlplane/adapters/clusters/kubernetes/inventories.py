@@ -27,9 +27,13 @@ from controlplane.adapters.clusters.kubernetes.demands import (
 )
 from controlplane.adapters.clusters.kubernetes.keepers import keeper_labels
 from controlplane.adapters.clusters.kubernetes.topologies import domains_of
-from controlplane.domain.geometry import Group, MalformedGroups, groups_of
-from controlplane.domain.network import labels_of
-from controlplane.domain.resources import Bytes, Resources
+from controlplane.domain.common.resources import Bytes, Resources
+from controlplane.domain.common.topology import (
+    Group,
+    InvalidCardGroups,
+    network_labels,
+    parse_card_groups,
+)
 from controlplane.ports.chips import ChipPlugin, PodExtras
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from controlplane.ports.discovery import GROUP_LABELS, FoundCards, discover
@@ -251,7 +255,7 @@ class _Look:
             ready=is_well(self.node)
             and not is_cordoned(self.node)
             and not untolerated(self.node, resources=resources, installation=self.installation),
-            labels={**self._labels(), **labels_of(domains)},
+            labels={**self._labels(), **network_labels(domains)},
             rings=_rings(found),
         )
 
@@ -372,8 +376,8 @@ def _found_on(node: Object, plugins: Sequence[ChipPlugin]) -> tuple[FoundCards, 
 
 def _readable(groups: str) -> bool:
     try:
-        return not groups or bool(groups_of(groups))
-    except MalformedGroups:
+        return not groups or bool(parse_card_groups(groups))
+    except InvalidCardGroups:
         return False
 
 

@@ -27,7 +27,7 @@ from controlplane.adapters.clusters.kubernetes.plans import (
 )
 from controlplane.adapters.clusters.kubernetes.profiles import Profile, Volume
 from controlplane.adapters.clusters.placeholders import fill
-from controlplane.domain.resources import MIB, Resources
+from controlplane.domain.common.resources import MIB, Resources
 from controlplane.ports import registry
 from controlplane.ports.chips import PodExtras
 from controlplane.ports.clusters import LaunchRefused

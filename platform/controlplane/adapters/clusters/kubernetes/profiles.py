@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from controlplane.adapters.clusters.refusals import check_name
-from controlplane.domain.resources import GIB, Bytes
+from controlplane.domain.common.resources import GIB, Bytes
 from controlplane.ports.clusters import ClusterError, LaunchRefused
 
 _PATH = re.compile(r"(/[A-Za-z0-9._@+-]+)+")

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from controlplane.domain.network import LEVELS, PREFIX
+from controlplane.domain.common.topology import NETWORK_LEVELS, TOPOLOGY_LABEL_PREFIX
 
 Object = Mapping[str, Any]
 Domains = Mapping[str, str]
@@ -67,7 +67,7 @@ def domains_of(
         name = str(node["metadata"]["name"])
         said = _said_by(node)
         named = {**_labelled(said), **by_tier.get(name, {}), **_operators(said)}
-        found[name] = {level: named[level] for level in LEVELS if level in named}
+        found[name] = {level: named[level] for level in NETWORK_LEVELS if level in named}
     return found
 
 
@@ -80,8 +80,8 @@ def _said_by(node: Object) -> Mapping[str, str]:
 def _operators(said: Mapping[str, str]) -> Domains:
     return {
         level: name
-        for level in LEVELS
-        for prefix in (PREFIX, OPERATOR)
+        for level in NETWORK_LEVELS
+        for prefix in (TOPOLOGY_LABEL_PREFIX, OPERATOR)
         if (name := said.get(prefix + level, "").strip())
     }
 
@@ -132,7 +132,7 @@ def _levels_of(hypernodes: Iterable[Object]) -> Mapping[str, str]:
     named = {
         tier_of[name]: str(spec.get("tierName", "")).lower()
         for name, spec in specs.items()
-        if str(spec.get("tierName", "")).lower() in LEVELS
+        if str(spec.get("tierName", "")).lower() in NETWORK_LEVELS
     }
     free = iter(level for level in _TIERS if level not in named.values())
     of_tier = {

@@ -32,7 +32,7 @@ from controlplane.adapters.clusters.local.states import ReplicaState
 from controlplane.adapters.clusters.local.variables import installer_variables
 from controlplane.adapters.clusters.local.watching import now
 from controlplane.adapters.clusters.refusals import NAME, check_launch
-from controlplane.domain.resources import MIB, Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import MIB, Bytes, Millicpu, Resources
 from controlplane.ports import registry
 from controlplane.ports.clusters import (
     ClusterError,

@@ -27,7 +27,7 @@ from pathlib import Path
 from controlplane.adapters.clusters.local import accounts, interpreters
 from controlplane.adapters.clusters.local.folders import HomeFolder, try_lock
 from controlplane.adapters.clusters.local.variables import uv_variables
-from controlplane.domain.resources import GIB, MIB, bytes_in_words
+from controlplane.domain.common.resources import GIB, MIB, format_bytes
 from controlplane.ports.launches import EngineEnvironment
 
 #: Called with a sentence whenever there is news, and without at least five times a second;
@@ -85,8 +85,8 @@ def _check_room(environment: EngineEnvironment, *, engines: Path) -> None:
     free = shutil.disk_usage(engines).free
     if free < needed:
         raise EnvironmentFailed(
-            f"the environment {environment.name} needs {bytes_in_words(needed)} of disk and "
-            f"{bytes_in_words(free)} are free in {engines}"
+            f"the environment {environment.name} needs {format_bytes(needed)} of disk and "
+            f"{format_bytes(free)} are free in {engines}"
         )
 
 

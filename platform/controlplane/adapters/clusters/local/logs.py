@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from controlplane.domain.resources import bytes_in_words
+from controlplane.domain.common.resources import format_bytes
 from controlplane.ports.clusters import LogChunk
 
 #: Bytes of the newest output that are always had, whatever the disk says.
@@ -100,7 +100,7 @@ class BoundedLog:
             self._room -= len(kept)
             self._put(kept)
             if not self._room:
-                words = bytes_in_words(self._limit)
+                words = format_bytes(self._limit)
                 self._put(f"\n[ninefold] log truncated: its limit is {words}\n".encode())
 
     def _put(self, content: bytes) -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Self
 
-from controlplane.domain.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.ports.launches import (
     EngineEnvironment,
     InputTree,

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from controlplane.adapters.clusters.local.folders import ReplicaFolder, read_json, write_json
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
-from controlplane.domain.resources import Bytes
+from controlplane.domain.common.resources import Bytes
 from controlplane.ports.clusters import ExitCause, ObservedReplica, Phase
 
 

@@ -20,7 +20,7 @@ from controlplane.adapters.clusters.local.endings import Ending, judge
 from controlplane.adapters.clusters.local.listening import ProbeThread
 from controlplane.adapters.clusters.local.logs import BoundedLog
 from controlplane.adapters.clusters.local.processes import ProcessIdentity
-from controlplane.domain.resources import bytes_in_words
+from controlplane.domain.common.resources import format_bytes
 from controlplane.ports.clusters import ExitCause
 from controlplane.ports.launches import Launch, Role
 
@@ -185,7 +185,7 @@ class ProcessRun:
             if held > limit:
                 self._end(
                     ExitCause.OUT_OF_MEMORY,
-                    f"used {bytes_in_words(held)}, more than its limit of {bytes_in_words(limit)}",
+                    f"used {format_bytes(held)}, more than its limit of {format_bytes(limit)}",
                     kill_at=now(),
                 )
         self._around.measured(held, group)

@@ -13,9 +13,9 @@ from controlplane.adapters.clusters.simulated.faults import Faults, no_node
 from controlplane.adapters.clusters.simulated.observing import observed_launch, observed_node
 from controlplane.adapters.clusters.simulated.recording import draw_run_profile, kept
 from controlplane.adapters.clusters.simulated.records import Kept, Records
+from controlplane.domain.common.resources import Bytes
 from controlplane.domain.faults import FaultLevel
 from controlplane.domain.health.signals import Origin
-from controlplane.domain.resources import Bytes
 from controlplane.domain.simulation import fleets, reports, run_profiles
 from controlplane.domain.simulation.lifecycle import (
     LaunchSnapshot,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from controlplane.domain.geometry import text_of
-from controlplane.domain.network import labels_of
+from controlplane.domain.common.topology import format_card_groups, network_labels
 from controlplane.domain.simulation.fleets import SimulatedNode
 from controlplane.domain.simulation.lifecycle import LaunchSnapshot, ReplicaLocation, is_affected
 from controlplane.ports.clusters import (
@@ -25,7 +24,7 @@ _TERMINATED = 143
 def observed_node(node: SimulatedNode) -> ObservedNode:
     """The node with every card healthy."""
     group = node.group
-    numa = {NUMA: text_of(group.numa)} if group.numa else {}
+    numa = {NUMA: format_card_groups(group.numa)} if group.numa else {}
     return ObservedNode(
         name=node.name,
         cards=tuple(
@@ -42,7 +41,7 @@ def observed_node(node: SimulatedNode) -> ObservedNode:
             "hostname": node.name,
             **group.chip.node_labels,
             **numa,
-            **labels_of(node.domains),
+            **network_labels(node.domains),
             **group.labels,
         },
         rings=group.rings,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from controlplane.adapters.clusters.simulated.records import Kept, Report
-from controlplane.domain.accelerators import Chip, Dtype
+from controlplane.domain.common.accelerators import Chip, Dtype
 from controlplane.domain.simulation import reports, run_profiles
 from controlplane.domain.simulation.lifecycle import (
     LaunchSnapshot,

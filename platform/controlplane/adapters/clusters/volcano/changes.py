@@ -21,7 +21,7 @@ from enum import StrEnum
 from controlplane.adapters.clusters.volcano import names, queues, rules
 from controlplane.adapters.clusters.volcano.names import Manifest, Object
 from controlplane.adapters.clusters.volcano.queues import Translation
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 
 _CLOSED = ("Closed", "Closing")
 _METADATA = ("name", "labels", "annotations")
@@ -47,7 +47,7 @@ class Change:
 class Plan:
     changes: tuple[Change, ...]
     #: What cannot be done now, and what has to happen first.
-    findings: tuple[Finding, ...]
+    findings: tuple[FieldFinding, ...]
 
 
 def plan(ours: Translation, theirs: Sequence[Object], *, installation: str) -> Plan:
@@ -152,10 +152,10 @@ def _commanded(there: Mapping[str, Object], ours: Translation) -> Iterator[Chang
 
 def _deletions(
     stale: Sequence[Object], theirs: Sequence[Object], wanted: Mapping[str, Manifest]
-) -> tuple[list[Change], list[Finding]]:
+) -> tuple[list[Change], list[FieldFinding]]:
     """Children before parents; one that cannot go yet keeps those above it."""
     changes: list[Change] = []
-    findings: list[Finding] = []
+    findings: list[FieldFinding] = []
     gone: set[str] = set()
     parents = {
         each["metadata"]["name"]: wanted.get(each["metadata"]["name"], each)["spec"].get("parent")
@@ -167,7 +167,7 @@ def _deletions(
             1 for child, parent in parents.items() if parent == name and child not in gone
         )
         if refusal := rules.refusal_of_deletion(queue, children=children):
-            findings.append(Finding(field=rules.title(queue), message=refusal))
+            findings.append(FieldFinding(field=rules.title(queue), message=refusal))
         else:
             gone.add(name)
             changes.append(Change(act=Act.DELETE, manifest=dict(queue)))

@@ -21,8 +21,8 @@ from controlplane.adapters.clusters.kubernetes.profiles import ProfileRefused
 from controlplane.adapters.clusters.volcano import checks, configuration, jobs, keeping, names
 from controlplane.adapters.clusters.volcano.launching import VolcanoLauncher
 from controlplane.adapters.clusters.volcano.phases import ABORTED, Held, judged, placed
-from controlplane.domain.fields import Finding
-from controlplane.domain.queue_documents import Documents
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.quotas.documents import Documents
 from controlplane.ports import registry
 from controlplane.ports.clusters import Check, ClusterObject, Phase
 
@@ -172,7 +172,7 @@ class VolcanoCluster(KubernetesCluster):
         # One that does not answer has said so.
         return found if len(found) == 1 else (*found, *checks.volcano_checks(self.api))
 
-    def keep_queues(self, documents: Documents) -> tuple[Finding, ...]:
+    def keep_queues(self, documents: Documents) -> tuple[FieldFinding, ...]:
         """As ``keeping.keep_queues`` says, for the chips of this cluster."""
         return keeping.keep_queues(
             self.api, documents, resources=self.resources(), installation=self.installation

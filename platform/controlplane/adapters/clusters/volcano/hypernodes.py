@@ -21,7 +21,7 @@ from controlplane.adapters.clusters.kubernetes import names as marking
 from controlplane.adapters.clusters.volcano import names
 from controlplane.adapters.clusters.volcano.changes import Act, Change
 from controlplane.adapters.clusters.volcano.names import Manifest, Object
-from controlplane.domain.network import LEVELS
+from controlplane.domain.common.topology import NETWORK_LEVELS
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class _Domain:
 def tiers(nodes: Iterable[Mapping[str, str]]) -> Mapping[str, int]:
     """Tier by level, of the levels that some node stands in a domain of; 1 is the tightest."""
     present = {level for domains in nodes for level in domains}
-    ordered = [level for level in reversed(LEVELS) if level in present]
+    ordered = [level for level in reversed(NETWORK_LEVELS) if level in present]
     return {level: tier for tier, level in enumerate(ordered, start=1)}
 
 

@@ -15,8 +15,8 @@ from controlplane.adapters.clusters.volcano import (
     rules,
 )
 from controlplane.adapters.clusters.volcano.changes import Act, Change
-from controlplane.domain.fields import Finding
-from controlplane.domain.queue_documents import Documents
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.quotas.documents import Documents
 
 QUEUES = f"/apis/{names.QUEUES}/queues"
 PRIORITIES = f"/apis/{names.PRIORITIES}/priorityclasses"
@@ -24,7 +24,7 @@ PRIORITIES = f"/apis/{names.PRIORITIES}/priorityclasses"
 
 def keep_queues(
     api: Api, documents: Documents, *, resources: Mapping[str, str], installation: str
-) -> tuple[Finding, ...]:
+) -> tuple[FieldFinding, ...]:
     """Make the cluster's Queues those of the tree.
 
     :param resources: extended resource by chip, of the chips that the cluster has.

@@ -28,10 +28,9 @@ from dataclasses import dataclass, field
 from controlplane.adapters.clusters.kubernetes import names as marking
 from controlplane.adapters.clusters.volcano import names
 from controlplane.adapters.clusters.volcano.names import Manifest, Object
-from controlplane.domain.fields import Finding
-from controlplane.domain.queue_documents import Documents, QueueDocument, path_of
-from controlplane.domain.queues import QueueState
-from controlplane.domain.quotas import TOTAL
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.quotas.documents import Documents, QueueDocument, path_of
+from controlplane.domain.quotas.queues import TOTAL, QueueState
 
 #: Volcano's weights are whole; only its plug-in ``proportion`` reads them.
 _WEIGHT_SCALE, _LARGEST_WEIGHT = 100, 65_535
@@ -55,7 +54,7 @@ class Translation:
     queues: tuple[Manifest, ...]
     #: Names of those that take no work.
     closed: frozenset[str]
-    findings: tuple[Finding, ...]
+    findings: tuple[FieldFinding, ...]
 
 
 def translated(
@@ -85,7 +84,7 @@ def translated(
             if _closed(uid, documents)
         ),
         findings=tuple(
-            Finding(field=documents[uid].name, message=message)
+            FieldFinding(field=documents[uid].name, message=message)
             for uid in order
             for message in _lost(documents[uid], resources)
         ),

@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from controlplane.adapters.clusters.volcano import names
 from controlplane.adapters.clusters.volcano.names import Object
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.ports.clusters import ClusterUnavailable, LaunchRefused
 
 #: Volcano's default; its option ``--max-queue-depth`` says otherwise.
 DEEPEST = 5
 
 
-def violations(queues: Sequence[Object]) -> tuple[Finding, ...]:
+def violations(queues: Sequence[Object]) -> tuple[FieldFinding, ...]:
     """What is wrong with them, each under the name that people know."""
     by_name = {queue["metadata"]["name"]: queue for queue in queues}
-    found: list[Finding] = []
+    found: list[FieldFinding] = []
     for queue in queues:
         children = [each for each in queues if parent(each) == queue["metadata"]["name"]]
         messages = [*_misplaced(queue, by_name)]
@@ -27,7 +27,7 @@ def violations(queues: Sequence[Object]) -> tuple[Finding, ...]:
         if not messages:
             messages = [*_misstated(queue), *_above_its_own(queue, by_name)]
             messages += _oversubscribed(queue, children)
-        found += (Finding(field=title(queue), message=message) for message in messages)
+        found += (FieldFinding(field=title(queue), message=message) for message in messages)
     return tuple(found)
 
 

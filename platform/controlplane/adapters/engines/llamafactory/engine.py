@@ -9,8 +9,8 @@ from controlplane.adapters.engines import ascend, deepspeed, sequence
 from controlplane.adapters.engines.llamafactory import arguments
 from controlplane.adapters.engines.precisions import no_bfloat16
 from controlplane.adapters.engines.trainers import ContainerTrainer, Order, Translation
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Finding, Limit
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.ports.engines import (
     EngineProfile,
     FlagsChecked,
@@ -56,15 +56,15 @@ PROFILE = EngineProfile(
 
 _ZERO_ONLY = "LLaMA-Factory divides the work by ZeRO stages only"
 _LIMITS = (
-    Limit(
+    FieldLimit(
         field="objective", values=("grpo",), reason="LLaMA-Factory learns by rewards in PPO only"
     ),
-    Limit(field="parallel.tensor", reason=_ZERO_ONLY),
-    Limit(field="parallel.pipeline", reason=_ZERO_ONLY),
-    Limit(field="parallel.context", reason=_ZERO_ONLY),
-    Limit(field="parallel.expert", reason=_ZERO_ONLY),
-    Limit(field="parallel.sequence", values=("on",), reason=_ZERO_ONLY),
-    Limit(
+    FieldLimit(field="parallel.tensor", reason=_ZERO_ONLY),
+    FieldLimit(field="parallel.pipeline", reason=_ZERO_ONLY),
+    FieldLimit(field="parallel.context", reason=_ZERO_ONLY),
+    FieldLimit(field="parallel.expert", reason=_ZERO_ONLY),
+    FieldLimit(field="parallel.sequence", values=("on",), reason=_ZERO_ONLY),
+    FieldLimit(
         field="fused_operators",
         values=("grouped_matmul",),
         reason="LLaMA-Factory has no such kernel",
@@ -84,25 +84,25 @@ class LlamaFactoryEngine(ContainerTrainer):
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]:
+    ) -> tuple[FieldLimit, ...]:
         return (*_LIMITS, *no_bfloat16(chip), *_of_chip(chip))
 
     def check_further(
         self, spec: Mapping[str, Any], *, model: ModelFacts | None
-    ) -> Iterator[Finding]:
+    ) -> Iterator[FieldFinding]:
         bits, alpha = spec["qlora"]["bits"], spec["lora"]["alpha"]
         if spec["method"] == "qlora" and bits not in _BITS:
-            yield Finding(
+            yield FieldFinding(
                 field="qlora.bits",
                 message=f"qlora.bits must be 4 or 8 for bitsandbytes, got {bits}",
             )
         if spec["method"] == "qlora" and spec["parallel"]["zero_stage"] == 3 and bits != 4:
-            yield Finding(
+            yield FieldFinding(
                 field="parallel.zero_stage",
                 message=f"parallel.zero_stage 3 needs qlora.bits 4, got {bits}; choose stage 2 or 4 bits",
             )
         if spec["method"] != "full" and alpha != int(alpha):
-            yield Finding(
+            yield FieldFinding(
                 field="lora.alpha",
                 message=f"lora.alpha must be a whole number for LLaMA-Factory, got {alpha:g}",
             )
@@ -142,15 +142,15 @@ class LlamaFactoryEngine(ContainerTrainer):
         )
 
 
-def _of_chip(chip: Chip | None) -> Iterator[Limit]:
+def _of_chip(chip: Chip | None) -> Iterator[FieldLimit]:
     if chip is None or chip.torch_device == "cuda":
         return
-    yield Limit(
+    yield FieldLimit(
         field="method",
         values=("qlora",),
         reason=f"bitsandbytes, which keeps the weights in few bits, does not run on {chip.label}",
     )
-    yield Limit(
+    yield FieldLimit(
         field="fused_operators",
         values=tuple(sorted(arguments.LIGER)),
         reason=f"these are Liger kernels, which do not run on {chip.label}",

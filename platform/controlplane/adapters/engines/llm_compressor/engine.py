@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from controlplane.adapters.engines import runtime
-from controlplane.domain import fields, quantization
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Field, Finding, Limit
+from controlplane.domain import quantization
+from controlplane.domain.common import spec_fields
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
 from controlplane.domain.specs.evaluation import QUANTIZE, SCHEMES
 from controlplane.ports.engines import (
     EngineProfile,
@@ -60,21 +61,21 @@ class LlmCompressorEngine:
     def environment(self) -> EngineEnvironment:
         return runtime.environment()
 
-    def fields(self, task: Task) -> tuple[Field, ...]:
+    def fields(self, task: Task) -> tuple[SpecField, ...]:
         return QUANTIZE
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]:
+    ) -> tuple[FieldLimit, ...]:
         if chip is not None and (reason := runtime.without_torch(chip)):
-            return (Limit(field="scheme", values=SCHEMES, reason=reason),)
+            return (FieldLimit(field="scheme", values=SCHEMES, reason=reason),)
         if model is None:
             return ()
         wrong = quantization.check_group_size(
             scheme="w4a16-awq", group_size=None, config=model.config
         )
         return tuple(
-            Limit(field="scheme", values=("w4a16-awq",), reason=finding.message)
+            FieldLimit(field="scheme", values=("w4a16-awq",), reason=finding.message)
             for finding in wrong
         )
 
@@ -85,24 +86,27 @@ class LlmCompressorEngine:
         *,
         chip: Chip | None,
         model: ModelFacts | None,
-    ) -> tuple[Finding, ...]:
+    ) -> tuple[FieldFinding, ...]:
         """Everything wrong with the spec; empty means that it can be rendered."""
         limits = self.limits(task, chip=chip, model=model)
-        wrong = [*fields.check(QUANTIZE, spec), *fields.check_limits(QUANTIZE, spec, limits)]
+        wrong = [
+            *spec_fields.check_fields(QUANTIZE, spec),
+            *spec_fields.check_limits(QUANTIZE, spec, limits),
+        ]
         if model is not None:
             wrong += _check_model(spec, model=model)
         return tuple(wrong)
 
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         """Rows no longer than the model's context."""
-        default = fields.default_at(QUANTIZE, "max_length")
+        default = spec_fields.default_at(QUANTIZE, "max_length")
         if model is None or not 0 < model.context_length < default:
             return {}
         return {"max_length": model.context_length}
 
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The spec with every default written out."""
-        return fields.with_defaults(QUANTIZE, spec)
+        return spec_fields.with_defaults(QUANTIZE, spec)
 
     def render(self, request: RenderRequest) -> Launch:
         """The Launch of one process.
@@ -114,15 +118,15 @@ class LlmCompressorEngine:
         return runtime.launch(request, spec=known)
 
 
-def _check_model(spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[Finding]:
+def _check_model(spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[FieldFinding]:
     yield from quantization.check_plain(
         name=model.name,
         scheme=model.scheme or model.format,
         why="quantizing once more would only add to its loss",
     )
-    scheme = spec.get("scheme", fields.default_at(QUANTIZE, "scheme"))
+    scheme = spec.get("scheme", spec_fields.default_at(QUANTIZE, "scheme"))
     if not model.architecture.endswith("ForCausalLM"):
-        yield Finding(
+        yield FieldFinding(
             field="model",
             message=(
                 f"{model.name} is a {model.architecture or 'model of unknown architecture'}; "
@@ -134,9 +138,9 @@ def _check_model(spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[Find
     yield from _check_sizes(spec, scheme=scheme, model=model)
 
 
-def _check_known(scheme: str, *, model: ModelFacts) -> Iterator[Finding]:
+def _check_known(scheme: str, *, model: ModelFacts) -> Iterator[FieldFinding]:
     if model.architecture not in QUANTIZABLE:
-        yield Finding(
+        yield FieldFinding(
             field="scheme",
             message=(
                 f"{scheme} needs to know which layers feed which, and of {model.architecture} this engine "
@@ -145,14 +149,16 @@ def _check_known(scheme: str, *, model: ModelFacts) -> Iterator[Finding]:
         )
 
 
-def _check_sizes(spec: Mapping[str, Any], *, scheme: Any, model: ModelFacts) -> Iterator[Finding]:
+def _check_sizes(
+    spec: Mapping[str, Any], *, scheme: Any, model: ModelFacts
+) -> Iterator[FieldFinding]:
     size, length = _count(spec.get("group_size")), _count(spec.get("max_length"))
     if size is not None:
         yield from quantization.check_group_size(
             scheme=scheme, group_size=size, config=model.config
         )
     if length is not None and 0 < model.context_length < length:
-        yield Finding(
+        yield FieldFinding(
             field="max_length",
             message=(
                 f"max_length must be ≤ {model.context_length}, the context of {model.name}, got {length}"

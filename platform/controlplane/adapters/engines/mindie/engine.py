@@ -5,8 +5,8 @@ from __future__ import annotations
 from controlplane.adapters.engines import ascend
 from controlplane.adapters.engines.mindie import configuration
 from controlplane.adapters.engines.servers import ContainerServer, Order, Translation
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Limit
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldLimit
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
 
 PROFILE = EngineProfile(
@@ -53,23 +53,25 @@ _ONE_LAYOUT = "MindIE divides a replica by tensor only, as it is written here"
 _BY_ITSELF = "MindIE decides that by itself"
 _PLUGIN = "that is a plug-in of MindIE whose settings nobody has verified here"
 _LIMITS = (
-    Limit(field="queue_size", reason="MindIE has a bound on connections, not on waiting requests"),
-    Limit(
+    FieldLimit(
+        field="queue_size", reason="MindIE has a bound on connections, not on waiting requests"
+    ),
+    FieldLimit(
         field="precision",
         values=("float32", "bfloat16", "float16"),
         reason="MindIE computes in the precision that the model's config.json names",
     ),
-    Limit(
+    FieldLimit(
         field="kv_precision",
         values=("fp8",),
         reason="MindIE keeps keys and values in the precision of the weights, or as ModelSlim wrote them",
     ),
-    Limit(field="prefix_cache", values=("on", "off"), reason=_PLUGIN),
-    Limit(field="chunked_prefill", values=("on", "off"), reason=_PLUGIN),
-    Limit(field="graphs", values=("on", "off"), reason=_BY_ITSELF),
-    Limit(field="parallel.pipeline", reason=_ONE_LAYOUT),
-    Limit(field="parallel.data", reason=_ONE_LAYOUT),
-    Limit(field="parallel.expert", values=("on",), reason=_ONE_LAYOUT),
+    FieldLimit(field="prefix_cache", values=("on", "off"), reason=_PLUGIN),
+    FieldLimit(field="chunked_prefill", values=("on", "off"), reason=_PLUGIN),
+    FieldLimit(field="graphs", values=("on", "off"), reason=_BY_ITSELF),
+    FieldLimit(field="parallel.pipeline", reason=_ONE_LAYOUT),
+    FieldLimit(field="parallel.data", reason=_ONE_LAYOUT),
+    FieldLimit(field="parallel.expert", values=("on",), reason=_ONE_LAYOUT),
 )
 
 
@@ -87,7 +89,7 @@ class MindieEngine(ContainerServer):
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]:
+    ) -> tuple[FieldLimit, ...]:
         return _LIMITS
 
     def translated(self, order: Order) -> Translation:

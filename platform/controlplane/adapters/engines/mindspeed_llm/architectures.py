@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.ports.engines import ModelFacts
 
 _NEEDED = (
@@ -48,10 +48,10 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
-def check(model: ModelFacts) -> Iterator[Finding]:
+def check(model: ModelFacts) -> Iterator[FieldFinding]:
     """Why MindSpeed-LLM cannot be told of the model."""
     if model.architecture not in FAMILIES:
-        yield Finding(
+        yield FieldFinding(
             field="model",
             message=f"{model.name} is a {model.architecture or 'model of unknown architecture'}, "
             f"which this product does not render for MindSpeed-LLM; it does {', '.join(FAMILIES)}",
@@ -60,13 +60,13 @@ def check(model: ModelFacts) -> Iterator[Finding]:
     missing = [name for name in _NEEDED if not isinstance(model.config.get(name), (int, float))]
     if missing or _rope_base(model.config) is None:
         names = ", ".join([*missing, *(() if _rope_base(model.config) else ("rope_theta",))])
-        yield Finding(
+        yield FieldFinding(
             field="model",
             message=f"the config.json of {model.name} lacks {names}; MindSpeed-LLM must be told",
         )
     scaling = _rope_scaling(model.config)
     if scaling:
-        yield Finding(
+        yield FieldFinding(
             field="model",
             message=f"{model.name} stretches its positions ({scaling}), which this product does not "
             "render for MindSpeed-LLM; choose another engine",

@@ -9,8 +9,8 @@ from controlplane.adapters.engines import ascend, sequence
 from controlplane.adapters.engines.mindspeed_llm import architectures, arguments
 from controlplane.adapters.engines.precisions import no_bfloat16
 from controlplane.adapters.engines.trainers import ContainerTrainer, Order, Translation
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Finding, Limit
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
 
 PROFILE = EngineProfile(
@@ -31,29 +31,31 @@ PROFILE = EngineProfile(
     ),
 )
 _LIMITS = (
-    Limit(
+    FieldLimit(
         field="objective",
         values=("dpo", "grpo"),
         reason="this product renders answers and plain text for MindSpeed-LLM",
     ),
-    Limit(
+    FieldLimit(
         field="method",
         values=("qlora",),
         reason="this product does not render few-bit weights for MindSpeed-LLM",
     ),
-    Limit(field="lora.dropout", reason="MindSpeed-LLM's adapters have none"),
-    Limit(field="parallel.expert", reason="this product renders dense models for MindSpeed-LLM"),
-    Limit(
+    FieldLimit(field="lora.dropout", reason="MindSpeed-LLM's adapters have none"),
+    FieldLimit(
+        field="parallel.expert", reason="this product renders dense models for MindSpeed-LLM"
+    ),
+    FieldLimit(
         field="parallel.zero_stage",
         values=(2, 3),
         reason="Megatron shares the optimizer's states only, which is stage 1",
     ),
-    Limit(
+    FieldLimit(
         field="communication_dtype",
         values=("bfloat16", "float16"),
         reason="Megatron's default or float32 is what the documentation of MindSpeed-LLM shows",
     ),
-    Limit(
+    FieldLimit(
         field="fused_operators",
         values=("cross_entropy", "adamw", "grouped_matmul"),
         reason="MindSpeed-LLM chooses these kernels itself",
@@ -83,14 +85,14 @@ class MindSpeedLlmEngine(ContainerTrainer):
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]:
+    ) -> tuple[FieldLimit, ...]:
         return (*_LIMITS, *no_bfloat16(chip))
 
     def check_further(
         self, spec: Mapping[str, Any], *, model: ModelFacts | None
-    ) -> Iterator[Finding]:
+    ) -> Iterator[FieldFinding]:
         if spec["max_steps"] is None:
-            yield Finding(
+            yield FieldFinding(
                 field="max_steps",
                 message="max_steps is required: MindSpeed-LLM counts steps, not epochs; one epoch is "
                 "rows ÷ (batch_size × gradient_accumulation × copies)",
@@ -129,9 +131,9 @@ class MindSpeedLlmEngine(ContainerTrainer):
         )
 
 
-def _check_lora(lora: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_lora(lora: Mapping[str, Any]) -> Iterator[FieldFinding]:
     if lora["alpha"] != int(lora["alpha"]):
-        yield Finding(
+        yield FieldFinding(
             field="lora.alpha",
             message=f"lora.alpha must be a whole number for MindSpeed-LLM, got {lora['alpha']:g}",
         )
@@ -140,7 +142,7 @@ def _check_lora(lora: Mapping[str, Any]) -> Iterator[Finding]:
     beyond = sorted(asked - frozenset().union(*joint))
     if beyond:
         groups = "; ".join(", ".join(sorted(parts)) for parts in arguments.JOINT_LAYERS.values())
-        yield Finding(
+        yield FieldFinding(
             field="lora.target_modules",
             message="lora.target_modules must be whole groups for MindSpeed-LLM, which joins layers "
             f"({groups}); got {', '.join(beyond)}",

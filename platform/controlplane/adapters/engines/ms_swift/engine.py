@@ -9,8 +9,8 @@ from controlplane.adapters.engines import ascend, deepspeed, sequence
 from controlplane.adapters.engines.ms_swift import arguments, families
 from controlplane.adapters.engines.precisions import no_bfloat16
 from controlplane.adapters.engines.trainers import ContainerTrainer, Order, Translation
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Finding, Limit
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.ports.engines import (
     EngineProfile,
     FlagsChecked,
@@ -58,11 +58,11 @@ _MEGATRON = (
     "only ms-swift's Megatron half divides a model so, and this product renders the other one"
 )
 _LIMITS = (
-    Limit(field="parallel.tensor", reason=_MEGATRON),
-    Limit(field="parallel.pipeline", reason=_MEGATRON),
-    Limit(field="parallel.expert", reason=_MEGATRON),
-    Limit(field="parallel.sequence", values=("on",), reason=_MEGATRON),
-    Limit(
+    FieldLimit(field="parallel.tensor", reason=_MEGATRON),
+    FieldLimit(field="parallel.pipeline", reason=_MEGATRON),
+    FieldLimit(field="parallel.expert", reason=_MEGATRON),
+    FieldLimit(field="parallel.sequence", values=("on",), reason=_MEGATRON),
+    FieldLimit(
         field="fused_operators", values=("grouped_matmul",), reason="ms-swift has no such kernel"
     ),
 )
@@ -80,23 +80,23 @@ class MsSwiftEngine(ContainerTrainer):
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]:
+    ) -> tuple[FieldLimit, ...]:
         return (*_LIMITS, *no_bfloat16(chip), *_of_chip(chip))
 
     def check_further(
         self, spec: Mapping[str, Any], *, model: ModelFacts | None
-    ) -> Iterator[Finding]:
+    ) -> Iterator[FieldFinding]:
         if model is not None:
             yield from families.check(model)
         alpha = spec["lora"]["alpha"]
         if spec["method"] != "full" and alpha != int(alpha):
-            yield Finding(
+            yield FieldFinding(
                 field="lora.alpha",
                 message=f"lora.alpha must be a whole number for ms-swift before 4.5, got {alpha:g}",
             )
         bits = spec["qlora"]["bits"]
         if spec["method"] == "qlora" and bits not in _BITS:
-            yield Finding(
+            yield FieldFinding(
                 field="qlora.bits",
                 message=f"qlora.bits must be 4 or 8 for bitsandbytes, got {bits}",
             )
@@ -104,7 +104,7 @@ class MsSwiftEngine(ContainerTrainer):
             return
         group = spec["batch_size"] * spec["gradient_accumulation"]
         if group % spec["grpo"]["generations"]:
-            yield Finding(
+            yield FieldFinding(
                 field="grpo.generations",
                 message=f"grpo.generations must divide batch_size × gradient_accumulation, {group}, "
                 f"got {spec['grpo']['generations']}",
@@ -136,16 +136,16 @@ class MsSwiftEngine(ContainerTrainer):
         return Translation(steps=tuple(steps), files=files)
 
 
-def _of_chip(chip: Chip | None) -> Iterator[Limit]:
+def _of_chip(chip: Chip | None) -> Iterator[FieldLimit]:
     if chip is None or chip.torch_device == "cuda":
         return
-    yield Limit(
+    yield FieldLimit(
         field="method",
         values=("qlora",),
         reason=f"bitsandbytes, which keeps the weights in few bits, does not run on {chip.label}; "
         "ms-swift lists QLoRA as not supported there",
     )
-    yield Limit(
+    yield FieldLimit(
         field="fused_operators",
         values=tuple(sorted(arguments.LIGER)),
         reason=f"these are Liger kernels, which ms-swift lists as not supported on {chip.label}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from controlplane.domain.fields import Finding
+from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.ports.engines import ModelFacts
 
 #: Vocabularies above this are Llama 3's, whose conversations are written in another way than Llama 2's.
@@ -55,16 +55,16 @@ def family(model: ModelFacts) -> Family:
     return FAMILIES[model.architecture]
 
 
-def check(model: ModelFacts) -> Iterator[Finding]:
+def check(model: ModelFacts) -> Iterator[FieldFinding]:
     """Why ms-swift cannot, or must not, train the model."""
     if model.architecture not in FAMILIES:
-        yield Finding(
+        yield FieldFinding(
             field="model",
             message=f"{model.name} is a {model.architecture or 'model of unknown architecture'}, of "
             f"which this product cannot tell ms-swift; it can of {', '.join(FAMILIES)}",
         )
     if model.config.get("auto_map"):
-        yield Finding(
+        yield FieldFinding(
             field="model",
             message=f"{model.name} brings code of its own (auto_map in its config.json), which "
             "ms-swift would run unasked; choose another engine or a model without",

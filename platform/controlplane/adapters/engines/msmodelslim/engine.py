@@ -9,9 +9,9 @@ from typing import Any
 
 from controlplane.adapters.engines import images, sequence, torchrun
 from controlplane.adapters.engines.containers import ContainerEngine
-from controlplane.domain import fields
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Field, Finding, Limit, subset
+from controlplane.domain.common import spec_fields
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, subset
 from controlplane.domain.specs.evaluation import QUANTIZE
 from controlplane.ports.engines import (
     EngineProfile,
@@ -50,12 +50,12 @@ FIELDS = subset(
     "seed",
 )
 _LIMITS = (
-    Limit(
+    FieldLimit(
         field="scheme",
         values=("w4a16-awq",),
         reason="on Ascend w4a16 is beyond what msModelSlim's makers have verified; w8a8-smoothquant is",
     ),
-    Limit(
+    FieldLimit(
         field="scheme",
         values=("fp8-dynamic",),
         reason="msModelSlim writes fp8 for chips of the 950 series only; w8a8-smoothquant runs on all",
@@ -87,7 +87,7 @@ class MsModelSlimEngine(ContainerEngine):
     def profile(self) -> EngineProfile:
         return PROFILE
 
-    def fields(self, task: Task) -> tuple[Field, ...]:
+    def fields(self, task: Task) -> tuple[SpecField, ...]:
         return FIELDS
 
     def runs_on(self, task: Task, chip: Chip) -> str:
@@ -102,19 +102,22 @@ class MsModelSlimEngine(ContainerEngine):
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]:
+    ) -> tuple[FieldLimit, ...]:
         return _LIMITS
 
     def recommended(self, task: Task, *, model: ModelFacts | None) -> Mapping[str, Any]:
         return {}
 
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        return fields.with_defaults(FIELDS, spec)
+        return spec_fields.with_defaults(FIELDS, spec)
 
     def check(
         self, task: Task, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Finding, ...]:
-        found = [*fields.check(FIELDS, spec), *fields.check_limits(FIELDS, spec, _LIMITS)]
+    ) -> tuple[FieldFinding, ...]:
+        found = [
+            *spec_fields.check_fields(FIELDS, spec),
+            *spec_fields.check_limits(FIELDS, spec, _LIMITS),
+        ]
         if model is not None:
             found += _check_model(model)
         return tuple(found)
@@ -204,16 +207,16 @@ def _eight_bits(scope: str) -> dict[str, Any]:
     return {"scope": scope, "dtype": "int8", "symmetric": True, "method": "minmax"}
 
 
-def _check_model(model: ModelFacts) -> Iterator[Finding]:
+def _check_model(model: ModelFacts) -> Iterator[FieldFinding]:
     if model.format:
-        yield Finding(
+        yield FieldFinding(
             field="model_version",
             message=f"{model.name} is quantized already ({model.scheme or 'unknown scheme'}); choose the version "
             "that it was made from",
         )
     if model.architecture not in MODEL_TYPES:
         known = ", ".join(sorted(MODEL_TYPES))
-        yield Finding(
+        yield FieldFinding(
             field="model_version",
             message=f"{model.name} is a {model.architecture or 'model of unknown architecture'}, for which "
             f"msModelSlim has no adapter here; it quantizes {known}",

@@ -8,8 +8,8 @@ from typing import Any
 from controlplane.adapters.engines import ascend, sequence
 from controlplane.adapters.engines.precisions import no_bfloat16
 from controlplane.adapters.engines.servers import MODEL, ContainerServer, Order, Translation
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Finding, Limit
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
 from controlplane.domain.specs.serving import MEMORY_FRACTION
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
 
@@ -68,11 +68,11 @@ class SglangEngine(ContainerServer):
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]:
+    ) -> tuple[FieldLimit, ...]:
         if chip is None or chip.torch_device != _NPU:
             return ()
         return (
-            Limit(
+            FieldLimit(
                 field="kv_precision",
                 values=("fp8",),
                 reason=f"{chip.label} has no such format for keys and values in SGLang",
@@ -80,9 +80,9 @@ class SglangEngine(ContainerServer):
             *no_bfloat16(chip),
         )
 
-    def check_further(self, spec: Mapping[str, Any]) -> Iterator[Finding]:
+    def check_further(self, spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
         if ":" in spec["model_name"]:
-            yield Finding(
+            yield FieldFinding(
                 field="model_name",
                 message="model_name cannot hold ':' for SGLang, which divides a model and its adapter there, got "
                 f"{spec['model_name']!r}",

@@ -8,10 +8,11 @@ from typing import Any
 
 from controlplane.adapters.engines import runtime
 from controlplane.adapters.engines.transformers import specs
-from controlplane.domain import fields, quantization
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Field, Finding, Limit
-from controlplane.domain.resources import Bytes
+from controlplane.domain import quantization
+from controlplane.domain.common import spec_fields
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.resources import Bytes
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
 from controlplane.domain.sizing import EngineMemory, Mixed, ServingTraits
 from controlplane.domain.specs import training
 from controlplane.ports.engines import (
@@ -56,13 +57,13 @@ class TransformersEngine:
         """torch by itself, then everything else by the hashed lock."""
         return runtime.environment()
 
-    def fields(self, task: Task) -> tuple[Field, ...]:
+    def fields(self, task: Task) -> tuple[SpecField, ...]:
         """What can be set, with labels, limits and defaults, for forms and API descriptions."""
         return specs.FIELDS[task]
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]:
+    ) -> tuple[FieldLimit, ...]:
         limits = specs.LIMITS.get(task, ())
         return (specs.method_limit(chip), *limits) if task is Task.FINETUNE else limits
 
@@ -79,11 +80,14 @@ class TransformersEngine:
         *,
         chip: Chip | None,
         model: ModelFacts | None,
-    ) -> tuple[Finding, ...]:
+    ) -> tuple[FieldFinding, ...]:
         """Everything wrong with the spec; empty means that it can be rendered."""
         table = specs.FIELDS[task]
         limits = self.limits(task, chip=chip, model=model)
-        wrong = (*fields.check(table, spec), *fields.check_limits(table, spec, limits))
+        wrong = (
+            *spec_fields.check_fields(table, spec),
+            *spec_fields.check_limits(table, spec, limits),
+        )
         if task is Task.FINETUNE and not wrong:
             wrong = tuple(training.check_grpo_batches(self.normalise(task, spec)))
         if model is None or task is Task.SCRIPT:
@@ -92,7 +96,7 @@ class TransformersEngine:
 
     def normalise(self, task: Task, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The spec with every default written out. LoRA has a default learning rate of its own."""
-        complete = fields.with_defaults(specs.FIELDS[task], spec)
+        complete = spec_fields.with_defaults(specs.FIELDS[task], spec)
         if task is Task.FINETUNE and "learning_rate" not in spec:
             complete["learning_rate"] = training.default_learning_rate(
                 objective=complete["objective"], method=complete["method"]
@@ -113,7 +117,9 @@ class TransformersEngine:
         )
 
 
-def _check_model(task: Task, spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[Finding]:
+def _check_model(
+    task: Task, spec: Mapping[str, Any], *, model: ModelFacts
+) -> Iterator[FieldFinding]:
     if task is Task.FINETUNE:
         yield from quantization.check_plain(
             name=model.name, scheme=model.scheme or model.format, why="training needs plain weights"
@@ -127,7 +133,7 @@ def _check_model(task: Task, spec: Mapping[str, Any], *, model: ModelFacts) -> I
             formats=frozenset({quantization.COMPRESSED_TENSORS}),
         )
     if task is Task.FINETUNE and model.architecture not in specs.TRAINABLE:
-        yield Finding(
+        yield FieldFinding(
             field="model",
             message=(
                 f"{model.name} is a {model.architecture or 'model of unknown architecture'}, "
@@ -136,7 +142,7 @@ def _check_model(task: Task, spec: Mapping[str, Any], *, model: ModelFacts) -> I
             ),
         )
     elif not model.architecture.endswith("ForCausalLM"):
-        yield Finding(
+        yield FieldFinding(
             field="model",
             message=(
                 f"{model.name} is a {model.architecture or 'model of unknown architecture'}; "
@@ -150,7 +156,7 @@ def _check_model(task: Task, spec: Mapping[str, Any], *, model: ModelFacts) -> I
         and not isinstance(length, bool)
         and 0 < model.context_length < length
     ):
-        yield Finding(
+        yield FieldFinding(
             field=name,
             message=(
                 f"{name} must be ≤ {model.context_length}, the context of {model.name}, got {length}"

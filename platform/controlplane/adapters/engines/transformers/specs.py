@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controlplane.domain.accelerators import Chip, ChipKind
-from controlplane.domain.fields import Field, Limit, subset
+from controlplane.domain.common.accelerators import Chip, ChipKind
+from controlplane.domain.common.spec_fields import FieldLimit, SpecField, subset
 from controlplane.domain.specs.evaluation import EVALUATE
 from controlplane.domain.specs.scripts import SCRIPT
 from controlplane.domain.specs.serving import SERVE
 from controlplane.domain.specs.training import FINETUNE
 from controlplane.ports.engines import Task
 
-FIELDS: Mapping[Task, tuple[Field, ...]] = {
+FIELDS: Mapping[Task, tuple[SpecField, ...]] = {
     # It is part of this product, so there is no version to choose.
     Task.FINETUNE: tuple(field for field in FINETUNE if field.name != "engine_version"),
     Task.EVALUATE: EVALUATE,
@@ -39,27 +39,29 @@ _NOT_OF_RUNTIME = frozenset(
 _ONE_PROCESS = "this engine runs one process on one node"
 _PARALLEL = ("tensor", "pipeline", "data", "context", "expert", "zero_stage")
 
-LIMITS: Mapping[Task, tuple[Limit, ...]] = {
+LIMITS: Mapping[Task, tuple[FieldLimit, ...]] = {
     Task.FINETUNE: (
-        Limit(field="precision", values=("float16",), reason="training in it needs loss scaling"),
-        *(Limit(field=f"parallel.{name}", reason=_ONE_PROCESS) for name in _PARALLEL),
-        Limit(field="parallel.sequence", values=("on",), reason=_ONE_PROCESS),
-        Limit(
+        FieldLimit(
+            field="precision", values=("float16",), reason="training in it needs loss scaling"
+        ),
+        *(FieldLimit(field=f"parallel.{name}", reason=_ONE_PROCESS) for name in _PARALLEL),
+        FieldLimit(field="parallel.sequence", values=("on",), reason=_ONE_PROCESS),
+        FieldLimit(
             field="communication_dtype",
             values=("float32", "bfloat16", "float16"),
             reason=f"{_ONE_PROCESS}, which talks to nobody",
         ),
-        Limit(field="fused_operators", reason="it takes the kernels that torch has"),
+        FieldLimit(field="fused_operators", reason="it takes the kernels that torch has"),
     ),
 }
 
 
-def method_limit(chip: Chip | None) -> Limit:
+def method_limit(chip: Chip | None) -> FieldLimit:
     """Why weights cannot be kept in 4 bits there."""
     reason = "bitsandbytes, which does that, is not among the packages of this engine"
     if chip is not None and chip.kind is not ChipKind.GPU:
         reason = f"bitsandbytes, which keeps weights in few bits, does not run on {chip.label}"
-    return Limit(field="method", values=("qlora",), reason=reason)
+    return FieldLimit(field="method", values=("qlora",), reason=reason)
 
 
 #: Causal language models that this engine trains: dense text models whose layers LoRA and TRL know.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from controlplane.adapters.engines.servers import ContainerServer, Order, Translation
 from controlplane.adapters.engines.vllm import arguments
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Limit
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldLimit
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
 
 PROFILE = EngineProfile(
@@ -27,7 +27,7 @@ PROFILE = EngineProfile(
 )
 
 _LIMITS = (
-    Limit(
+    FieldLimit(
         field="queue_size",
         reason="vLLM lets any number wait; what may wait is set at the gateway's keys",
     ),
@@ -44,7 +44,7 @@ class VllmEngine(ContainerServer):
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]:
+    ) -> tuple[FieldLimit, ...]:
         return _LIMITS
 
     def translated(self, order: Order) -> Translation:

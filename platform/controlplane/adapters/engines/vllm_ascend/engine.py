@@ -6,8 +6,8 @@ from controlplane.adapters.engines import ascend
 from controlplane.adapters.engines.precisions import no_bfloat16
 from controlplane.adapters.engines.servers import ContainerServer, Order, Translation
 from controlplane.adapters.engines.vllm import arguments
-from controlplane.domain.accelerators import Chip
-from controlplane.domain.fields import Limit
+from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.spec_fields import FieldLimit
 from controlplane.ports.engines import EngineProfile, FlagsChecked, ModelFacts, Task
 
 _A2 = "quay.io/ascend/vllm-ascend:v{version}"
@@ -39,11 +39,11 @@ _ENVIRONMENT = {
     "PYTORCH_NPU_ALLOC_CONF": "expandable_segments:True",
 }
 _LIMITS = (
-    Limit(
+    FieldLimit(
         field="queue_size",
         reason="vLLM lets any number wait; what may wait is set at the gateway's keys",
     ),
-    Limit(
+    FieldLimit(
         field="kv_precision",
         values=("fp8",),
         reason="vLLM Ascend keeps keys and values in the precision of the weights, or as ModelSlim wrote them",
@@ -63,7 +63,7 @@ class VllmAscendEngine(ContainerServer):
 
     def limits(
         self, task: Task, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[Limit, ...]:
+    ) -> tuple[FieldLimit, ...]:
         return (*_LIMITS, *no_bfloat16(chip))
 
     def refuses(self, model: ModelFacts, *, chip: Chip | None) -> str:

@@ -1,0 +1,294 @@
+"""Fields of a spec as data: one table defines type, bounds, default and help text of each field.
+
+``check_fields`` and ``with_defaults`` read it, and so do forms and API descriptions; nothing about a field is
+defined twice. What an engine or a chip cannot do with a field that is valid in itself is a ``FieldLimit``:
+pages disable the choice and show the reason, and a spec that asks for it is refused with the same reason.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: Variables that steer the loader, the interpreter or the product itself.
+_RESERVED_VARIABLE = re.compile(
+    r"(NINEFOLD_|LD_|PYTHON|HF_(?!TOKEN$)|OMP_|MKL_).*"
+    r"|PATH|HOME|TMPDIR|USER|LOGNAME|SHELL|IFS|ENV|BASH_ENV"
+)
+#: Variables by which container runtimes and libraries choose devices; chip profiles name further ones.
+_DEVICE_VARIABLE = re.compile(r"NVIDIA_.*|.*_VISIBLE_(DEVICES|MODULES)")
+_LONGEST_TEXT = 4096
+_MOST_TEXTS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldFinding:
+    """One thing wrong with a spec."""
+
+    #: Dotted path of the field, for example ``learning_rate``.
+    field: str
+    #: What was wrong with which value, and what would be right.
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldLimit:
+    """A choice that an engine or a chip does not support."""
+
+    #: Dotted path of the field, for example ``method`` or ``parallel.pipeline``.
+    field: str
+    #: The choices that are out of reach; empty means every value but the field's default and the least that
+    #: it can be, by which nothing is asked for.
+    values: tuple[Any, ...] = ()
+    #: Why, in words that fit behind "not available:".
+    reason: str
+
+
+class FieldKind(StrEnum):
+    INTEGER = "integer"
+    NUMBER = "number"
+    TEXT = "text"
+    CHOICE = "choice"
+    #: Several of the choices, at least one.
+    CHOICES = "choices"
+    #: Non-empty strings.
+    TEXTS = "texts"
+    #: Environment variables by name.
+    VARIABLES = "variables"
+    #: A group of fields of its own.
+    GROUP = "group"
+
+
+class Required:
+    """Stands where a default would, for a field that has none."""
+
+
+REQUIRED = Required()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecField:
+    """One field of a spec."""
+
+    name: str
+    label: str
+    help: str
+    kind: FieldKind
+    default: Any = REQUIRED
+    least: float | None = None
+    most: float | None = None
+    #: The least value itself is not allowed.
+    above_least: bool = False
+    choices: tuple[str, ...] = ()
+    #: Null is allowed; ``help`` says what it means.
+    optional: bool = False
+    fields: tuple[SpecField, ...] = ()
+
+
+def check_fields(fields: Sequence[SpecField], spec: Mapping[str, Any]) -> tuple[FieldFinding, ...]:
+    """Everything wrong with the spec; a field that is absent is right if it has a default."""
+    return tuple(_check_group(fields, spec, prefix=""))
+
+
+def with_defaults(fields: Sequence[SpecField], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec in the table's order with every default written out."""
+    complete: dict[str, Any] = {}
+    for field in fields:
+        value = spec.get(field.name)
+        if field.kind is FieldKind.GROUP:
+            complete[field.name] = with_defaults(field.fields, value or {})
+        elif field.name in spec:
+            complete[field.name] = _typed(field, value)
+        elif not isinstance(field.default, Required):
+            complete[field.name] = field.default
+    return complete
+
+
+def variable_name_error(name: object, *, at: str) -> str | None:
+    """Why a job may not set an environment variable of that name; None if it may."""
+    if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+        return f"{at} has the name {name!r}; a name is letters, digits and underscores"
+    if _DEVICE_VARIABLE.fullmatch(name):
+        return device_variable_error(name, at=at)
+    if _RESERVED_VARIABLE.fullmatch(name):
+        return f"{at} may not set {name}; it is reserved"
+    return None
+
+
+def device_variable_error(name: str, *, at: str) -> str:
+    """The message for a variable that would change which cards a job sees."""
+    return (
+        f"{at} may not set {name}: it decides which cards a job sees, and is set from the cards "
+        "that the job was given; remove it"
+    )
+
+
+def check_limits(
+    fields: Sequence[SpecField], spec: Mapping[str, Any], limits: Sequence[FieldLimit]
+) -> tuple[FieldFinding, ...]:
+    """One finding for each value of the spec that is out of reach.
+
+    A field that is absent or null asks for nothing, so nothing is wrong with it.
+    """
+    found = []
+    for limit in limits:
+        value = at_path(spec, limit.field)
+        asked = value if isinstance(value, list) else [value]
+        field = _field_at(fields, limit.field)
+        nothing = (None, default_at(fields, limit.field), field.least if field else None)
+        for each in asked:
+            beyond = each in limit.values if limit.values else each not in nothing
+            if beyond:
+                message = f"{limit.field} cannot be {each!r} here: {limit.reason}"
+                found.append(FieldFinding(field=limit.field, message=message))
+    return tuple(found)
+
+
+def at_path(spec: Mapping[str, Any], path: str) -> Any:
+    """``lora.rank`` → ``spec["lora"]["rank"]``; None where there is none."""
+    value: Any = spec
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def put_at(spec: dict[str, Any], path: str, value: Any) -> None:
+    """``lora.rank`` → ``spec["lora"]["rank"] = value``, with the groups on the way."""
+    *parents, key = path.split(".")
+    for parent in parents:
+        spec = spec.setdefault(parent, {})
+    spec[key] = value
+
+
+def default_at(fields: Sequence[SpecField], path: str) -> Any:
+    """The default of the field at that path; None where there is none."""
+    name, _, rest = path.partition(".")
+    field = next((each for each in fields if each.name == name), None)
+    if field is None or isinstance(field.default, Required):
+        return default_at(field.fields, rest) if field and rest else None
+    return default_at(field.fields, rest) if rest else field.default
+
+
+def _field_at(fields: Sequence[SpecField], path: str) -> SpecField | None:
+    name, _, rest = path.partition(".")
+    field = next((each for each in fields if each.name == name), None)
+    return _field_at(field.fields, rest) if field and rest else field
+
+
+def subset(fields: Sequence[SpecField], *names: str) -> tuple[SpecField, ...]:
+    """Those of the fields, in the order of the names.
+
+    :raises KeyError: if there is none of that name.
+    """
+    known = {field.name: field for field in fields}
+    return tuple(known[name] for name in names)
+
+
+def _typed(field: SpecField, value: Any) -> Any:
+    """A whole number where a fraction is meant becomes one, so that equal specs look equal."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if whole and field.kind is FieldKind.NUMBER else value
+
+
+def _check_group(
+    fields: Sequence[SpecField], spec: Mapping[str, Any], *, prefix: str
+) -> Iterator[FieldFinding]:
+    known = {field.name for field in fields}
+    for name in spec:
+        if name not in known:
+            yield FieldFinding(
+                field=f"{prefix}{name}",
+                message=f"unknown field {prefix}{name}; known are {', '.join(sorted(known))}",
+            )
+    for field in fields:
+        at = prefix + field.name
+        if field.name not in spec:
+            if isinstance(field.default, Required) and field.kind is not FieldKind.GROUP:
+                yield FieldFinding(field=at, message=f"{at} is required: {field.help}")
+        elif field.kind is FieldKind.GROUP:
+            value = spec[field.name]
+            if isinstance(value, Mapping):
+                yield from _check_group(field.fields, value, prefix=f"{at}.")
+            elif value is not None:
+                yield FieldFinding(field=at, message=f"{at} must be an object, got {value!r}")
+        elif wrong := _wrong(field, spec[field.name], at=at):
+            yield FieldFinding(field=at, message=wrong)
+
+
+def _wrong(field: SpecField, value: Any, *, at: str) -> str | None:
+    """What is wrong with the value, in words; None if it is right."""
+    if value is None and field.optional:
+        return None
+    if field.kind in (FieldKind.INTEGER, FieldKind.NUMBER):
+        return _wrong_number(field, value, at=at)
+    if field.kind is FieldKind.TEXT:
+        right = isinstance(value, str) and value.strip() and len(value) <= _LONGEST_TEXT
+        return None if right else f"{at} must be a non-empty string, got {value!r}"
+    if field.kind is FieldKind.CHOICE:
+        words = ", ".join(field.choices)
+        return None if value in field.choices else f"{at} must be one of {words}, got {value!r}"
+    if field.kind is FieldKind.VARIABLES:
+        return _wrong_variables(value, at=at)
+    return _wrong_list(field, value, at=at)
+
+
+def _wrong_number(field: SpecField, value: Any, *, at: str) -> str | None:
+    whole = field.kind is FieldKind.INTEGER
+    right_type = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+    if right_type and math.isfinite(value) and _within(field, value):
+        return None
+    article = "a whole number" if whole else "a number"
+    return f"{at} must be {'' if right_type else article + ' '}{_bounds(field)}, got {value!r}"
+
+
+def _within(field: SpecField, value: float) -> bool:
+    if field.least is not None and (
+        value < field.least or (field.above_least and value == field.least)
+    ):
+        return False
+    return field.most is None or value <= field.most
+
+
+def _bounds(field: SpecField) -> str:
+    words = []
+    if field.least is not None:
+        words.append(f"{'>' if field.above_least else '≥'} {_plain(field.least)}")
+    if field.most is not None:
+        words.append(f"≤ {_plain(field.most)}")
+    return " and ".join(words)
+
+
+def _plain(bound: float) -> str:
+    """As people write it: 10485760 rather than 1.04858e+07."""
+    return str(int(bound)) if bound == int(bound) else f"{bound:g}"
+
+
+def _wrong_list(field: SpecField, value: Any, *, at: str) -> str | None:
+    if not isinstance(value, list) or not value:
+        return f"{at} must be a non-empty list of strings, got {value!r}"
+    if len(value) > _MOST_TEXTS:
+        return f"{at} must have at most {_MOST_TEXTS} entries, got {len(value)}"
+    for index, each in enumerate(value):
+        if not isinstance(each, str) or not each or "\0" in each or len(each) > _LONGEST_TEXT:
+            return f"{at}[{index}] must be a non-empty string, got {each!r}"
+        if field.kind is FieldKind.CHOICES and each not in field.choices:
+            return f"{at}[{index}] must be one of {', '.join(field.choices)}, got {each!r}"
+    if field.kind is FieldKind.CHOICES and len(set(value)) < len(value):
+        return f"{at} names one of {', '.join(value)} twice"
+    return None
+
+
+def _wrong_variables(value: Any, *, at: str) -> str | None:
+    if not isinstance(value, Mapping):
+        return f"{at} must be an object of strings, got {value!r}"
+    for name, text in value.items():
+        if wrong := variable_name_error(name, at=at):
+            return wrong
+        if not isinstance(text, str) or "\0" in text:
+            return f"{at}.{name} must be a string, got {text!r}"
+    return None

@@ -1,0 +1,182 @@
+"""Claims: what a workload requests from the scheduler, and what it holds.
+
+::
+
+    PENDING ──admit──▶ ADMITTED ──revoke──▶ REVOKING
+       └──────release──────┴────release────────┴──▶ RELEASED (with a reason)
+
+Cards stay held until the owner has released, which it does only when the cluster confirmed that its
+processes are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+from controlplane.domain.common.resources import Bytes, Millicpu, Resources
+from controlplane.domain.common.state_machine import StateMachine
+
+#: Of one replica of a job or a deployment.
+MOST_CARDS = 1024
+
+
+class ClaimState(StrEnum):
+    PENDING = "pending"
+    ADMITTED = "admitted"
+    REVOKING = "revoking"
+    RELEASED = "released"
+
+
+class ClaimEvent(StrEnum):
+    ADMIT = "admit"
+    REVOKE = "revoke"
+    RELEASE = "release"
+
+
+class ReleaseReason(StrEnum):
+    PREEMPTED = "preempted"
+    FAULT = "fault"
+    DRAIN = "drain"
+    #: It was relocated.
+    MOVED = "moved"
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+
+
+CLAIM = StateMachine(
+    name="claim",
+    initial=ClaimState.PENDING,
+    transitions={
+        (ClaimState.PENDING, ClaimEvent.ADMIT): ClaimState.ADMITTED,
+        (ClaimState.PENDING, ClaimEvent.RELEASE): ClaimState.RELEASED,
+        (ClaimState.ADMITTED, ClaimEvent.REVOKE): ClaimState.REVOKING,
+        (ClaimState.ADMITTED, ClaimEvent.RELEASE): ClaimState.RELEASED,
+        (ClaimState.REVOKING, ClaimEvent.RELEASE): ClaimState.RELEASED,
+    },
+)
+
+
+#: Reason of a claim that no cycle has evaluated.
+NOT_EVALUATED_REASON = "waiting for the next scheduling cycle"
+#: A whole card, in thousandths.
+WHOLE_CARD = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleShape:
+    """Identical replicas of a gang."""
+
+    name: str
+    #: How many are wanted.
+    replicas: int
+    #: Cards of one replica, all on one node.
+    cards: int
+    limits: Resources = Resources()
+    #: Thousandths that a replica uses of each of its cards; less than all only of a single card.
+    share: int = WHOLE_CARD
+    #: How many it can start with; below ``replicas`` the gang is elastic. 0 means all of them.
+    least: int = 0
+
+    def __post_init__(self) -> None:
+        if self.replicas < 1:
+            raise ValueError(
+                f"role {self.name!r}: replicas must be at least 1, got {self.replicas}"
+            )
+        if self.cards < 0:
+            raise ValueError(f"role {self.name!r}: cards cannot be negative, got {self.cards}")
+        if not 0 < self.share <= WHOLE_CARD:
+            raise ValueError(f"role {self.name!r}: a share is 1 to 1000, got {self.share}")
+        if self.share < WHOLE_CARD and self.cards != 1:
+            raise ValueError(f"role {self.name!r}: only a single card is shared, not {self.cards}")
+        if not 0 <= self.least <= self.replicas:
+            raise ValueError(
+                f"role {self.name!r}: it cannot start with {self.least} of {self.replicas} replicas"
+            )
+
+    @property
+    def amount(self) -> int:
+        """Thousandths of cards that a replica uses, over all of its cards."""
+        return self.cards * self.share
+
+    @property
+    def fewest(self) -> int:
+        """Replicas without which the gang does not start."""
+        return self.least or self.replicas
+
+    def as_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = {
+            "name": self.name,
+            "replicas": self.replicas,
+            "cards": self.cards,
+            "cpu": self.limits.cpu,
+            "memory": self.limits.memory,
+        }
+        if self.share < WHOLE_CARD:
+            value["share"] = self.share
+        if self.least:
+            value["least"] = self.least
+        return value
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        return cls(
+            name=value["name"],
+            replicas=value["replicas"],
+            cards=value["cards"],
+            limits=Resources(cpu=Millicpu(value["cpu"]), memory=Bytes(value["memory"])),
+            share=value.get("share", WHOLE_CARD),
+            least=value.get("least", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangShape:
+    """Everything that must start together or not at all."""
+
+    roles: tuple[RoleShape, ...]
+
+    @property
+    def cards(self) -> int:
+        return sum(role.replicas * role.cards for role in self.roles)
+
+    @property
+    def fewest_cards(self) -> int:
+        """Cards without which it does not start; fewer than ``cards`` where a role is elastic."""
+        return sum(role.fewest * role.cards for role in self.roles)
+
+    @property
+    def amount(self) -> int:
+        """Thousandths of cards, over all replicas."""
+        return sum(role.replicas * role.amount for role in self.roles)
+
+    @property
+    def fewest_amount(self) -> int:
+        """Thousandths of cards without which it does not start."""
+        return sum(role.fewest * role.amount for role in self.roles)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        return [role.as_json() for role in self.roles]
+
+    @classmethod
+    def from_json(cls, value: Sequence[Mapping[str, Any]]) -> Self:
+        return cls(roles=tuple(RoleShape.from_json(role) for role in value))
+
+    @property
+    def limits(self) -> dict[str, Resources]:
+        """What one replica of each role may use."""
+        return {role.name: role.limits for role in self.roles}
+
+    def in_words(self) -> str:
+        """``"2 × 4 cards and 1 × 0 cards"``."""
+        return " and ".join(_role_in_words(role) for role in self.roles)
+
+
+def _role_in_words(role: RoleShape) -> str:
+    elastic = role.fewest < role.replicas
+    replicas = f"{role.fewest}–{role.replicas}" if elastic else str(role.replicas)
+    if role.share < WHOLE_CARD:
+        return f"{replicas} × {role.share / WHOLE_CARD:g} of a card"
+    return f"{replicas} × {role.cards} {'card' if role.cards == 1 else 'cards'}"

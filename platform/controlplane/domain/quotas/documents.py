@@ -1,0 +1,433 @@
+"""Queue documents, the differences between two versions of a tree, and edits of it.
+
+Documents are the unit of edits, files, history and previews. They refer to each other by uid; a queue that is
+to be created has a temporary uid, ``new:<name>``, until it is saved. Differences are a list of single facts,
+each with a message. A ``TreeEdit`` is the one form of every change: console, REST, file import and revert name,
+for each queue that they touch, the document that it shall have, or None if it is retired. All other queues stay
+as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueSnapshot, QueueState
+
+#: What the uid of a queue begins with that is to be made; its name follows.
+NEW: Final = "new:"
+
+#: Switches that say how a queue deals with others, and what each is called.
+POLICIES: Final = ("borrows", "lends", "reclaims", "preempts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDocument:
+    """One queue as people write it."""
+
+    #: Of the saved queue; ``new:<name>`` or empty for one that is to be made.
+    uid: str
+    name: str
+    #: Uid of the queue above; empty at the top.
+    parent: str = ""
+    #: Slug of the team that alone may use it; empty: every team may.
+    team: str = ""
+    state: QueueState = QueueState.OPEN
+    description: str = ""
+    #: Share of what is idle, against the queues beside it.
+    weight: float = 1.0
+    borrows: bool = True
+    lends: bool = True
+    reclaims: bool = True
+    preempts: bool = True
+    #: Most claims of one person that hold cards at once; None: no limit.
+    running_per_person: int | None = None
+    #: By chip, or ``TOTAL`` for all chips together; those that state nothing are left out.
+    entitlements: Mapping[str, Entitlement] = field(default_factory=dict)
+
+    def entitlement(self, chip: str) -> Entitlement:
+        """What it states for the chip; nothing where it says nothing."""
+        return self.entitlements.get(chip, Entitlement())
+
+
+Documents = Mapping[str, QueueDocument]
+
+
+class DifferenceKind(StrEnum):
+    CREATED = "created"
+    RETIRED = "retired"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDifference:
+    """One fact about one queue that differs between two versions."""
+
+    kind: DifferenceKind
+    uid: str
+    #: Its name, as it is afterwards.
+    queue: str
+    #: The field of the document, or of the entitlement: ``reserved``, ``guaranteed``, ``cap``. Empty where the
+    #: queue itself came or went.
+    field: str = ""
+    #: The chip, or ``TOTAL``, of an entitlement's field.
+    chip: str = TOTAL
+    #: As people write the values; empty for none.
+    before: str = ""
+    after: str = ""
+    #: All of it in one sentence.
+    message: str
+
+
+def as_json(document: QueueDocument) -> dict[str, Any]:
+    """The document as JSON; ``from_json`` reads it back."""
+    return {
+        "uid": document.uid,
+        "name": document.name,
+        "parent": document.parent,
+        "team": document.team,
+        "state": document.state.value,
+        "description": document.description,
+        "weight": document.weight,
+        **{policy: getattr(document, policy) for policy in POLICIES},
+        "running_per_person": document.running_per_person,
+        "entitlements": {
+            chip: {"reserved": one.reserved, "guaranteed": one.guaranteed, "cap": one.cap}
+            for chip, one in sorted(document.entitlements.items())
+        },
+    }
+
+
+def from_json(kept: Mapping[str, Any]) -> QueueDocument:
+    """The document that ``as_json`` was given; what an older release did not keep has its default.
+
+    :raises KeyError, ValueError: if it is none.
+    """
+    values = dict(kept)
+    values["state"] = QueueState(values.get("state", QueueState.OPEN))
+    values["entitlements"] = {
+        chip: Entitlement(**one) for chip, one in values.get("entitlements", {}).items()
+    }
+    fields = QueueDocument.__dataclass_fields__
+    return QueueDocument(**{name: value for name, value in values.items() if name in fields})
+
+
+def queue_snapshots(
+    documents: Documents, used: Mapping[str, Mapping[str, int]]
+) -> Mapping[str, QueueSnapshot]:
+    """The tree as the scheduler sees it.
+
+    :param used: cards that each queue's own claims hold now, by uid and chip.
+    """
+    return {uid: _view(document, used.get(uid, {})) for uid, document in documents.items()}
+
+
+def _view(document: QueueDocument, used: Mapping[str, int]) -> QueueSnapshot:
+    return QueueSnapshot(
+        uid=document.uid,
+        name=document.name,
+        parent=document.parent or None,
+        entitlements={chip: one for chip, one in document.entitlements.items() if chip != TOTAL},
+        total=document.entitlement(TOTAL),
+        weight=document.weight,
+        used=used,
+        open=document.state is not QueueState.CLOSED,
+        borrows=document.borrows,
+        lends=document.lends,
+        reclaims=document.reclaims,
+        preempts=document.preempts,
+        running_per_person=document.running_per_person,
+    )
+
+
+def path_of(uid: str, documents: Documents) -> str:
+    """Names from the top down, as people read them: ``research › vision``."""
+    return " › ".join(documents[one].name for one in reversed(ancestors(uid, documents)))
+
+
+def ancestors(uid: str, documents: Documents) -> tuple[str, ...]:
+    """Uids of the queue and those above it, up to the top; where they go in a circle, each once."""
+    seen: dict[str, None] = {}
+    while uid in documents and uid not in seen:
+        seen[uid] = None
+        uid = documents[uid].parent
+    return tuple(seen)
+
+
+def cards_label(chip: str) -> str:
+    """What a number of cards is followed by in a sentence."""
+    return f"× {chip}" if chip else "cards in all"
+
+
+# -- Differences --
+
+
+def tree_differences(
+    before: Documents, after: Documents, *, names: Mapping[str, str] | None = None
+) -> tuple[QueueDifference, ...]:
+    """What differs between two versions of a tree, queue by queue in the order of names, in words.
+
+    :param names: of queues that neither version has and that theirs may stand below, by uid.
+    """
+    every = {**before, **after}
+    names = {**(names or {}), **{uid: document.name for uid, document in every.items()}}
+    found: list[QueueDifference] = []
+    for uid in sorted(every, key=lambda uid: (names[uid], uid)):
+        old, new = before.get(uid), after.get(uid)
+        if old is None and new is not None:
+            found.append(_created(new, names))
+            found += _fields(QueueDocument(uid=uid, name=new.name, parent=new.parent), new, names)
+        elif new is None and old is not None:
+            found.append(_retired(old, names))
+        elif old is not None and new is not None:
+            found += _fields(old, new, names)
+    return tuple(found)
+
+
+def _created(new: QueueDocument, names: Mapping[str, str]) -> QueueDifference:
+    message = (
+        f"queue {new.name} is created below {names.get(new.parent, new.parent)}"
+        if new.parent
+        else f"queue {new.name} is created at the top"
+    )
+    kind = DifferenceKind.CREATED
+    return QueueDifference(kind=kind, uid=new.uid, queue=new.name, message=message)
+
+
+def _retired(old: QueueDocument, names: Mapping[str, str]) -> QueueDifference:
+    message = (
+        f"queue {old.name}, which stood below {names.get(old.parent, old.parent)}, is retired"
+        if old.parent
+        else f"queue {old.name}, which stood at the top, is retired"
+    )
+    kind = DifferenceKind.RETIRED
+    return QueueDifference(kind=kind, uid=old.uid, queue=old.name, message=message)
+
+
+def _fields(
+    old: QueueDocument, new: QueueDocument, names: Mapping[str, str]
+) -> Iterator[QueueDifference]:
+    was, now = _formatted(old, names), _formatted(new, names)
+    for name, before in was.items():
+        if before != now[name]:
+            yield QueueDifference(
+                kind=DifferenceKind.CHANGED,
+                uid=new.uid,
+                queue=new.name,
+                field=name,
+                before=before,
+                after=now[name],
+                message=_CHANGE_MESSAGES[name](new.name, before, now[name]),
+            )
+    for chip in sorted({*old.entitlements, *new.entitlements}):
+        yield from _amounts(old.entitlement(chip), new, chip)
+
+
+def _formatted(document: QueueDocument, names: Mapping[str, str]) -> dict[str, str]:
+    """Its plain fields as people write them."""
+    limit = document.running_per_person
+    return {
+        "name": document.name,
+        "parent": names.get(document.parent, document.parent),
+        "team": document.team,
+        "state": document.state.value,
+        "description": document.description,
+        "weight": f"{document.weight:.12g}",
+        **{policy: "yes" if getattr(document, policy) else "no" for policy in POLICIES},
+        "running_per_person": "" if limit is None else str(limit),
+    }
+
+
+def _renamed(queue: str, before: str, _after: str) -> str:
+    return f"queue {before} is called {queue}"
+
+
+def _moved(queue: str, before: str, after: str) -> str:
+    if not after:
+        return f"queue {queue} moves from below {before} to the top"
+    if not before:
+        return f"queue {queue} moves from the top to below {after}"
+    return f"queue {queue} moves from below {before} to below {after}"
+
+
+def _handed_over(queue: str, before: str, after: str) -> str:
+    if not after:
+        return f"queue {queue} is for every team instead of team {before}"
+    if not before:
+        return f"queue {queue} is for team {after} instead of every team"
+    return f"queue {queue} is for team {after} instead of team {before}"
+
+
+def _in_another_state(queue: str, _before: str, after: str) -> str:
+    if after == QueueState.OPEN:
+        return f"queue {queue} opens"
+    if after == QueueState.DRAINING:
+        return f"queue {queue} drains: it takes nothing new, and admits those that wait"
+    return f"queue {queue} closes: it takes and admits nothing"
+
+
+def _described(queue: str, _before: str, _after: str) -> str:
+    return f"queue {queue} has another description"
+
+
+def _weighed(queue: str, before: str, after: str) -> str:
+    return f"queue {queue} has the weight {after} instead of {before}"
+
+
+def _limited(queue: str, before: str, after: str) -> str:
+    if not after:
+        return f"queue {queue} no longer limits what one person runs at once; it was {before}"
+    if not before:
+        return f"queue {queue} lets one person run {after} at once; there was no limit"
+    return f"queue {queue} lets one person run {after} at once instead of {before}"
+
+
+def _borrowing(queue: str, _before: str, after: str) -> str:
+    if after == "yes":
+        return f"queue {queue} may borrow"
+    return f"queue {queue} may no longer borrow"
+
+
+def _lending(queue: str, _before: str, after: str) -> str:
+    if after == "yes":
+        return f"queue {queue} lends what is idle"
+    return f"queue {queue} no longer lends what is idle"
+
+
+def _reclaiming(queue: str, _before: str, after: str) -> str:
+    if after == "yes":
+        return f"queue {queue} takes its guarantee back on demand"
+    return f"queue {queue} no longer takes its guarantee back"
+
+
+def _preempting(queue: str, _before: str, after: str) -> str:
+    if after == "yes":
+        return f"urgent claims of queue {queue} may stop its less urgent ones"
+    return f"urgent claims of queue {queue} no longer stop its less urgent ones"
+
+
+#: How a change of each plain field is told: of the queue, from what, to what.
+_CHANGE_MESSAGES: Final[Mapping[str, Callable[[str, str, str], str]]] = {
+    "name": _renamed,
+    "parent": _moved,
+    "team": _handed_over,
+    "state": _in_another_state,
+    "description": _described,
+    "weight": _weighed,
+    "borrows": _borrowing,
+    "lends": _lending,
+    "reclaims": _reclaiming,
+    "preempts": _preempting,
+    "running_per_person": _limited,
+}
+
+
+def _amounts(old: Entitlement, new: QueueDocument, chip: str) -> Iterator[QueueDifference]:
+    now = new.entitlement(chip)
+    for name in ("reserved", "guaranteed", "cap"):
+        before, after = getattr(old, name), getattr(now, name)
+        if before != after:
+            yield QueueDifference(
+                kind=DifferenceKind.CHANGED,
+                uid=new.uid,
+                queue=new.name,
+                field=name,
+                chip=chip,
+                before="" if before is None else str(before),
+                after="" if after is None else str(after),
+                message=_amount_message(name, new.name, cards_label(chip), before, after),
+            )
+
+
+def _amount_message(name: str, queue: str, of: str, before: int | None, after: int | None) -> str:
+    if name == "reserved":
+        return f"queue {queue} reserves {after} {of} instead of {before}"
+    if name == "guaranteed":
+        return f"queue {queue} is guaranteed {after} {of} instead of {before}"
+    if after is None:
+        return f"queue {queue} has no cap of {of} any more; it was {before}"
+    if before is None:
+        return f"queue {queue} may hold at most {after} {of}; there was no cap"
+    return f"queue {queue} may hold at most {after} {of} instead of {before}"
+
+
+class TreeAction(StrEnum):
+    """The kind of change, as history shows it."""
+
+    CREATE = "create"
+    EDIT = "edit"
+    MOVE = "move"
+    RETIRE = "retire"
+    IMPORT = "import"
+    REVERT = "revert"
+    #: One edit of many queues.
+    BULK = "bulk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeEdit:
+    """New documents for some queues, or None where a queue is retired."""
+
+    #: By uid; a new one under a temporary uid ``new:<name>``; None: it is retired. Others may name a new queue as
+    #: their parent by its temporary uid.
+    queues: Mapping[str, QueueDocument | None]
+    act: str
+    #: Why, as the person says.
+    note: str = ""
+    #: ``fingerprint`` of the tree that the person looked at; empty: whatever it is now.
+    seen: str = ""
+
+
+def apply_tree_edit(documents: Documents, edit: TreeEdit) -> Documents:
+    """Return the tree with the edit applied; the given tree is unchanged."""
+    after = dict(documents)
+    for uid, document in edit.queues.items():
+        if document is None:
+            after.pop(uid, None)
+        else:
+            stated = {
+                chip: one for chip, one in document.entitlements.items() if one != Entitlement()
+            }
+            after[uid] = replace(document, uid=uid, entitlements=stated)
+    return after
+
+
+def without_unchanged(documents: Documents, edit: TreeEdit) -> TreeEdit:
+    """Return the edit without queues that it leaves unchanged and without entitlements to nothing."""
+    after = apply_tree_edit(documents, edit)
+    queues = {uid: after.get(uid) for uid in edit.queues if after.get(uid) != documents.get(uid)}
+    return replace(edit, queues=queues)
+
+
+def with_assigned_uids(
+    edit: TreeEdit, uids: Mapping[str, str]
+) -> Mapping[str, QueueDocument | None]:
+    """The queues of the edit under the uids that new ones were given.
+
+    :param uids: the given uid for each temporary one.
+    """
+    return {
+        uids.get(uid, uid): document
+        and replace(
+            document,
+            uid=uids.get(uid, uid),
+            parent=uids.get(document.parent, document.parent),
+        )
+        for uid, document in edit.queues.items()
+    }
+
+
+def is_new(uid: str) -> bool:
+    """Whether the uid is a temporary one."""
+    return uid.startswith(NEW)
+
+
+def fingerprint(documents: Documents) -> str:
+    """Return 32 hexadecimal digits that differ whenever a queue of the tree differs."""
+    kept = [as_json(documents[uid]) for uid in sorted(documents)]
+    text = json.dumps(kept, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,385 @@
+"""The queue tree as a file that people write: nested by names, and nothing said that goes without saying.
+
+::
+
+    queues:
+      research:
+        team: research
+        weight: 2
+        cards:
+          nvidia-h800: {reserved: 4, guaranteed: 16, cap: 24}
+          total: {cap: 64}
+        below:
+          vision:
+            cards:
+              nvidia-h800: {guaranteed: 8}
+
+A queue has the team of the one above it unless it says otherwise (``team: null`` is every team), and every other
+field that is left out has its default. A file of a part says ``below: research``: its queues stand below that one,
+or with ``below: null`` at the top.
+Queues are known by their names, so a file can move a queue but not rename it. Those that it does not name stay as
+they are, unless they are to be pruned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Any, Final, NamedTuple
+
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.quotas.documents import (
+    NEW,
+    POLICIES,
+    Documents,
+    QueueDocument,
+    ancestors,
+)
+from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueState
+from controlplane.domain.quotas.validation import MAX_TREE_DEPTH
+
+#: What ``TOTAL`` is called in a file.
+TOTAL_NAME: Final = "total"
+MOST_QUEUES: Final = 2000
+
+_TOP = ("queues", "below")
+_AMOUNTS = ("reserved", "guaranteed", "cap")
+_KEYS = (
+    "team",
+    "state",
+    "description",
+    "weight",
+    *POLICIES,
+    "running_per_person",
+    "cards",
+    "below",
+)
+_STEP = " › "
+_LONGEST_QUOTE = 60
+#: What an integer column holds.
+_MOST = 2**31 - 1
+
+
+class InvalidQueueFile(ValueError):
+    """The file does not describe a tree; ``findings`` say where and why."""
+
+    def __init__(self, *findings: FieldFinding) -> None:
+        super().__init__("; ".join(finding.message for finding in findings))
+        self.findings = findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFile:
+    """What a file says."""
+
+    #: By uid; new ones by a temporary uid.
+    queues: Documents
+    #: Uids of queues that it does not name, of the part of the tree that it is about.
+    unnamed: tuple[str, ...]
+
+
+# -- Written --
+
+
+def dump_queue_file(documents: Documents, *, of: str = "") -> dict[str, Any]:
+    """The tree as plain values; ``parse_queue_file`` has it back.
+
+    :param of: uid of a queue: only that one and those below it.
+    """
+    file: dict[str, Any] = {}
+    if of:
+        above = documents.get(documents[of].parent)
+        file["below"] = above.name if above else None
+    tops = [of] if of else _children("", documents)
+    file["queues"] = {documents[uid].name: _written(uid, documents) for uid in tops}
+    return file
+
+
+def _children(uid: str, documents: Documents) -> list[str]:
+    found = [one for one, document in documents.items() if document.parent == uid]
+    return sorted(found, key=lambda one: documents[one].name)
+
+
+def _written(uid: str, documents: Documents) -> dict[str, Any]:
+    document = documents[uid]
+    above = documents.get(document.parent)
+    usual = QueueDocument(uid=uid, name=document.name, team=above.team if above else "")
+    written: dict[str, Any] = {}
+    if document.team != usual.team:
+        written["team"] = document.team or None
+    if document.state is not usual.state:
+        written["state"] = document.state.value
+    for name in ("description", "weight", *POLICIES, "running_per_person"):
+        value = getattr(document, name)
+        if value != getattr(usual, name):
+            written[name] = value
+    if isinstance(weight := written.get("weight"), float) and weight.is_integer():
+        written["weight"] = int(weight)
+    if document.entitlements:
+        written["cards"] = {
+            chip or TOTAL_NAME: _amounts(document.entitlements[chip])
+            for chip in sorted(document.entitlements, key=lambda chip: (chip == TOTAL, chip))
+        }
+    if below := _children(uid, documents):
+        written["below"] = {documents[one].name: _written(one, documents) for one in below}
+    return written
+
+
+def _amounts(stated: Entitlement) -> dict[str, int]:
+    amounts = {
+        "reserved": stated.reserved or None,
+        "guaranteed": stated.guaranteed or None,
+        "cap": stated.cap,
+    }
+    return {name: cards for name, cards in amounts.items() if cards is not None}
+
+
+# -- Read --
+
+
+class _ParentPosition(NamedTuple):
+    """The parent of queues that are siblings in the file."""
+
+    #: As people read it, for what is wrong there.
+    path: str = ""
+    uid: str = ""
+    team: str = ""
+    #: Queues from the top down to it.
+    depth: int = 0
+
+
+@dataclass(slots=True)
+class _FileParser:
+    """State of parsing a file: queues found so far, and findings."""
+
+    documents: Documents
+    #: Uids by name.
+    uids: Mapping[str, str]
+    queues: dict[str, QueueDocument] = field(default_factory=dict)
+    #: Where a name was met, to tell of the second time.
+    places: dict[str, str] = field(default_factory=dict)
+    findings: list[FieldFinding] = field(default_factory=list)
+
+    def wrong(self, path: str, *, message: str) -> None:
+        self.findings.append(FieldFinding(field=path, message=message))
+
+
+def parse_queue_file(content: Any, documents: Documents) -> QueueFile:
+    """What the file says about the tree.
+
+    :param content: plain values, as a parser gives them.
+    :raises InvalidQueueFile: naming every mistake and the path of its queue.
+    """
+    parser = _FileParser(documents, {document.name: uid for uid, document in documents.items()})
+    if not isinstance(content, Mapping):
+        message = f"a file must have queues: with a queue under each name, got {_short(content)}"
+        raise InvalidQueueFile(FieldFinding(field="", message=message))
+    _unknown(parser, "file", content, _TOP)
+    _level(parser, content.get("queues"), _placed(parser, content))
+    if parser.findings:
+        raise InvalidQueueFile(*parser.findings)
+    return QueueFile(queues=parser.queues, unnamed=_unnamed(parser, whole="below" not in content))
+
+
+def with_pruned_queues(file: QueueFile) -> Mapping[str, QueueDocument | None]:
+    """What the file makes of the tree if queues that it does not name are to go."""
+    return {**file.queues, **dict.fromkeys(file.unnamed)}
+
+
+def _placed(parser: _FileParser, content: Mapping[Any, Any]) -> _ParentPosition:
+    """Where the queues of the file stand."""
+    if "below" not in content:
+        return _ParentPosition()
+    name = content["below"]
+    if name is None:
+        return _ParentPosition()
+    uid = parser.uids.get(name) if isinstance(name, str) else None
+    if uid is None:
+        message = f"below must be the name of a queue that there is, got {_short(name)}"
+        parser.wrong("below", message=message)
+        return _ParentPosition()
+    depth = len(ancestors(uid, parser.documents))
+    return _ParentPosition(uid=uid, team=parser.documents[uid].team, depth=depth)
+
+
+def _level(parser: _FileParser, raw: Any, above: _ParentPosition) -> None:
+    """Queues side by side."""
+    place = above.path or "queues"
+    if raw is None and above.path:
+        return
+    if not isinstance(raw, Mapping):
+        message = f"{place}: there must be a queue under each name, got {_short(raw)}"
+        parser.wrong(place, message=message)
+        return
+    for name, fields in raw.items():
+        if not isinstance(name, str):
+            message = f"{place}: a queue's name must be text, got {_short(name)}; put it in quotes"
+        elif above.depth >= MAX_TREE_DEPTH:
+            message = (
+                f"{place}: queues stand at most {MAX_TREE_DEPTH} levels deep; place {name} higher"
+            )
+        elif len(parser.queues) >= MOST_QUEUES:
+            message = f"a file has at most {MOST_QUEUES} queues; write several files"
+            parser.wrong(place, message=message)
+            return
+        else:
+            _queue(parser, name, fields, above)
+            continue
+        parser.wrong(place, message=message)
+
+
+def _queue(parser: _FileParser, name: str, raw: Any, above: _ParentPosition) -> None:
+    path = f"{above.path}{_STEP}{name}" if above.path else name
+    if (before := parser.places.setdefault(name, path)) != path:
+        message = f"{path}: the name {name} is given twice; it is also at {before}"
+        parser.wrong(path, message=message)
+        return
+    raw = {} if raw is None else raw
+    if not isinstance(raw, Mapping):
+        parser.wrong(path, message=f"{path}: a queue is fields with values, got {_short(raw)}")
+        return
+    _unknown(parser, path, raw, _KEYS)
+    uid = parser.uids.get(name, f"{NEW}{name}")
+    document = QueueDocument(
+        uid=uid,
+        name=name,
+        parent=above.uid,
+        team=_team(parser, raw, path=path, above=above.team),
+        **_plain(parser, raw, path=path),
+        entitlements=_cards(parser, raw.get("cards"), path=path),
+    )
+    parser.queues[uid] = document
+    below = _ParentPosition(path=path, uid=uid, team=document.team, depth=above.depth + 1)
+    _level(parser, raw.get("below"), below)
+
+
+def _unknown(
+    parser: _FileParser, path: str, raw: Mapping[Any, Any], known: tuple[str, ...]
+) -> None:
+    for name in raw:
+        if name not in known:
+            message = f"{path}: there is no field {_short(name)}; known are {', '.join(known)}"
+            parser.wrong(path, message=message)
+
+
+def _team(parser: _FileParser, raw: Mapping[Any, Any], *, path: str, above: str) -> str:
+    value = raw.get("team", above)
+    if value is None or isinstance(value, str):
+        return value or ""
+    message = f"{path}: team must be the short name of a team, or null, got {_short(value)}"
+    parser.wrong(path, message=message)
+    return above
+
+
+def _plain(parser: _FileParser, raw: Mapping[Any, Any], *, path: str) -> dict[str, Any]:
+    """The fields that are right; those that are left out are left to their defaults."""
+    fields: dict[str, Any] = {}
+    for name, read in _READERS.items():
+        if name not in raw:
+            continue
+        try:
+            fields[name] = read(raw[name])
+        except ValueError as wrong:
+            message = f"{path}: {name} {wrong}, got {_short(raw[name])}"
+            parser.wrong(path, message=message)
+    return fields
+
+
+def _state(value: Any) -> QueueState:
+    if isinstance(value, str) and value in frozenset(QueueState):
+        return QueueState(value)
+    raise ValueError("must be open, draining or closed")
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, str) and "\0" not in value):
+        return value or ""
+    raise ValueError("must be text")
+
+
+def _weight(value: Any) -> float:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if number and 0 < value < _MOST and isfinite(value):
+        return float(value)
+    raise ValueError("must be a number more than 0")
+
+
+def _switch(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError("must be true or false")
+
+
+def _limit(value: Any) -> int | None:
+    if value is None or (_whole(value) and 1 <= value <= _MOST):
+        return None if value is None else int(value)
+    raise ValueError("must be a whole number from 1, or null for no limit")
+
+
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "state": _state,
+    "description": _text,
+    "weight": _weight,
+    **dict.fromkeys(POLICIES, _switch),
+    "running_per_person": _limit,
+}
+
+
+def _cards(parser: _FileParser, raw: Any, *, path: str) -> dict[str, Entitlement]:
+    if raw is None:
+        return {}
+    if not isinstance(raw, Mapping):
+        message = f"{path}: cards must have a chip's name before each amount, got {_short(raw)}"
+        parser.wrong(path, message=message)
+        return {}
+    stated: dict[str, Entitlement] = {}
+    for chip, amounts in raw.items():
+        if not isinstance(chip, str) or not chip:
+            message = f"{path}: a chip's name must be text, got {_short(chip)}; put it in quotes"
+            parser.wrong(path, message=message)
+            continue
+        entitlement = _entitlement(parser, amounts, path=path, chip=chip)
+        if entitlement != Entitlement():
+            stated[TOTAL if chip == TOTAL_NAME else chip] = entitlement
+    return stated
+
+
+def _entitlement(parser: _FileParser, raw: Any, *, path: str, chip: str) -> Entitlement:
+    place = f"{path}{_STEP}{chip}"
+    if not isinstance(raw, Mapping):
+        message = f"{place}: there must be reserved, guaranteed or cap, got {_short(raw)}"
+        parser.wrong(place, message=message)
+        return Entitlement()
+    _unknown(parser, place, raw, _AMOUNTS)
+    stated = Entitlement()
+    for name in _AMOUNTS:
+        value = raw.get(name)
+        if value is None:
+            continue
+        if _whole(value) and 0 <= value <= _MOST:
+            stated = replace(stated, **{name: value})
+        else:
+            message = f"{place}: {name} must be a whole number of cards from 0, got {_short(value)}"
+            parser.wrong(place, message=message)
+    return stated
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _unnamed(parser: _FileParser, *, whole: bool) -> tuple[str, ...]:
+    """Queues that the file could have named: all, or those below the ones that it names."""
+    return tuple(
+        uid
+        for uid in parser.documents
+        if uid not in parser.queues
+        and (whole or any(one in parser.queues for one in ancestors(uid, parser.documents)))
+    )
+
+
+def _short(value: Any) -> str:
+    """As people recognise it, however long it is."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"

@@ -1,0 +1,199 @@
+"""Permissions on queues: who may change what in the tree.
+
+Company administrators may change everything. A queue admin of a team has that team's part of the tree: its
+*topmost* queues, which an administrator assigned, and the queues that the team created below them. Below,
+everything may be changed within what the topmost queue has. Of the topmost queue only what takes nothing from
+other teams::
+
+    science               for every team: not theirs
+      └─ speech           topmost of team speech: state, description, limit per user; lend more, take less
+           ├─ dialects    theirs: create, edit, move, retire, within the 96 cards of speech
+           └─ noise       theirs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, fields
+
+from controlplane.domain.quotas.documents import (
+    Documents,
+    QueueDocument,
+    ancestors,
+    cards_label,
+    queue_snapshots,
+)
+from controlplane.domain.quotas.queues import TOTAL, QueueSnapshot
+from controlplane.domain.quotas.validation import QueueChildren
+
+#: What a queue admin may change of a topmost queue as they like.
+_HARMLESS = frozenset({"state", "description", "running_per_person", "preempts"})
+#: Switches of a topmost queue, and the value that takes nothing from other teams.
+_TOWARDS_OTHERS = {"lends": True, "borrows": False, "reclaims": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePermissions:
+    """The part of the tree that a user may change."""
+
+    #: An administrator of the company.
+    everything: bool = False
+    #: Slugs of the teams whose queues they manage.
+    teams: Set[str] = frozenset()
+
+
+def permission_errors(
+    before: Documents, after: Documents, rights: QueuePermissions
+) -> tuple[str, ...]:
+    """Return why the user may not turn one tree into the other; empty if they may."""
+    if rights.everything:
+        return ()
+    found: dict[str, None] = {}
+    for uid in sorted({*before, *after}):
+        old, new = before.get(uid), after.get(uid)
+        if old != new:
+            found.update(dict.fromkeys(_refused(old, new, before, after, rights)))
+    found.update(dict.fromkeys(_beyond(before, after, rights)))
+    return tuple(found)
+
+
+def may_change(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
+    """Whether there is anything about the queue that they may change."""
+    return rights.everything or documents[uid].team in rights.teams
+
+
+def may_add_below(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
+    """Whether they may make queues below it; an empty uid stands for the top."""
+    return rights.everything or (uid in documents and may_change(uid, documents, rights))
+
+
+def is_topmost(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
+    """Whether it is one of the queues that were given to a team of theirs."""
+    document = documents[uid]
+    above = documents.get(document.parent)
+    return document.team in rights.teams and (above is None or above.team not in rights.teams)
+
+
+def _refused(
+    old: QueueDocument | None,
+    new: QueueDocument | None,
+    before: Documents,
+    after: Documents,
+    rights: QueuePermissions,
+) -> Iterator[str]:
+    for document, tree in ((old, before), (new, after)):
+        if document is not None and not _theirs(document.uid, tree, rights):
+            yield _not_theirs(document)
+            return
+    topmost_before = old is not None and is_topmost(old.uid, before, rights)
+    topmost_after = new is not None and is_topmost(new.uid, after, rights)
+    if old is not None and new is not None and topmost_before:
+        yield from _of_topmost(old, new)
+    elif old is not None and topmost_before:
+        yield (
+            f"queue {old.name} was given to team {old.team} by an administrator of the company; "
+            "only they can retire it"
+        )
+    elif new is not None and topmost_after:
+        yield (
+            f"queue {new.name} would not stand below a queue of team {new.team}; "
+            "only an administrator of the company can place it there"
+        )
+
+
+def _theirs(uid: str, documents: Documents, rights: QueuePermissions) -> bool:
+    return uid in documents and may_change(uid, documents, rights)
+
+
+def _not_theirs(document: QueueDocument) -> str:
+    if document.team:
+        return (
+            f"queue {document.name} is for team {document.team}; changing it needs the permission to manage "
+            "queues there"
+        )
+    return f"queue {document.name} is for every team; only an administrator of the company can change it"
+
+
+def _of_topmost(old: QueueDocument, new: QueueDocument) -> Iterator[str]:
+    for name in (field.name for field in fields(QueueDocument)):
+        value = getattr(new, name)
+        if getattr(old, name) == value or name in _HARMLESS:
+            continue
+        if _TOWARDS_OTHERS.get(name) == value:
+            continue
+        if name in _TOWARDS_OTHERS:
+            yield (
+                f"queue {old.name} would take from other teams what it did not take so far ({name}); "
+                "only an administrator of the company can allow it that"
+            )
+        else:
+            what = "cards" if name == "entitlements" else name
+            yield (
+                f"other teams depend on the {what} of queue {old.name}; only an administrator of the "
+                "company can change that"
+            )
+
+
+def _beyond(before: Documents, after: Documents, rights: QueuePermissions) -> Iterator[str]:
+    """More below a topmost queue than it has."""
+    was, then = queue_snapshots(before, {}), queue_snapshots(after, {})
+    below_before, below_after = QueueChildren(was), QueueChildren(then)
+    for uid in sorted(after):
+        if uid not in before or not is_topmost(uid, after, rights):
+            continue
+        if _subtree(uid, before) == _subtree(uid, after):
+            continue
+        top = then[uid]
+        for chip in _chips(uid, after):
+            old, new = (
+                _guaranteed_below(was[uid], chip, below_before),
+                _guaranteed_below(top, chip, below_after),
+            )
+            has = _stated(top, chip)[0]
+            if new > max(has, old):
+                yield (
+                    f"the queues below {top.name} would be guaranteed {new} {cards_label(chip)} together, and "
+                    f"{top.name} has {has}; an administrator of the company can give it more"
+                )
+            old, new = _kept(was[uid], chip, below_before), _kept(top, chip, below_after)
+            keeps = _keeps(top, chip)
+            if new > max(keeps, old):
+                yield (
+                    f"the queues below {top.name} would keep {new} {cards_label(chip)} from others while idle, "
+                    f"and {top.name} may keep {keeps}; reserve less, or let them lend"
+                )
+
+
+def _subtree(uid: str, documents: Documents) -> Mapping[str, QueueDocument]:
+    return {one: documents[one] for one in documents if uid in ancestors(one, documents)}
+
+
+def _chips(uid: str, documents: Documents) -> tuple[str, ...]:
+    chips = {chip for one in _subtree(uid, documents).values() for chip in one.entitlements}
+    return (*sorted(chips - {TOTAL}), TOTAL)
+
+
+def _guaranteed_below(view: QueueSnapshot, chip: str, tree: QueueChildren) -> int:
+    """What those below are guaranteed of the chip; in all only where they say so, as that is good for any chip."""
+    return sum(
+        _stated(child, chip)[0] or _guaranteed_below(child, chip, tree)
+        for child in tree.children(view.uid)
+    )
+
+
+def _kept(view: QueueSnapshot, chip: str, tree: QueueChildren) -> int:
+    """What those below keep from other queues, used or not."""
+    return sum(
+        max(_keeps(child, chip), _kept(child, chip, tree)) for child in tree.children(view.uid)
+    )
+
+
+def _keeps(view: QueueSnapshot, chip: str) -> int:
+    guaranteed, reserved = _stated(view, chip)
+    return reserved if view.lends else max(reserved, guaranteed)
+
+
+def _stated(view: QueueSnapshot, chip: str) -> tuple[int, int]:
+    """What it is guaranteed, and what of that is reserved."""
+    stated = view.entitlements.get(chip) if chip else view.total
+    return (stated.guaranteed, stated.reserved) if stated else (0, 0)

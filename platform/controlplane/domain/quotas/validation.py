@@ -1,0 +1,403 @@
+"""Validation of a queue tree and of changes to it.
+
+A plan works with any tree; these rules are what gives its guarantees a meaning. ``tree_findings`` checks a tree
+by itself, ``validate_tree_change`` a change from one tree to another: a *finding* forbids the change, a
+*warning* does not. What is wrong already and stays as it was is a warning, so that an old mistake does not
+block changes elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.quotas.documents import (
+    Documents,
+    QueueDocument,
+    cards_label,
+    queue_snapshots,
+)
+from controlplane.domain.quotas.queues import TOTAL, Entitlement, QueueSnapshot, path_to_root
+
+#: Most queues on a way from the top down.
+MAX_TREE_DEPTH = 8
+
+
+def tree_findings(
+    queues: Mapping[str, QueueSnapshot], *, taking: Collection[str] = ()
+) -> tuple[FieldFinding, ...]:
+    """What is wrong with a tree, in words, each under the name of its queue; a plan works with it all the same.
+
+    :param taking: uids of queues that claims are submitted to; only those without queues below may be.
+    """
+    below = QueueChildren(queues)
+    ordered = sorted(queues.values(), key=lambda view: (view.name, view.uid))
+    misplaced = {view.uid: list(_misplaced(view, queues)) for view in ordered}
+    # Where queues go in a circle, there is no "below" to add up.
+    sound = not any(misplaced.values())
+    findings: list[FieldFinding] = []
+    for view in ordered:
+        children = below.children(view.uid)
+        messages = [*misplaced[view.uid], *_misstated(view)]
+        if sound:
+            messages += _oversubscribed(view, children, below)
+        if view.uid in taking:
+            messages += _not_for_claims(view, children)
+        findings += (FieldFinding(field=view.name, message=message) for message in messages)
+    return tuple(findings)
+
+
+class QueueChildren:
+    """The children of each queue of a tree without cycles, and what they are guaranteed."""
+
+    def __init__(self, queues: Mapping[str, QueueSnapshot]) -> None:
+        self._children: dict[str, list[QueueSnapshot]] = {}
+        for view in queues.values():
+            self._children.setdefault(view.parent or "", []).append(view)
+
+    def children(self, uid: str) -> list[QueueSnapshot]:
+        """The queues directly below; those at the top for an empty uid."""
+        return self._children.get(uid, [])
+
+    def guaranteed(self, view: QueueSnapshot, chip: str) -> int:
+        """Cards that the queue is guaranteed; where it states none, what those below it are together.
+
+        In all, a queue that states no total is guaranteed at least what it is of single chips.
+        """
+        stated = _stated(view, chip).guaranteed
+        if stated:
+            return stated
+        below = sum(self.guaranteed(child, chip) for child in self.children(view.uid))
+        return below if chip else max(below, of_single_chips(view))
+
+
+def of_single_chips(view: QueueSnapshot) -> int:
+    """Cards that the queue states as guaranteed chip by chip, added up."""
+    return sum(stated.guaranteed for stated in view.entitlements.values())
+
+
+def _misplaced(view: QueueSnapshot, queues: Mapping[str, QueueSnapshot]) -> Iterator[str]:
+    if view.parent is not None and view.parent not in queues:
+        yield f"queue {view.name} stands below {view.parent}, which does not exist; choose another"
+    way = list(path_to_root(view.uid, queues))
+    if queues[way[-1]].parent in queues:
+        yield f"queue {view.name} stands below itself; let one of the queues above it stand at the top"
+    elif len(way) > MAX_TREE_DEPTH:
+        yield (
+            f"queue {view.name} is {len(way)} levels down, and {MAX_TREE_DEPTH} are the most; place it higher"
+        )
+
+
+def _misstated(view: QueueSnapshot) -> Iterator[str]:
+    for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
+        of = _of(chip)
+        if stated.reserved > stated.guaranteed:
+            yield (
+                f"queue {view.name} reserves {stated.reserved} {of}, more than its guarantee of "
+                f"{stated.guaranteed}; reserve at most the guarantee"
+            )
+        if stated.cap is not None and stated.guaranteed > stated.cap:
+            yield (
+                f"queue {view.name} guarantees {stated.guaranteed} {of}, more than its cap of "
+                f"{stated.cap}; raise the cap or lower the guarantee"
+            )
+    single, cap = of_single_chips(view), view.total.cap
+    if cap is not None and single > cap:
+        yield (
+            f"queue {view.name} guarantees {single} cards of single chips, more than its cap of {cap} "
+            "cards in all; raise the cap or lower the guarantees"
+        )
+    if not 0 < view.weight < inf:
+        yield f"queue {view.name} has the weight {view.weight:g}; it must be more than 0"
+
+
+def _not_for_claims(view: QueueSnapshot, children: list[QueueSnapshot]) -> Iterator[str]:
+    if children:
+        yield f"queue {view.name} has queues below it, so it takes no claims; submit to one of those"
+
+
+def _oversubscribed(
+    view: QueueSnapshot, children: list[QueueSnapshot], tree: QueueChildren
+) -> Iterator[str]:
+    """Guarantees below that add up to more than the queue itself has."""
+    chips = dict.fromkeys(chip for child in children for chip in child.entitlements)
+    for chip in (*chips, *(chip for chip in view.entitlements if chip not in chips), TOTAL):
+        stated, cap = _stated(view, chip).guaranteed, _stated(view, chip).cap
+        below = sum(tree.guaranteed(child, chip) for child in children)
+        if cap is not None and below > cap:
+            yield (
+                f"the queues below {view.name} are guaranteed {below} {_of(chip)} together, "
+                f"more than its cap of {cap}; lower theirs or raise it"
+            )
+        elif stated and below > stated:
+            yield (
+                f"the queues below {view.name} are guaranteed {below} {_of(chip)} together, "
+                f"more than its own {stated}; lower theirs or raise it"
+            )
+
+
+def _stated(view: QueueSnapshot, chip: str) -> Entitlement:
+    return view.entitlements.get(chip, Entitlement()) if chip else view.total
+
+
+def _of(chip: str) -> str:
+    return f"× {chip}" if chip else "cards in all"
+
+
+_NAME = re.compile(r"[-a-zA-Z0-9_]{1,60}")
+_LONGEST_DESCRIPTION = 2000
+#: What an integer column holds.
+_MOST_CARDS = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeContext:
+    """The teams, chips, cards and claims against which a tree is validated."""
+
+    #: Slugs of the teams that there are.
+    teams: Collection[str] = ()
+    #: Chips that some plug-in knows.
+    chips: Collection[str] = ()
+    #: The fleet's cards by chip, whether or not they can be used.
+    cards: Mapping[str, int] = field(default_factory=dict)
+    #: Pending claims in a queue, by its uid; those without any are left out.
+    waiting: Mapping[str, int] = field(default_factory=dict)
+    #: Claims of a queue that hold cards, or places without cards.
+    holding: Mapping[str, int] = field(default_factory=dict)
+    #: Cards that a queue's own claims hold, by its uid and the chip.
+    used: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: Uids of retired queues by their names, which stay taken.
+    retired: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeValidation:
+    """The result for a change: it may be saved if ``findings`` is empty."""
+
+    findings: tuple[FieldFinding, ...]
+    warnings: tuple[FieldFinding, ...]
+
+
+def validate_tree_change(
+    before: Documents, after: Documents, context: TreeContext
+) -> TreeValidation:
+    """Return findings and warnings for turning one tree into the other."""
+    known = set(_issues(before, context))
+    wrong = dict.fromkeys(
+        (
+            *_issues(after, context),
+            *_blocked_by_claims(before, after, context),
+            *_misnamed(before, after),
+        )
+    )
+    findings = tuple(finding for finding in wrong if finding not in known)
+    carried = tuple(finding for finding in wrong if finding in known)
+    warnings = () if findings else tuple(_warnings(after, context))
+    return TreeValidation(findings=findings, warnings=(*carried, *warnings))
+
+
+def _issues(documents: Documents, context: TreeContext) -> Iterator[FieldFinding]:
+    """Yield what is wrong with a tree, whatever it was before."""
+    yield from tree_findings(queue_snapshots(documents, {}))
+    taken: dict[str, str] = {}
+    for uid, document in sorted(documents.items()):
+        messages = [
+            *_misstated_document(document, context),
+            *_team_conflicts(document, documents, context),
+        ]
+        if taken.setdefault(document.name, uid) != uid:
+            messages.append(
+                f"the name {document.name} is given to two queues; call one of them something else"
+            )
+        if context.retired.get(document.name, uid) != uid:
+            messages.append(
+                f"the name {document.name} is that of a retired queue; choose another, "
+                "or revert its retirement in the history"
+            )
+        yield from (FieldFinding(field=document.name, message=message) for message in messages)
+
+
+def _misstated_document(document: QueueDocument, context: TreeContext) -> Iterator[str]:
+    name, limit = document.name, document.running_per_person
+    if len(document.description) > _LONGEST_DESCRIPTION:
+        yield (
+            f"the description of queue {name} has {len(document.description)} characters; "
+            f"{_LONGEST_DESCRIPTION} are the most"
+        )
+    if limit is not None and not 1 <= limit <= _MOST_CARDS:
+        yield (
+            f"queue {name} lets one person run {limit} claims at once; it must be 1 or more. "
+            "Close the queue to let nothing start"
+        )
+    for chip, stated in document.entitlements.items():
+        if chip != TOTAL and chip not in context.chips:
+            yield (
+                f"queue {name} states cards of {chip!r}, and no chip is called that; "
+                f"known are {', '.join(sorted(context.chips))}"
+            )
+        for cards in (stated.reserved, stated.guaranteed, stated.cap):
+            if cards is not None and not 0 <= cards <= _MOST_CARDS:
+                yield (
+                    f"queue {name} states {cards} {cards_label(chip)}; it must be a whole number from 0"
+                )
+
+
+def _team_conflicts(
+    document: QueueDocument, documents: Documents, context: TreeContext
+) -> Iterator[str]:
+    name, team = document.name, document.team
+    if team and team not in context.teams:
+        yield f"queue {name} is for team {team!r}, and there is none of that name; choose another"
+    above = documents.get(document.parent)
+    if above is None or not above.team or above.team == team:
+        return
+    if team:
+        yield (
+            f"queue {name} is for team {team} and stands below {above.name}, which is for team "
+            f"{above.team} alone; place it below a queue for every team"
+        )
+    else:
+        yield (
+            f"queue {name} is for every team and stands below {above.name}, which is for team "
+            f"{above.team} alone; give it that team or place it elsewhere"
+        )
+
+
+def _misnamed(before: Documents, after: Documents) -> Iterator[FieldFinding]:
+    for uid, document in after.items():
+        name = document.name
+        was = before.get(uid)
+        if (was is None or was.name != name) and not _NAME.fullmatch(name):
+            message = (
+                f"a queue cannot be called {name!r}; a name is 1 to 60 letters, digits, hyphens and "
+                "underscores"
+            )
+            yield FieldFinding(field=name, message=message)
+
+
+def _blocked_by_claims(
+    before: Documents, after: Documents, context: TreeContext
+) -> Iterator[FieldFinding]:
+    """Yield queues with claims that would no longer take any: retired ones, and new parents."""
+    parents = {document.parent for document in after.values()}
+    for uid, document in before.items():
+        waiting, holding = context.waiting.get(uid, 0), context.holding.get(uid, 0)
+        name = document.name
+        if not waiting and not holding:
+            continue
+        if uid not in after:
+            message = (
+                f"queue {name} has {waiting} claims that wait and {holding} that hold cards; "
+                "set it to draining, and retire it when it is empty"
+            )
+            yield FieldFinding(field=name, message=message)
+        elif uid in parents and not _had_children(uid, before):
+            message = (
+                f"queue {name} has {waiting} claims that wait and {holding} that hold cards, and only a "
+                "queue without queues below takes claims; set it to draining and wait until it is empty"
+            )
+            yield FieldFinding(field=name, message=message)
+
+
+def _had_children(uid: str, documents: Documents) -> bool:
+    return any(document.parent == uid for document in documents.values())
+
+
+# -- Warnings --
+
+
+def _warnings(documents: Documents, context: TreeContext) -> Iterator[FieldFinding]:
+    """For a tree that nothing is wrong with."""
+    tree = queue_snapshots(documents, context.used)
+    below = QueueChildren(tree)
+    used = _held_below(tree, below)
+    for view in sorted(tree.values(), key=lambda view: view.name):
+        messages = (
+            *_ineffective(view, tree),
+            *_unknown_to_the_fleet(view, context),
+            *_over_its_cap(view, used),
+        )
+        yield from (FieldFinding(field=view.name, message=message) for message in messages)
+    yield from _more_than_the_fleet(below, context)
+
+
+def _ineffective(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) -> Iterator[str]:
+    """Yield caps and guarantees that have no effect because of others."""
+    above = tree.get(view.parent or "")
+    for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
+        over = None if above is None else _stated_cap(above, chip)
+        if above is not None and over is not None and stated.cap is not None and stated.cap > over:
+            yield (
+                f"queue {view.name} has a cap of {stated.cap} {cards_label(chip)} and stands below "
+                f"{above.name}, which has one of {over}: it never holds more than that"
+            )
+    single, total = of_single_chips(view), view.total.guaranteed
+    if 0 < total < single:
+        yield (
+            f"queue {view.name} is guaranteed {single} cards of single chips and {total} cards in all: "
+            f"it is owed no more than {total} at once"
+        )
+    if (single or total) and view.lends and not view.reclaims:
+        yield (
+            f"queue {view.name} lends its guarantee and does not take it back: it waits until those who "
+            "borrowed have ended"
+        )
+
+
+def _unknown_to_the_fleet(view: QueueSnapshot, context: TreeContext) -> Iterator[str]:
+    for chip, stated in view.entitlements.items():
+        if stated.guaranteed and not context.cards.get(chip):
+            yield f"queue {view.name} is guaranteed {stated.guaranteed} × {chip}, and the fleet has none"
+
+
+def _over_its_cap(view: QueueSnapshot, used: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    held = used.get(view.uid, {})
+    for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
+        cards = held.get(chip, 0)
+        if stated.cap is not None and cards > stated.cap:
+            yield (
+                f"queue {view.name} holds {cards} {cards_label(chip)}, more than its cap of {stated.cap}: what "
+                "runs goes on, and nothing more starts until enough of it has ended"
+            )
+
+
+def _more_than_the_fleet(below: QueueChildren, context: TreeContext) -> Iterator[FieldFinding]:
+    """At the top, guarantees that cannot all be kept at once."""
+    for chip in (*sorted(context.cards), TOTAL):
+        guaranteed = sum(below.guaranteed(view, chip) for view in below.children(""))
+        there = context.cards[chip] if chip else sum(context.cards.values())
+        if guaranteed > there > 0:
+            message = (
+                f"the queues are guaranteed {guaranteed} {cards_label(chip)} together and the fleet has {there}: "
+                "they cannot all have theirs at once"
+            )
+            yield FieldFinding(field="", message=message)
+
+
+def _held_below(
+    tree: Mapping[str, QueueSnapshot], below: QueueChildren
+) -> Mapping[str, Counter[str]]:
+    """Cards that each queue and those below hold, by uid and by chip or ``TOTAL``."""
+    held: dict[str, Counter[str]] = {}
+
+    def count(view: QueueSnapshot) -> Counter[str]:
+        cards = Counter(view.used)
+        cards[TOTAL] = sum(view.used.values())
+        for child in below.children(view.uid):
+            cards.update(count(child))
+        held[view.uid] = cards
+        return cards
+
+    for view in tree.values():
+        if view.parent is None:
+            count(view)
+    return held
+
+
+def _stated_cap(view: QueueSnapshot, chip: str) -> int | None:
+    stated = view.entitlements.get(chip) if chip else view.total
+    return None if stated is None else stated.cap

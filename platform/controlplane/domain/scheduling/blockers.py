@@ -1,0 +1,306 @@
+"""Blockers: why a claim cannot be placed in the fleet, from the most permanent reason to the most temporary.
+
+No such chip, no such node, no such level of the network, no node that is large enough; then memory and CPU next
+to free cards, a network domain that holds all of it, cards with the right geometry; and last, that other claims
+hold them now. The reason is found by running the same placement with one requirement fewer, so an explanation
+never contradicts a decision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controlplane.domain.common.resources import Resources, format_bytes
+from controlplane.domain.common.topology import Geometry, choose_cards
+from controlplane.domain.quotas.claims import GangShape, RoleShape
+from controlplane.domain.scheduling.demand import PlacementSearch, ReplicaDemand, placement_search
+from controlplane.domain.scheduling.network_topology import CLUSTER
+from controlplane.domain.scheduling.node_table import (
+    JournalPosition,
+    Mask,
+    NodeTable,
+    TotalCapacity,
+)
+from controlplane.domain.scheduling.placement import Placer
+from controlplane.domain.scheduling.plans import PendingCode, PendingReason
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot
+
+#: What no passing of time cures.
+PERMANENT_CODES = frozenset(
+    {
+        PendingCode.NO_SUCH_CHIP,
+        PendingCode.NO_SUCH_NODE,
+        PendingCode.NO_SUCH_LEVEL,
+        PendingCode.NEVER_FITS,
+    }
+)
+
+
+class BlockerFinder:
+    """Finds what blocks the placement of a claim."""
+
+    def __init__(self, fleet: NodeTable, placer: Placer, capacity: TotalCapacity) -> None:
+        self._fleet = fleet
+        self._placer = placer
+        self._cards = np.array([len(row.cards) for row in fleet.rows], dtype=np.int64)
+        self._chips = sorted({row.chip for row in fleet.rows if row.chip})
+        self._found: dict[PlacementSearch, tuple[JournalPosition, PendingReason]] = {}
+        self._permanent: dict[PlacementSearch, PendingReason | None] = {}
+        self._capacity = capacity
+        self._sizes: dict[object, tuple[int, ...]] = {}
+
+    def explain(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
+        """Return why the claim found no room; computed once per equal request and state of the fleet."""
+        key = placement_search(claim, chip)
+        moment = self._fleet.moment()
+        known = self._found.get(key)
+        if known is None or known[0] != moment:
+            known = self._found[key] = moment, self._explain(claim, chip)
+        return known[1]
+
+    def permanent_blocker(self, claim: ClaimSnapshot, chip: str) -> PendingReason | None:
+        """Return why it would not fit even into an empty fleet; None if each role would fit."""
+        key = placement_search(claim, chip)
+        if key not in self._permanent:
+            largest = max(claim.shape.roles, key=lambda role: role.cards)
+            demand = ReplicaDemand.of(largest, claim, chip)
+            matching = self._fleet.matching(demand)
+            self._permanent[key] = (
+                self._no_match(claim, chip, largest, matching)
+                or self._node_too_small(largest, chip, demand, matching)
+                or self._node_resources_too_small(claim, chip)
+                or self._gang_too_large(claim, chip)
+            )
+        return self._permanent[key]
+
+    def _explain(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
+        largest = max(claim.shape.roles, key=lambda role: role.cards)
+        demand = ReplicaDemand.of(largest, claim, chip)
+        matching = self._fleet.matching(demand)
+        permanent_blocker = self.permanent_blocker(claim, chip)
+        if permanent_blocker is not None:
+            return permanent_blocker
+        if self._fits(_without_node_resources(claim), chip):
+            return self._insufficient_node_resources(claim, chip)
+        if claim.within and self._fits(replace(claim, within=""), chip):
+            return self._no_domain_fits(claim, chip)
+        return self._insufficient_free_cards(claim, chip, largest, demand, matching)
+
+    def _no_match(
+        self, claim: ClaimSnapshot, chip: str, largest: RoleShape, matching: Mask
+    ) -> PendingReason | None:
+        if largest.cards and chip not in self._chips:
+            return PendingReason(
+                code=PendingCode.NO_SUCH_CHIP,
+                reason=f"needs {chip}; the fleet has only {', '.join(self._chips) or 'no cards at all'}",
+            )
+        if not self._fleet.topology.knows(claim.within):
+            levels = ", ".join(level.name for level in self._fleet.topology.levels)
+            return PendingReason(
+                code=PendingCode.NO_SUCH_LEVEL,
+                reason=f"needs to be under one {claim.within}; the levels of the network are {levels}",
+            )
+        if matching.any():
+            return None
+        wanted = ", ".join(f"{name}={value}" for name, value in sorted(claim.selector.items()))
+        return PendingReason(
+            code=PendingCode.NO_SUCH_NODE,
+            reason=(
+                f"needs a node with {chip}, the labels {wanted or '–'} and no taint that it does "
+                f"not tolerate; there is none"
+            ),
+        )
+
+    def _node_too_small(
+        self, largest: RoleShape, chip: str, demand: ReplicaDemand, matching: Mask
+    ) -> PendingReason | None:
+        """No node could hold one replica, however free it is."""
+        wanted, biggest = largest.cards, int(self._cards[matching].max())
+        if wanted > biggest:
+            return PendingReason(
+                code=PendingCode.NEVER_FITS,
+                reason=f"needs {wanted} × {chip} on one node; the largest node has {biggest}",
+                numbers={"wanted": wanted, "largest_node": biggest},
+            )
+        sizes = self._allocatable_sizes(demand, matching) if wanted else ()
+        if wanted and wanted not in sizes:
+            given = ", ".join(map(str, sizes))
+            return PendingReason(
+                code=PendingCode.NEVER_FITS,
+                reason=f"needs {wanted} × {chip} on one node; the nodes give out {given}",
+                numbers={"wanted": wanted},
+            )
+        return None
+
+    def _node_resources_too_small(self, claim: ClaimSnapshot, chip: str) -> PendingReason | None:
+        """No node with the cards of one replica has its memory or CPU, however free it is."""
+        for role in claim.shape.roles:
+            rows = self._capacity.replicas_by_cards(ReplicaDemand.of(role, claim, chip)) > 0
+            memory = int(self._capacity.memory[rows].max(initial=0))
+            cpu = int(self._capacity.cpu[rows].max(initial=0))
+            if role.limits.memory > memory:
+                needs, has = format_bytes(role.limits.memory), format_bytes(memory)
+                reason = f"needs {needs} of memory on one node; the largest has {has}"
+            elif role.limits.cpu > cpu:
+                needs, has = f"{role.limits.cpu / 1000:g}", f"{cpu / 1000:g}"
+                reason = f"needs {needs} CPU cores on one node; the largest has {has}"
+            else:
+                continue
+            return PendingReason(code=PendingCode.NEVER_FITS, reason=reason)
+        return None
+
+    def _gang_too_large(self, claim: ClaimSnapshot, chip: str) -> PendingReason | None:
+        """The whole gang, where it may run, is larger than the fleet."""
+        replicas = sum(role.fewest for role in claim.shape.roles)
+        best = self._capacity.replicas(claim, chip)
+        if best >= replicas:
+            return None
+        return PendingReason(
+            code=PendingCode.NEVER_FITS,
+            reason=(
+                f"needs {claim.shape.in_words()} of {chip} under one {claim.within or CLUSTER}; if nobody "
+                f"held any, the best would have room for {best} of {replicas} replicas"
+            ),
+            numbers={"best": best, "replicas": replicas},
+        )
+
+    def _insufficient_node_resources(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
+        """The cards are free, but not the memory or CPU for the largest replica."""
+        replicas = sum(role.replicas for role in claim.shape.roles)
+        if self._fits(_with_cpu_only(claim, cpu=True), chip):
+            role = max(claim.shape.roles, key=lambda role: role.limits.memory)
+            free = self._most_free_beside(role, claim, chip, self._fleet.memory)
+            wanted: int = role.limits.memory
+            needs, has = format_bytes(wanted), format_bytes(free)
+            reason = (
+                f"needs {needs} of memory on one node for each replica; the most that is free is {has}"
+                if replicas > 1
+                else f"needs {needs} of memory on one node; the most that is free is {has}"
+            )
+            code = PendingCode.NO_MEMORY
+        else:
+            role = max(claim.shape.roles, key=lambda role: role.limits.cpu)
+            free = self._most_free_beside(role, claim, chip, self._fleet.cpu)
+            wanted = role.limits.cpu
+            needs, has = f"{wanted / 1000:g}", f"{free / 1000:g}"
+            reason = (
+                f"needs {needs} CPU cores on one node for each replica; the most that is free is {has}"
+                if replicas > 1
+                else f"needs {needs} CPU cores on one node; the most that is free is {has}"
+            )
+            code = PendingCode.NO_CPU
+        numbers = {"wanted": wanted, "free": free, "replicas": replicas}
+        return PendingReason(code=code, reason=reason, numbers=numbers)
+
+    def _no_domain_fits(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
+        replicas = sum(role.fewest for role in claim.shape.roles)
+        best = self._most_in_one_domain(claim, chip)
+        return PendingReason(
+            code=PendingCode.NO_DOMAIN,
+            reason=(
+                f"needs {claim.shape.in_words()} of {chip} under one {claim.within}; the best "
+                f"{claim.within} has room for {best} of {replicas} replicas"
+            ),
+            numbers={"wanted": claim.shape.fewest_cards, "best": best, "replicas": replicas},
+        )
+
+    def _insufficient_free_cards(
+        self,
+        claim: ClaimSnapshot,
+        chip: str,
+        largest: RoleShape,
+        demand: ReplicaDemand,
+        matching: Mask,
+    ) -> PendingReason:
+        takes = self._fleet.eligible(demand)
+        whole = np.where(takes, self._fleet.whole_cards(), 0)
+        free, best = int(whole.sum()), int(whole.max())
+        if largest.cards and best >= largest.cards and not self._fleet.replica_counts(demand).any():
+            return PendingReason(
+                code=PendingCode.NOT_TOGETHER,
+                reason=(
+                    f"needs {largest.cards} × {chip} that hang together on one node; "
+                    f"{best} are free on the best node, but not in one ring or whole pairs"
+                ),
+                numbers={"wanted": largest.cards, "best_node": best},
+            )
+        total = int(self._cards[matching].sum())
+        return PendingReason(
+            code=PendingCode.NO_FREE_CARDS,
+            reason=(
+                f"needs {claim.shape.in_words()} of {chip}; {free} of {total} "
+                f"are free, at most {best} on one node"
+            ),
+            numbers={
+                "wanted": claim.shape.cards,
+                "free": free,
+                "total": total,
+                "best_node": best,
+            },
+        )
+
+    # -- Figures --
+
+    def _fits(self, claim: ClaimSnapshot, chip: str) -> bool:
+        mark = self._fleet.mark()
+        fits = self._placer.place(claim, chip) is not None
+        self._fleet.undo(mark)
+        return fits
+
+    def _most_free_beside(
+        self, role: RoleShape, claim: ClaimSnapshot, chip: str, left: NDArray[np.int64]
+    ) -> int:
+        """The most free memory or CPU on a node that has the cards of a replica."""
+        bare = ReplicaDemand.of(replace(role, limits=Resources()), claim, chip)
+        rows = self._fleet.fits(bare, np.arange(len(left), dtype=np.int64))
+        return max(0, int(left[rows].max())) if rows.any() else 0
+
+    def _most_in_one_domain(self, claim: ClaimSnapshot, chip: str) -> int:
+        """Replicas that the best domain has room for, each role by itself."""
+        levels = self._fleet.topology.between(claim.within, claim.within)
+        if not levels:
+            return 0
+        room = np.zeros(len(levels[0]), dtype=np.int64)
+        for role in claim.shape.roles:
+            replica_counts = np.minimum(
+                self._fleet.replica_counts(ReplicaDemand.of(role, claim, chip)), role.fewest
+            )
+            room += np.minimum(levels[0].totals(replica_counts), role.fewest)
+        return int(room.max(initial=0))
+
+    def _allocatable_sizes(self, demand: ReplicaDemand, matching: Mask) -> tuple[int, ...]:
+        """Numbers of cards that some node allocates when it is empty."""
+        key = demand[1:]
+        if key not in self._sizes:
+            kinds: dict[tuple[tuple[int, ...], Geometry], None] = {}
+            for number in np.flatnonzero(matching):
+                row = self._fleet.rows[number]
+                geometry = row.node.geometries.get(row.chip, Geometry())
+                kinds[tuple(card.index for card in row.cards), geometry] = None
+            self._sizes[key] = tuple(
+                sorted(
+                    {
+                        count
+                        for indices, geometry in kinds
+                        for count in range(1, len(indices) + 1)
+                        if choose_cards(indices, count, geometry)
+                    }
+                )
+            )
+        return self._sizes[key]
+
+
+def _without_node_resources(claim: ClaimSnapshot) -> ClaimSnapshot:
+    return _with_cpu_only(claim, cpu=False)
+
+
+def _with_cpu_only(claim: ClaimSnapshot, *, cpu: bool) -> ClaimSnapshot:
+    """The claim as if it asked for no memory, and for CPU only where that is wanted."""
+    roles = tuple(
+        replace(role, limits=Resources(cpu=role.limits.cpu) if cpu else Resources())
+        for role in claim.shape.roles
+    )
+    return replace(claim, shape=GangShape(roles=roles))

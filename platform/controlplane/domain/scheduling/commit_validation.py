@@ -1,0 +1,154 @@
+"""Commit validation: whether a plan is still valid when it is written.
+
+Between a snapshot and its commit cards fail, nodes are cordoned, queues are edited and claims end. So each
+placement is checked again against a fresh read of the cards and queues that it touches; what is admitted counts
+for the next. Only hard rules are checked: a guarantee that changed meanwhile makes another plan better, not
+this one wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from controlplane.domain.quotas.queues import TOTAL, QueueSnapshot, path_to_root
+from controlplane.domain.scheduling.per_user_limits import UserClaim, UserClaimCounts
+from controlplane.domain.scheduling.plans import ClaimPlacement, ReplicaPlacement, cards_of
+from controlplane.domain.scheduling.snapshots import CardSnapshot, NodeSnapshot
+
+
+class PlacementConflict(Exception):
+    """The state changed between planning and committing; the next cycle plans again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitClaim:
+    """The fields of a claim that validation reads."""
+
+    uid: str
+    #: Uid of its queue.
+    queue: str
+    #: Its user; empty if unknown.
+    person: str = ""
+
+
+class CommitValidator:
+    """Current state of the touched nodes, queues and users; it changes with each admitted placement."""
+
+    def __init__(
+        self,
+        *,
+        nodes: Iterable[NodeSnapshot],
+        queues: Mapping[str, QueueSnapshot],
+        running: Iterable[UserClaim],
+    ) -> None:
+        """:param nodes: that placements name, with the cards that they name; all cards where the node chooses.
+        :param queues: of the placed claims, and all above and below those, with what each holds.
+        :param running: claims that hold something, of queues with per-user limits.
+        """
+        self._nodes = {node.uid: node for node in nodes}
+        self._queues = queues
+        self._user_counts = UserClaimCounts(queues, running)
+        self._free = {
+            card.uid: card for node in self._nodes.values() for card in node.cards if card.free
+        }
+        #: What else was kept for them is kept no more.
+        self._admitted: set[str] = set()
+        #: Cards by queue and chip, and in all; what the queues below hold is counted in.
+        self._in_use: Counter[tuple[str, str]] = Counter()
+        for uid, queue in queues.items():
+            for chip, cards in queue.used.items():
+                self._charge(uid, chip, cards)
+
+    def admit(self, claim: CommitClaim, placement: ClaimPlacement) -> ClaimPlacement:
+        """The placement with each of its cards named, also where the node chooses; it is counted from now on.
+
+        :raises PlacementConflict: if any of it no longer holds; nothing is counted then.
+        """
+        bound = self._bind_cards(claim, placement)
+        self._check_queues(claim, placement)
+        for replica in bound.replicas:
+            for uid in replica.cards:
+                del self._free[uid]
+        self._charge(claim.queue, placement.chip, cards_of(placement.replicas))
+        self._user_counts.start(claim)
+        self._admitted.add(claim.uid)
+        return bound
+
+    # -- Cards --
+
+    def _bind_cards(self, claim: CommitClaim, placement: ClaimPlacement) -> ClaimPlacement:
+        taken: set[str] = set()
+        replicas = []
+        for replica in placement.replicas:
+            node = self._nodes.get(replica.node)
+            if node is None or not node.takes_work:
+                name = replica.node if node is None else node.name
+                raise PlacementConflict(f"node {name} takes no work any more")
+            cards = replica.cards or self._choose_cards(claim, node, replica, placement.chip, taken)
+            for uid in cards:
+                self._check_card(claim, uid, node)
+            taken.update(cards)
+            replicas.append(replace(replica, cards=cards))
+        return replace(placement, replicas=tuple(replicas))
+
+    def _choose_cards(
+        self,
+        claim: CommitClaim,
+        node: NodeSnapshot,
+        replica: ReplicaPlacement,
+        chip: str,
+        taken: set[str],
+    ) -> tuple[str, ...]:
+        """Choose free cards of a node whose device plug-in chooses itself: they are held, whichever it takes."""
+        free = [
+            card.uid
+            for card in sorted(node.cards, key=lambda card: card.index)
+            if card.uid in self._free
+            and card.uid not in taken
+            and card.chip == chip
+            and self._available_to(claim, card)
+        ]
+        if len(free) < replica.count:
+            raise PlacementConflict(f"cards of node {node.name} have been given to another claim")
+        return tuple(free[: replica.count])
+
+    def _check_card(self, claim: CommitClaim, uid: str, node: NodeSnapshot) -> None:
+        card = self._free.get(uid)
+        if card is None:
+            raise PlacementConflict(
+                f"card {uid} of node {node.name} is held by another claim or can no longer be used"
+            )
+        if not self._available_to(claim, card):
+            raise PlacementConflict(f"card {uid} of node {node.name} is kept for another claim")
+
+    def _available_to(self, claim: CommitClaim, card: CardSnapshot) -> bool:
+        """Return whether the card is nominated for no other claim that is still pending."""
+        return card.nominated_for in ("", claim.uid) or card.nominated_for in self._admitted
+
+    # -- Queues and users --
+
+    def _check_queues(self, claim: CommitClaim, placement: ClaimPlacement) -> None:
+        more = cards_of(placement.replicas)
+        for uid in path_to_root(claim.queue, self._queues):
+            queue = self._queues[uid]
+            if not queue.open:
+                raise PlacementConflict(f"queue {queue.name} has been closed")
+            stated = queue.entitlements.get(placement.chip)
+            for chip, bound in ((placement.chip, stated), (TOTAL, queue.total)):
+                held = self._in_use[uid, chip] + more
+                cap = bound.cap if bound else None
+                if more and cap is not None and held > cap:
+                    raise PlacementConflict(
+                        f"queue {queue.name} would hold {held} of at most {cap}"
+                    )
+        if (limit := self._user_counts.limit(claim)) is not None:
+            raise PlacementConflict(
+                f"{limit.person} holds {limit.held} of at most {limit.bound} claims of queue {limit.queue}"
+            )
+
+    def _charge(self, queue: str, chip: str, cards: int) -> None:
+        for uid in path_to_root(queue, self._queues):
+            self._in_use[uid, chip] += cards
+            self._in_use[uid, TOTAL] += cards

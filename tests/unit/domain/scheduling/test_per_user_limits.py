@@ -1,0 +1,135 @@
+"""A queue lets nobody run more than so many claims at once, those of the queues below counted in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from controlplane.domain.quotas.queues import Entitlement, QueueSnapshot
+from controlplane.domain.scheduling.cycle import plan
+from controlplane.domain.scheduling.plans import (
+    PendingClaim,
+    PendingCode,
+    SchedulingPlan,
+    SchedulingPolicy,
+)
+from controlplane.domain.scheduling.snapshot_simulator import SnapshotSimulator, requeued_claim
+from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
+from tests.unit.domain.scheduling.fleets import AT, NPU, claim, node, role, running, snapshot
+
+LAB = QueueSnapshot(uid="lab", name="lab", running_per_person=3)
+MAPS = QueueSnapshot(uid="maps", name="maps", parent="lab", running_per_person=2)
+SPEECH = QueueSnapshot(uid="speech", name="speech", parent="lab")
+
+
+def held_by(person: str, at_work: RunningClaim) -> RunningClaim:
+    return replace(at_work, person=person)
+
+
+def decide(seen: SchedulingSnapshot) -> SchedulingPlan:
+    return plan(seen, SchedulingPolicy(), AT)
+
+
+def placed(decided: SchedulingPlan) -> set[str]:
+    return {each.claim for each in decided.placements}
+
+
+def refusal(decided: SchedulingPlan, uid: str) -> PendingClaim:
+    return next(each for each in decided.pending if each.claim == uid)
+
+
+def test_within_one_plan_a_person_gets_no_more_than_the_limit_and_others_get_theirs() -> None:
+    asked = [claim(f"a{n}", queue="maps", minute=n, person="ada") for n in range(4)]
+    asked.append(claim("b", queue="maps", minute=9, person="bo"))
+
+    decided = decide(snapshot(node("n"), claims=asked, queues=(LAB, MAPS)))
+
+    assert placed(decided) == {"a0", "a1", "b"}
+    told = refusal(decided, "a2")
+    assert told.code is PendingCode.USER_LIMIT
+    assert told.reason == "ada holds 2 of at most 2 claims of queue maps"
+    assert told.numbers == {"held": 2, "limit": 2}
+
+
+def test_what_runs_counts_up_the_tree_until_it_has_stopped() -> None:
+    at_work = [
+        held_by("ada", running("r1", {"n": [0]}, queue="maps")),
+        held_by("ada", running("r2", {"n": [1]}, queue="speech")),
+        held_by("ada", replace(running("r3", {"n": [2]}, queue="speech"), revoking=True)),
+    ]
+    asked = claim("a", queue="maps", person="ada")
+
+    decided = decide(
+        snapshot(node("n"), claims=[asked], running=at_work, queues=(LAB, MAPS, SPEECH))
+    )
+
+    assert refusal(decided, "a").reason == "ada holds 3 of at most 3 claims of queue lab"
+
+
+def test_a_claim_of_nobody_is_not_limited() -> None:
+    asked = [claim(f"a{n}", queue="maps") for n in range(5)]
+    assert len(placed(decide(snapshot(node("n"), claims=asked, queues=(LAB, MAPS))))) == 5
+
+
+def test_a_limit_of_none_at_all_lets_nobody_in() -> None:
+    asked = claim("a", queue="maps", person="ada")
+    shut = replace(MAPS, parent=None, running_per_person=0)
+    assert not placed(decide(snapshot(node("n"), claims=[asked], queues=(shut,))))
+
+
+def test_a_closed_queue_is_told_before_a_limit() -> None:
+    asked = claim("a", queue="maps", person="ada")
+    shut = replace(MAPS, parent=None, running_per_person=0, open=False)
+    decided = decide(snapshot(node("n"), claims=[asked], queues=(shut,)))
+    assert refusal(decided, "a").code is PendingCode.QUEUE_CLOSED
+
+
+def test_others_stop_for_no_more_claims_of_a_person_than_may_run() -> None:
+    owed = replace(
+        MAPS, parent=None, running_per_person=1, entitlements={NPU: Entitlement(guaranteed=8)}
+    )
+    batch = QueueSnapshot(uid="batch", name="batch")
+    at_work = [running(f"r{n}", {"n": [n]}, queue="batch") for n in range(8)]
+    asked = [claim(f"a{n}", queue="maps", minute=n, person="ada") for n in range(2)]
+
+    decided = decide(snapshot(node("n"), claims=asked, running=at_work, queues=(owed, batch)))
+
+    assert {each.beneficiary for each in decided.revocations} == {"a0"}
+    assert refusal(decided, "a1").reason == (
+        "ada holds 0 of at most 1 claims of queue maps, and others of ada come first: 1"
+    )
+
+
+def test_a_claim_that_keeps_room_is_not_passed_by_others_of_its_person() -> None:
+    alone = replace(MAPS, parent=None, running_per_person=1)
+    at_work = [running("r", {"n": range(6)}, queue="maps", ends_in=timedelta(hours=1))]
+    gang = claim("gang", role(8), queue="maps", person="ada")
+    small = claim("small", queue="maps", minute=1, runtime=timedelta(minutes=5), person="ada")
+
+    decided = decide(snapshot(node("n"), claims=[gang, small], running=at_work, queues=(alone,)))
+
+    assert not placed(decided)
+    assert refusal(decided, "small").code is PendingCode.USER_LIMIT
+
+
+def test_a_claim_at_the_limit_keeps_no_room_from_anybody() -> None:
+    alone = replace(MAPS, parent=None, running_per_person=1)
+    at_work = [held_by("ada", running("r", {"n": range(6)}, queue="maps"))]
+    gang = claim("gang", role(8), queue="maps", person="ada")
+    small = claim("small", queue="maps", minute=1, person="bo")
+
+    decided = decide(snapshot(node("n"), claims=[gang, small], running=at_work, queues=(alone,)))
+
+    assert placed(decided) == {"small"}
+    assert not decided.reservations
+
+
+def test_the_person_stays_with_a_claim_while_it_runs_and_when_it_waits_again() -> None:
+    asked = claim("a", queue="maps", person="ada")
+    timeline = SnapshotSimulator(snapshot(node("n"), claims=[asked], queues=(LAB, MAPS)))
+    (placement,) = decide(timeline.snapshot()).placements
+
+    timeline.start(placement, at=AT)
+
+    (at_work,) = timeline.running
+    assert (at_work.person, requeued_claim(at_work, at=AT).person) == ("ada", "ada")
